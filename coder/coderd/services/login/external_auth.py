@@ -29,7 +29,7 @@ from coder.api.login.external_auth import (
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, ProviderEndpoint, exchange, renew
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, ProviderEndpoint, TokenGrant, exchange, renew
 from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login.external_auth import ExternalLink
 from coder.domain.foundation.zero import ZERO_TIME
@@ -46,7 +46,7 @@ _Document = TypeVar("_Document")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class CheckedLink:
     """A link, its current token, and the result of validating it."""
 
     link: ExternalLink
@@ -87,11 +87,11 @@ async def link(ctx: Context, provider: ExternalProvider, user_id: UUID, code: st
     await store_link(ctx, provider, user_id, granted)
 
 
-async def store_link(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> None:
+async def store_link(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: TokenGrant) -> None:
     await ctx.db.run(store.put_link, _row(ctx, provider, user_id, granted))
 
 
-def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> ExternalLink:
+def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: TokenGrant) -> ExternalLink:
     sealer = ctx.part(Sealer)
     now = ctx.clock.now()
     return ExternalLink(
@@ -106,13 +106,13 @@ def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Grant
     )
 
 
-def _extra(provider: ExternalProvider, granted: Granted) -> dict[str, Any] | None:
+def _extra(provider: ExternalProvider, granted: TokenGrant) -> dict[str, Any] | None:
     """Return data to store with the link. Slack sends the user's own token in addition to the application's."""
     user = granted.document.get("authed_user")
     return {"authed_user": user} if provider.kind == "slack" and isinstance(user, dict) else None
 
 
-async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> Checked:
+async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> CheckedLink:
     """Refresh the token of a link if it has expired, and validate it at the provider."""
     sealer = ctx.part(Sealer)
     token = sealer.open(row.access_token)
@@ -120,16 +120,16 @@ async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> 
     if row.expires_at is not None and row.expires_at <= now:
         refresh = sealer.open(row.refresh_token)
         if provider.no_refresh or not refresh:
-            return Checked(row, token, None, "token expired, refreshing is either disabled or not supported")
-        row, problem = await _renewed(ctx, provider, row, refresh)
+            return CheckedLink(row, token, None, "token expired, refreshing is either disabled or not supported")
+        row, problem = await _refreshed(ctx, provider, row, refresh)
         token = sealer.open(row.access_token)
         if problem:
-            return Checked(row, token, None, problem)
+            return CheckedLink(row, token, None, problem)
     valid, user = await _validate(provider, token)
-    return Checked(row, token, user, "" if valid else "token failed to validate")
+    return CheckedLink(row, token, user, "" if valid else "token failed to validate")
 
 
-async def _renewed(
+async def _refreshed(
     ctx: Context, provider: ExternalProvider, row: ExternalLink, refresh: Secret
 ) -> tuple[ExternalLink, str]:
     """Return the link as stored now, and the reason why its token is invalid.

@@ -9,7 +9,7 @@ from coder.api.base.refusals import BadGateway, Invalid
 from coder.api.login.external_auth import ExternalAuthDevice
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.external_auth import find_provider, store_link
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, granted_of, seconds_of
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, parse_seconds, parse_token_reply
 from coder.net.errors import NetError
 
 if TYPE_CHECKING:
@@ -34,8 +34,8 @@ async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
             device_code=str(document["device_code"]),
             user_code=str(document["user_code"]),
             verification_uri=str(document["verification_uri"]),
-            expires_in=seconds_of(document.get("expires_in"), 900),
-            interval=seconds_of(document.get("interval"), 5),
+            expires_in=parse_seconds(document.get("expires_in"), 900),
+            interval=parse_seconds(document.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("The provider sent no device code.", str(error)) from error
@@ -55,7 +55,7 @@ async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: st
         "grant_type": _DEVICE_GRANT,
     }
     try:
-        granted = granted_of(ctx, await fetch("POST", provider.token_url, form=form))
+        granted = parse_token_reply(ctx, await fetch("POST", provider.token_url, form=form))
     except ExchangeRefused as error:
         code = error.error or "the provider cannot be reached"
         raise Invalid("Failed to exchange device code.", code if code in _PENDING else error.detail) from error

@@ -16,10 +16,10 @@ from coder.base.secret import Secret
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.oauth_exchange import (
     ExchangeRefused,
-    Granted,
     ProviderEndpoint,
-    granted_of,
-    seconds_of,
+    TokenGrant,
+    parse_seconds,
+    parse_token_reply,
 )
 from coder.domain.login.identity import Person, username_from
 from coder.net.errors import NetError
@@ -61,7 +61,7 @@ def endpoint(ctx: Context) -> ProviderEndpoint:
     )
 
 
-async def person(ctx: Context, granted: Granted) -> Person:
+async def person(ctx: Context, granted: TokenGrant) -> Person:
     """Return the user's identity. Raises Unauthenticated (not in an allowed group), Forbidden (no verified email),
     BadGateway.
     """
@@ -146,14 +146,14 @@ async def begin_device(ctx: Context) -> ExternalAuthDevice:
             device_code=str(document["device_code"]),
             user_code=str(document["user_code"]),
             verification_uri=str(document["verification_uri"]),
-            expires_in=seconds_of(document.get("expires_in"), 900),
-            interval=seconds_of(document.get("interval"), 5),
+            expires_in=parse_seconds(document.get("expires_in"), 900),
+            interval=parse_seconds(document.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
         raise BadGateway("GitHub sent no device code.", str(error)) from error
 
 
-async def exchange_device(ctx: Context, device_code: str) -> Granted:
+async def exchange_device(ctx: Context, device_code: str) -> TokenGrant:
     """Exchange the device code. Raises Invalid before the user has agreed, with GitHub's error code as detail."""
     form = {
         "client_id": ctx.config.oauth2_github_client_id,
@@ -161,7 +161,7 @@ async def exchange_device(ctx: Context, device_code: str) -> Granted:
         "grant_type": _DEVICE_GRANT,
     }
     try:
-        return granted_of(ctx, await fetch("POST", endpoint(ctx).token_url, form=form))
+        return parse_token_reply(ctx, await fetch("POST", endpoint(ctx).token_url, form=form))
     except ExchangeRefused as error:
         raise Invalid("Failed to exchange device code.", error.error or error.detail) from error
     except NetError as error:

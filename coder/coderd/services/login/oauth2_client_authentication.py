@@ -100,10 +100,10 @@ async def account_of(ctx: Context, client: Client, credential: str) -> str | Non
     parts = split_secret(credential)
     if parts is None:
         return None
-    user_id = await ctx.db.read(_consenting, client.app.id, parts[0], hash_secret(parts[1]))
+    user_id = await ctx.db.read(_consenting_user, client.app.id, parts[0], hash_secret(parts[1]))
     return f"{account} for {user_id}" if user_id is not None else None
 
 
-async def _consenting(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> UUID | None:
+async def _consenting_user(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> UUID | None:
     grant = await store.grant_of_token(tx, prefix, hashed, app_id)
     return grant[0] if grant is not None else await store.user_of_code(tx, prefix, hashed)

@@ -45,7 +45,7 @@ class ProviderEndpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
+class TokenGrant:
     """Tokens of a provider. `expires_at` is None if the provider does not say."""
 
     access: Secret
@@ -87,7 +87,7 @@ def challenge_of(verifier: str) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier: str = "") -> Granted:
+async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier: str = "") -> TokenGrant:
     """Exchange a code. Raises ExchangeRefused."""
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": endpoint.redirect_url}
     if verifier:
@@ -95,15 +95,15 @@ async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier
     return await _ask(ctx, endpoint, form)
 
 
-async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> Granted:
+async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> TokenGrant:
     """Refresh a token. The old refresh token stays valid if the provider sends no new one. Raises ExchangeRefused."""
     granted = await _ask(ctx, endpoint, {"grant_type": "refresh_token", "refresh_token": refresh.reveal()})
     if granted.refresh:
         return granted
-    return Granted(granted.access, refresh, granted.expires_at, granted.document)
+    return TokenGrant(granted.access, refresh, granted.expires_at, granted.document)
 
 
-async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]) -> Granted:
+async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]) -> TokenGrant:
     """Send a token request: first with HTTP Basic, then with the secret in the form. Providers accept one or the other.
 
     Source: RFC 6749, section 2.3.1.
@@ -116,12 +116,12 @@ async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]
         if not reply.fine:
             second = await fetch("POST", endpoint.token_url, form=form_with_secret)
             reply = second if second.fine or reply.status == 401 else reply
-        return granted_of(ctx, reply)
+        return parse_token_reply(ctx, reply)
     except NetError as error:
         raise ExchangeRefused(REFUSED, error.message) from error
 
 
-def granted_of(ctx: Context, reply: OutgoingReply) -> Granted:
+def parse_token_reply(ctx: Context, reply: OutgoingReply) -> TokenGrant:
     """Parse the reply of a token endpoint. Raises ExchangeRefused."""
     try:
         document = reply.document()
@@ -131,7 +131,7 @@ def granted_of(ctx: Context, reply: OutgoingReply) -> Granted:
     if not reply.fine or not isinstance(access, str) or not access:
         raise ExchangeRefused(REFUSED, _error_text(document, reply.status), error=str(document.get("error", "")))
     refresh = document.get("refresh_token")
-    return Granted(
+    return TokenGrant(
         Secret(access),
         Secret(refresh if isinstance(refresh, str) else ""),
         _expiry(ctx.clock.now(), document.get("expires_in")),
@@ -146,17 +146,17 @@ def _error_text(document: Mapping[str, Any], status: int) -> str:
     return f'oauth2: "{error}"' + (f' "{description}"' if description else "")
 
 
-_MOST_SECONDS = 10**9
+_MAX_SECONDS = 10**9
 """Some thirty years. A larger lifetime is a mistake of the provider, and overflows dates and encoders."""
 
 
-def seconds_of(value: Any, otherwise: int) -> int:
+def parse_seconds(value: Any, otherwise: int) -> int:
     """Return a number of seconds from a provider's JSON; `otherwise` for anything that is no sensible number."""
     try:
         number = int(value)
     except (TypeError, ValueError, OverflowError):
         return otherwise
-    return number if 0 < number < _MOST_SECONDS else otherwise
+    return number if 0 < number < _MAX_SECONDS else otherwise
 
 
 def _expiry(now: datetime, seconds: Any) -> datetime | None:
@@ -164,4 +164,4 @@ def _expiry(now: datetime, seconds: Any) -> datetime | None:
         value = float(seconds or 0)
     except (TypeError, ValueError, OverflowError):
         return None
-    return now + timedelta(seconds=value) if 0 < value < _MOST_SECONDS else None
+    return now + timedelta(seconds=value) if 0 < value < _MAX_SECONDS else None

@@ -20,7 +20,7 @@ from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.foundation.outgoing_requests import fetch
-from coder.coderd.services.login.oauth_exchange import Granted, ProviderEndpoint
+from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, TokenGrant
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -99,7 +99,7 @@ class OidcProvider:
             nonce=bool(document.get("id_token_signing_alg_values_supported")),
         )
 
-    async def told(self, granted: Granted, nonce: str) -> OidcClaims:
+    async def told(self, granted: TokenGrant, nonce: str) -> OidcClaims:
         """Return the verified claims of the id token, and the user info. Raises Unauthenticated, BadGateway.
 
         `nonce` is that of this login (empty for none): an id token with another one is rejected.
@@ -177,7 +177,7 @@ class OidcProvider:
                 self._discovery, self._discovered_at = document, now
             return self._discovery
 
-    async def _document(self, url: str, granted: Granted | None = None) -> dict[str, Any]:
+    async def _document(self, url: str, granted: TokenGrant | None = None) -> dict[str, Any]:
         try:
             reply = await fetch("GET", url, bearer=granted.access if granted else None)
             if not reply.fine:

@@ -12,7 +12,7 @@ from coder.coderd.services.notifications.notifications import (
     Notification,
     NotificationSite,
     enqueue,
-    leaves_the_dashboard,
+    reaches_outside_inbox,
     site_of,
 )
 from coder.coderd.store.people import users as user_store
@@ -37,7 +37,7 @@ async def request_passcode(ctx: Context, email: str) -> None:
 
 async def can_be_sent(ctx: Context) -> bool:
     """Whether a passcode can reach a user who cannot log in."""
-    return await leaves_the_dashboard(ctx, ONE_TIME_PASSCODE)
+    return await reaches_outside_inbox(ctx, ONE_TIME_PASSCODE)
 
 
 async def _send(tx: Tx, user_id: UUID, passcode: str, site: NotificationSite, now: datetime) -> None:

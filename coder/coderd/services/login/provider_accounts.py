@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from coder.api.base.refusals import Refusal
 from coder.coderd.services.login.login_conversion import Conversion, proof_of
-from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.oauth_exchange import TokenGrant
 from coder.coderd.services.people import git_ssh_keys, new_users
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import user_links
@@ -44,7 +44,7 @@ class Attempt:
 
     login_type: str
     person: Person
-    granted: Granted
+    granted: TokenGrant
     claims: Mapping[str, Any]
     "Claims stored for the pages about sync: `{id_token_claims, user_info_claims, merged_claims}` for OIDC."
     allow_signups: bool

@@ -43,7 +43,7 @@ class Waiter:
 
     agent_id: UUID
     require_right: Callable[[], Awaitable[None]]
-    "Checked at every turn; raises the refusal of the route."
+    "CheckedLink at every turn; raises the refusal of the route."
 
 
 class LinkWaits:
@@ -64,7 +64,7 @@ class LinkWaits:
         return self._next.setdefault(str(owner_id), trio.Event())
 
     @contextmanager
-    def counted(self, agent_id: UUID) -> Iterator[None]:
+    def count_waiting(self, agent_id: UUID) -> Iterator[None]:
         """Count a waiting call of the agent. Raises Conflict above the limit."""
         if self._waiting.get(agent_id, 0) >= MAX_WAITING:
             raise Conflict(f"At most {MAX_WAITING} calls of one agent can wait for an account.")
@@ -81,22 +81,22 @@ class LinkWaits:
         if event is not None:
             event.set()
 
-    def _tell_all(self) -> None:
+    def _notify_all(self) -> None:
         for owner in list(self._next):
             self._notify(owner)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(store.LINKED) as notices:
-            self._tell_all()  # links before the subscription started
+            self._notify_all()  # links before the subscription started
             async for _channel, owner in notices:
                 if owner == RESYNC:
-                    self._tell_all()
+                    self._notify_all()
                 else:
                     self._notify(owner)
 
     async def _end(self) -> None:
         await self._ctx.stopping.wait()
-        self._tell_all()
+        self._notify_all()
 
 
 def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:
@@ -135,7 +135,7 @@ async def _awaited(
     """Wait for a token. Return None when the server stops."""
     waits = ctx.part(LinkWaits)
     ends, tried = trio.current_time() + MAX_WAIT, None
-    with waits.counted(waiter.agent_id):
+    with waits.count_waiting(waiter.agent_id):
         while trio.current_time() < ends:
             linked = waits.next_link(owner_id)
             if ctx.stopping.is_set():

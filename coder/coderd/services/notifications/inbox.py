@@ -81,7 +81,7 @@ async def mark_read(
     return await _response(ctx, user_id, row)
 
 
-async def tell_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None:
+async def notify_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None:
     """Notify followers when the transaction commits."""
     await notify(tx, _CHANNEL, f"{user_id} {notification_id}")
 

@@ -26,7 +26,7 @@ from coder.api.base import codec
 from coder.base.errors import CoderError
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
-from coder.coderd.services.notifications.inbox import tell_followers
+from coder.coderd.services.notifications.inbox import notify_followers
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
@@ -136,7 +136,7 @@ async def _push(ctx: Context, message: MessageRow) -> None:
 
 async def _into_inbox(tx: Tx, message: MessageRow) -> None:
     await store.insert_inbox(tx, message)
-    await tell_followers(tx, message.user_id, message.id)
+    await notify_followers(tx, message.user_id, message.id)
 
 
 async def _post(config: ServerConfig, message: MessageRow, reader: UserRow) -> None:

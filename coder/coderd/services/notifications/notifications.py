@@ -98,7 +98,7 @@ async def _methods(tx: Tx, template: MessageTemplate, site: NotificationSite) ->
     return (["inbox"] if site.inbox else []) + ([chosen] if chosen in site.methods else [])
 
 
-async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
+async def reaches_outside_inbox(ctx: Context, template_id: UUID) -> bool:
     """Whether notifications of the template reach a user who cannot log in: the inbox alone does not."""
     methods = await ctx.db.read(_methods, BY_ID[template_id], site_of(ctx))
     return any(method != "inbox" for method in methods)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
+class ScimUser:
     """User as the provider sends it; absent fields are None."""
 
     username: str
@@ -51,11 +51,11 @@ def patched(document: Mapping[str, object]) -> dict[str, object]:
         raise Invalid(str(error)) from None
 
 
-def describe(document: Mapping[str, Any]) -> Described:
+def describe(document: Mapping[str, Any]) -> ScimUser:
     """Read a canonical SCIM user."""
     name = document.get("name")
     name = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
-    return Described(
+    return ScimUser(
         username=str(document.get("userName") or ""),
         email=_primary(document.get("emails")),
         name=" ".join(part for part in name if part)[:128].strip(),

@@ -18,7 +18,7 @@ from coder.api.base.refusals import Refusal, Unauthenticated
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.services.login import external_auth, provider_tokens
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, challenge_of
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, TokenGrant, challenge_of
 from coder.coderd.store.login import external_auth as store
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.http_clients import http_client
@@ -144,12 +144,12 @@ async def test_concurrent_refresh_uses_stored_token(monkeypatch: pytest.MonkeyPa
         newer = replace(row, access_token="at-new", refresh_token="rt-new", expires_at=clock.now() + timedelta(hours=1))
         answers = iter([ExchangeRefused("no", "used already", error="invalid_grant"), None])
 
-        async def slow(*_: Any) -> Granted:
+        async def slow(*_: Any) -> TokenGrant:
             await world.ctx.db.run(store.put_link, newer)
             refused = next(answers)
             if refused:
                 raise refused
-            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+            return TokenGrant(Secret("at-late"), Secret("rt-late"), None, {})
 
         monkeypatch.setattr(external_auth, "renew", slow)
         for _ in range(2):

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from coder.base.secret import Secret
 from coder.coderd.http.login.provider_logins import local_path
 from coder.coderd.services.login import provider_tokens
-from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.oauth_exchange import TokenGrant
 from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.login.provider_accounts import Attempt
 from coder.coderd.services.login.provider_login import sign_in as sign_in_as
@@ -305,7 +305,7 @@ async def test_concurrent_first_logins() -> None:
 
             async def enter(name: str) -> None:
                 person = Person(f"i||{name}", f"{name}@x.y", name, "")
-                granted = Granted(Secret("a"), Secret(""), None, {})
+                granted = TokenGrant(Secret("a"), Secret(""), None, {})
                 claims = {"merged_claims": {"groups": ["b"]}}
                 tokens.append(await sign_in_as(ctx, Attempt("oidc", person, granted, claims, allow_signups=True)))
 
@@ -327,9 +327,9 @@ async def test_concurrent_oidc_refresh_uses_stored(monkeypatch: pytest.MonkeyPat
         old = replace(link, oauth_refresh_token="rt-old", oauth_expiry=past)
         newer = replace(link, oauth_access_token="at-new", oauth_refresh_token="rt-new", oauth_expiry=soon)
 
-        async def slow(*_: Any) -> Granted:
+        async def slow(*_: Any) -> TokenGrant:
             await ctx.db.run(user_links.put_link, newer)
-            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+            return TokenGrant(Secret("at-late"), Secret("rt-late"), None, {})
 
         monkeypatch.setattr(provider_tokens, "renew", slow)
         await ctx.db.run(user_links.put_link, old)

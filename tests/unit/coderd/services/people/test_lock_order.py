@@ -19,7 +19,7 @@ import trio
 from coder.base.secret import Secret
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login import provider_sync
-from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.oauth_exchange import TokenGrant
 from coder.coderd.services.login.provider_accounts import Attempt
 from coder.coderd.services.login.provider_login import sign_in
 from coder.coderd.store.access import keys as key_store
@@ -191,7 +191,7 @@ async def _removed(world: World, name: str) -> tuple[UUID, Request]:
 async def _signs_in(world: World, name: str) -> tuple[UUID, Request]:
     """Log in a user whose provider names no organization of this site."""
     attempt = Attempt(
-        "oidc", Person(f"i||{name}", f"{name}@x.y", name, ""), Granted(Secret("a"), Secret(""), None, {}), {}, True
+        "oidc", Person(f"i||{name}", f"{name}@x.y", name, ""), TokenGrant(Secret("a"), Secret(""), None, {}), {}, True
     )
 
     async def request() -> httpx.Response:
