@@ -44,18 +44,18 @@ from tests.kit.server.workspaces import (
 from tests.kit.stand_ins import certificates
 from tests.kit.stand_ins.scripted_http_servers import fake_app
 
-Told = AsyncIterator[tuple[str, httpx.Response]]
+Calls = AsyncIterator[tuple[str, httpx.Response]]
 _AGENTS = "/api/v2/workspaceagents"
 _CONTAINERS = "{workspaceagent}/containers"
 
 
-async def machine_stories() -> Told:
-    for story in (_clouds, _container_engine, _chat, _attached, _made_ahead):
+async def machine_stories() -> Calls:
+    for story in (_clouds, _container_engine, _chat, _attached, _prebuilt):
         async for call in story():
             yield call
 
 
-async def _clouds() -> Told:
+async def _clouds() -> Calls:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         bundle = Path(folder) / "aws.pem"
         bundle.write_bytes(certificates.aws_bundle())
@@ -74,7 +74,7 @@ async def _clouds() -> Told:
                     yield f"POST {path}", await machine.world.post(path, body, token="")
 
 
-async def _container_engine() -> Told:
+async def _container_engine() -> Calls:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(http_api, "HttpApi", ContainerApi)
         async with (
@@ -90,7 +90,7 @@ async def _container_engine() -> Told:
             yield f"DELETE {named}", await world.delete(f"{own}/{item}")
 
 
-async def _chat() -> Told:
+async def _chat() -> Calls:
     with tempfile.TemporaryDirectory() as folder:
         async with fake_app() as app, task_world(app.port) as (world, _):
             task = await new_task(world)
@@ -107,7 +107,7 @@ async def _chat() -> Told:
                     yield f"POST {root}/{{user}}/{{task}}/send", sent
 
 
-async def _attached() -> Told:
+async def _attached() -> Calls:
     def imported(_job: Any) -> dict[str, Any]:
         machine = resource("main", "coder_external_agent", agents=[agent()])
         return {"start_resources": [machine], "has_external_agents": True}
@@ -118,7 +118,7 @@ async def _attached() -> Told:
         yield "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials", view
 
 
-async def _made_ahead() -> Told:
+async def _prebuilt() -> Calls:
     async with world_with_preset() as (world, _, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))

@@ -70,7 +70,7 @@ def good(row: dict[str, str], caller: str, status: int, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MatrixRequest:
     """A request for a row and a caller."""
 
     url: str
@@ -80,7 +80,7 @@ class Asked:
     "Owner of the objects in the request."
 
 
-async def request_of(world: Populated, row: dict[str, str], caller: str) -> Asked:
+async def request_of(world: Populated, row: dict[str, str], caller: str) -> MatrixRequest:
     """Return the request, after creating the objects it needs."""
     kind = row["object_owner"]
     path = row["path"].split(" ")[0]
@@ -101,7 +101,7 @@ async def request_of(world: Populated, row: dict[str, str], caller: str) -> Aske
         unknown = {"{workspacename}": "nosuch"}
     await world.prepare(f"{row['method']} {path}", who)
     filled = await world.fill(_with(path, unknown), who, me=me)
-    return Asked(filled + query, await world.token(caller), body, who)
+    return MatrixRequest(filled + query, await world.token(caller), body, who)
 
 
 async def _ask(world: Populated, row: dict[str, str], caller: str) -> tuple[int, str]:

@@ -109,7 +109,7 @@ def _as_expected(cell: Cell, status: int, text: str) -> bool:
 def recorded_cells() -> Iterator[tuple[dict[str, str], str, Expected]]:
     """Return (row, caller, `recorded`) of cells that can be requested without a change."""
     for row in permission_rows():
-        if out_of_scope(row) or _of_a_person_itself(row):
+        if out_of_scope(row) or _of_caller(row):
             continue
         for caller in callers(row):
             if row["method"] == "GET" or _must_be_refused(row, caller):
@@ -123,15 +123,15 @@ def callers(row: dict[str, str]) -> list[str]:
 def _must_be_refused(row: dict[str, str], caller: str) -> bool:
     if caller == "anonymous":
         return row[caller] == "401"
-    return row[caller] in {*_REFUSED, _DENIED_AS_ERROR} and _speaks_of_roles(row)
+    return row[caller] in {*_REFUSED, _DENIED_AS_ERROR} and _depends_on_role(row)
 
 
-def _speaks_of_roles(row: dict[str, str]) -> bool:
+def _depends_on_role(row: dict[str, str]) -> bool:
     """Whether the status depends on the role; otherwise the object is missing or the licence refused."""
     return row["owner"] not in {*_REFUSED, _DENIED_AS_ERROR} and not licence_row(row)
 
 
-def _of_a_person_itself(row: dict[str, str]) -> bool:
+def _of_caller(row: dict[str, str]) -> bool:
     """Whether the object belongs to the caller. Creating one for each caller is left to the long form."""
     return row["object_owner"] == "self" and row["path"].startswith("/api/v2/workspace")
 
@@ -143,7 +143,7 @@ def predicted_cells() -> Iterator[tuple[dict[str, str], str, Expected]]:
     covered |= {
         (*_operation(row), caller)
         for row in permission_rows()
-        if row["object_owner"] != "self" and (_speaks_of_roles(row) or row["owner"] == _DENIED_AS_ERROR)
+        if row["object_owner"] != "self" and (_depends_on_role(row) or row["owner"] == _DENIED_AS_ERROR)
         for caller in callers(row)
     }
     scopes = scopes_by_operation()

@@ -108,7 +108,7 @@ async def walk(world: Populated) -> list[Outcome]:
     }
     operations = sorted(in_scope(), key=lambda item: (item.method == "DELETE", "/status/" in item.path))
     calls = [result async for result in first_stories(world)]
-    outcomes = [await _one(world, operation, refused) for operation in operations]
+    outcomes = [await _check_operation(world, operation, refused) for operation in operations]
     by_name = {item.operation.name: item for item in outcomes}
     calls += [result async for result in stories(world)]
     calls += [result async for result in machine_stories()]
@@ -138,7 +138,7 @@ def is_public(operation: Operation) -> bool:
     return operation.public or operation.name in _PUBLIC or not operation.path.startswith("/api/")
 
 
-async def _one(world: Populated, operation: Operation, refused: set[tuple[str, str]]) -> Outcome:
+async def _check_operation(world: Populated, operation: Operation, refused: set[tuple[str, str]]) -> Outcome:
     outcome = Outcome(operation)
     who = "boss" if "{user}" in operation.path or operation.path.endswith("/logout") else "site"
     token = await _credential(world, operation, who)

@@ -88,7 +88,7 @@ class Populated:
             role = "owner" if who == "boss" else who
             await self._must(self.world.put(f"/api/v2/users/{user_id}/roles", {"roles": [role]}))
         elif who == "stranger":
-            created = await self._made("POST", "/api/v2/organizations", {"name": self.fresh_name("org")})
+            created = await self._create("POST", "/api/v2/organizations", {"name": self.fresh_name("org")})
             if created:
                 path = f"/api/v2/organizations/{created['id']}/members/{user_id}"
                 await self._must(self.world.post(path))
@@ -192,13 +192,13 @@ class Populated:
             self.things[key] = created if created is not None else str(uuid4())
         return self.things[key]
 
-    async def _made(self, method: str, path: str, body: Any, who: str = "site") -> Any:
+    async def _create(self, method: str, path: str, body: Any, who: str = "site") -> Any:
         """Return the response to a creating call; None when it is refused (the route may be missing)."""
         response = await self.ask(method, path, await self.token(who), body)
         return response.json() if response.status_code in {200, 201} and response.content else None
 
     async def _id(self, path: str, body: Any, who: str = "site", key: str = "id") -> str | None:
-        created = await self._made("POST", path, body, who)
+        created = await self._create("POST", path, body, who)
         return str(created[key]) if created else None
 
     async def _new_user(self, who: str) -> str:
@@ -286,7 +286,7 @@ class Populated:
         if template_id:
             body["template_id"] = template_id
         path = f"/api/v2/organizations/{self.world.organization_id}/templateversions"
-        created = await self._made("POST", path, body)
+        created = await self._create("POST", path, body)
         with trio.fail_after(_PATIENCE):
             while created and created["job"]["status"] in {"pending", "running"}:
                 created = (await self.world.get(f"/api/v2/templateversions/{created['id']}")).json()
@@ -316,12 +316,12 @@ class Populated:
         return str(result.json()["job"]["id"])
 
     async def _new_keyid(self, who: str) -> str | None:
-        created = await self._made("POST", "/api/v2/users/me/keys", None, who)
+        created = await self._create("POST", "/api/v2/users/me/keys", None, who)
         return str(created["key"]).split("-")[0] if created else None
 
     async def _new_keyname(self, who: str) -> str | None:
         name = self.fresh_name("k")
-        return name if await self._made("POST", "/api/v2/users/me/keys/tokens", {"token_name": name}, who) else None
+        return name if await self._create("POST", "/api/v2/users/me/keys/tokens", {"token_name": name}, who) else None
 
     async def _new_group(self, who: str) -> str | None:
         name = self.things["site", "groupName"] = self.fresh_name("g")
@@ -335,13 +335,13 @@ class Populated:
         name = self.fresh_name("role")
         path = f"/api/v2/organizations/{self.world.organization_id}/members/roles"
         permission = {"negate": False, "resource_type": "template", "action": "read"}
-        await self._made("POST", path, {"name": name, "organization_permissions": [permission]})
+        await self._create("POST", path, {"name": name, "organization_permissions": [permission]})
         return name
 
     async def _new_provisionerkey(self, who: str) -> str:
         name = self.fresh_name("pk")
         path = f"/api/v2/organizations/{self.world.organization_id}/provisionerkeys"
-        created = await self._made("POST", path, {"name": name})
+        created = await self._create("POST", path, {"name": name})
         self.things["site", "provisionerkey_secret"] = created["key"] if created else str(uuid4())
         return name
 
@@ -351,7 +351,7 @@ class Populated:
 
     async def _new_workspaceproxy(self, who: str) -> str | None:
         body = {"name": self.fresh_name("px"), "display_name": "P", "icon": "/e.png"}
-        created = await self._made("POST", "/api/v2/workspaceproxies", body)
+        created = await self._create("POST", "/api/v2/workspaceproxies", body)
         self.things["site", "proxy_token"] = created["proxy_token"] if created else str(uuid4())
         return str(created["proxy"]["id"]) if created else None
 
@@ -362,12 +362,12 @@ class Populated:
     async def _new_secret(self, who: str) -> str | None:
         name = self.fresh_name("s")
         body = {"name": name, "value": "v", "env_name": name}
-        return name if await self._made("POST", "/api/v2/users/me/secrets", body, who) else None
+        return name if await self._create("POST", "/api/v2/users/me/secrets", body, who) else None
 
     async def _new_skillName(self, who: str) -> str:
         name = self.fresh_name("skill")
         content = f"---\nname: {name}\ndescription: d\n---\nbody\n"
-        await self._made("POST", "/api/experimental/users/me/skills", {"content": content}, who)
+        await self._create("POST", "/api/experimental/users/me/skills", {"content": content}, who)
         return name
 
     async def _new_skill_content(self, who: str) -> str:
@@ -382,7 +382,7 @@ class Populated:
 
     async def _new_task(self, who: str) -> str | None:
         body = {"template_version_id": self.world.extra["template"]["active_version_id"], "input": "do"}
-        created = await self._made("POST", "/api/v2/tasks/me", body, who)
+        created = await self._create("POST", "/api/v2/tasks/me", body, who)
         if created is None:
             return None
         self.things[who, "workspace"] = await self._adopt(who, created["workspace_id"])
@@ -432,10 +432,10 @@ class Populated:
             async with running_agent(view_context, DialPolicy(self.world.url), Path(folder)):
                 yield
 
-            async def gone() -> bool:
+            async def is_disconnected() -> bool:
                 return bool((await view_context.agent())["status"] != "connected")
 
-            await eventually(gone)  # later calls must see it disconnected, not dial it
+            await eventually(is_disconnected)  # later calls must see it disconnected, not dial it
 
 
 _ONE_TIME = {"{fresh}": "{}", "{assignment}": "{}=1", "{email}": "{}@example.com"}

@@ -86,7 +86,7 @@ def dials(server: OddServer, path: str) -> int:
     return sum(method == "GET" and path in asked for method, asked in server.asked)
 
 
-async def until(condition: Any) -> None:
+async def wait_until(condition: Any) -> None:
     with trio.fail_after(60):
         while not condition():
             await trio.sleep(0.01)
@@ -123,7 +123,7 @@ async def test_agent_retries_and_logs(refusal: bytes, server: OddServer, delays:
     sink: Any = lambda _level, _at, _name, message, fields: lines.append(f"{message}: {fields.get('error')}")  # noqa: E731
     with log.also(sink):
         async with ended_by(agent.run):
-            await until(lambda: dials(server, "/me/rpc") >= TRIES)
+            await wait_until(lambda: dials(server, "/me/rpc") >= TRIES)
     retries = [line for line in lines if line.startswith("connection to the server ended; dialling again")]
     assert len(retries) >= TRIES - 1 and all(f"unexpected status {status_of(refusal)}" in line for line in retries)
     assert grows(delays)
@@ -145,7 +145,7 @@ async def test_link_retries_or_explains(refusal: bytes, server: OddServer, delay
             errors.extend(item for item in group.exceptions if isinstance(item, CoderError))
 
     async with ended_by(link):
-        await until(lambda: errors or dials(server, "/coordinate") >= TRIES)
+        await wait_until(lambda: errors or dials(server, "/coordinate") >= TRIES)
     is_final = status_of(refusal) in {403, 404}
     assert bool(errors) is is_final and (is_final or grows(delays))
     assert all(f"status {status_of(refusal)}" in error_text(item, is_terminal=False) for item in errors)
@@ -174,7 +174,7 @@ async def test_provisioner_retries_or_explains(
             errors.append(error)
 
     async with ended_by(daemon):
-        await until(lambda: errors or dials(server, "/serve") >= TRIES)
+        await wait_until(lambda: errors or dials(server, "/serve") >= TRIES)
     is_final = status_of(refusal) in {403, 404}
     assert bool(errors) is is_final and (is_final or grows(delays))
     assert all(f"status {status_of(refusal)}" in error_text(item, is_terminal=False) for item in errors)

@@ -61,7 +61,7 @@ KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
 )
 
 
-def _place(kind: str, path: str) -> str:
+def _path_of(kind: str, path: str) -> str:
     return f"/api/{'experimental' if kind == 'skills' else 'v2'}/{path}"
 
 
@@ -91,7 +91,7 @@ async def test_object_limits_apply(monkeypatch: pytest.MonkeyPatch) -> None:
         for kind, path, body, item in KINDS:
             _, token = await world.member()
             _, other = await world.member()
-            url = _place(kind, path)
+            url = _path_of(kind, path)
 
             def make(n: int, url: str = url, body: Any = body, token: str = token) -> Any:
                 return world.post(url, body(n), token=token)
@@ -106,7 +106,7 @@ async def test_object_limits_apply(monkeypatch: pytest.MonkeyPatch) -> None:
             asked = created[0].request.content.decode()
             marks = ("s{}\\n", '"s{}"', "A{}=")
             number = next((n for n in range(FEW * 3) if any(mark.format(n) in asked for mark in marks)), 0)
-            deleted = await world.delete(_place(kind, item.format(id=key, number=number)), token=token)
+            deleted = await world.delete(_path_of(kind, item.format(id=key, number=number)), token=token)
             assert deleted.status_code == 204, deleted.text
             assert (await world.post(url, body(98), token=token)).is_success, f"{kind}: after one was deleted"
 
@@ -302,13 +302,13 @@ async def test_provisioners_are_limited(monkeypatch: pytest.MonkeyPatch) -> None
         async with connected_daemon(world, name="the owner's"):
             pass
         await open_ones.aclose()
-        await _all_gone(world)
+        await _all_disconnected(world)
         async with connected_daemon(world, name="c", **mine):
             (here,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
             assert here["name"] == "c"
 
 
-async def _all_gone(world: World) -> None:
+async def _all_disconnected(world: World) -> None:
     with trio.fail_after(60):
         while (await world.get("/api/v2/organizations/default/provisionerdaemons")).json():
             await trio.sleep(0.02)
@@ -322,7 +322,7 @@ async def test_provisioner_with_job_is_kept(monkeypatch: pytest.MonkeyPatch, for
         version = await new_version(world)
         async with connected_daemon(world, name="busy", token=world.token) as daemon:
             job = await daemon.acquire()
-        await _all_gone(world)
+        await _all_disconnected(world)
         if forget == "a week":
             assert await world.ctx.db.run(daemon_store.forget_daemons, world.ctx.clock.now()) == 0
         else:
@@ -334,7 +334,7 @@ async def test_provisioner_with_job_is_kept(monkeypatch: pytest.MonkeyPatch, for
             await daemon.complete_import(job)
         done = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
         assert done["status"] == "succeeded"
-        await _all_gone(world)
+        await _all_disconnected(world)
         async with connected_daemon(world, name="other", token=world.token):  # its job has ended
             pass
 

@@ -255,12 +255,12 @@ async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pyte
     """Its numbers cause no errors of the server."""
     body = f'{{"device_code":"c","user_code":"u","verification_uri":"https://p.test","expires_in":{number}}}'
 
-    async def said(*_: object, **__: object) -> OutgoingReply:
+    async def fake_fetch(*_: object, **__: object) -> OutgoingReply:
         return OutgoingReply(200, body.encode())
 
     async with deployment() as (world, _):
         assert (await world.get(f"{ME}/dev/device")).status_code == 200, "as it is meant"
-        monkeypatch.setattr(external_auth, "fetch", said)
+        monkeypatch.setattr(external_auth, "fetch", fake_fetch)
         response = await world.get(f"{ME}/dev/device")
         assert response.status_code == 200 and 0 < response.json()["expires_in"] < 10**9, response.text
         granted = oauth_exchange._expiry(world.ctx.clock.now(), json.loads(number))

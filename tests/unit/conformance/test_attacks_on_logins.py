@@ -502,9 +502,9 @@ async def test_existence_is_not_revealed(monkeypatch: pytest.MonkeyPatch) -> Non
         work, hashed = count_work(world.ctx.db, monkeypatch), 0
         for kind, method, path, sent, headers in SAME:
             work.clear()
-            there, done = await _said(world, known[kind], method, path, sent, headers), Counter(work)
+            there, done = await _response_of(world, known[kind], method, path, sent, headers), Counter(work)
             work.clear()
-            nowhere = await _said(world, unknown.get(kind, "missing"), method, path, sent, headers)
+            nowhere = await _response_of(world, unknown.get(kind, "missing"), method, path, sent, headers)
             hashed += work["password hashes"]
             if there != nowhere:
                 wrong.append(f"{kind} {method} {path} {sent} {headers}: {there}\n  unknown: {nowhere}")
@@ -515,7 +515,7 @@ async def test_existence_is_not_revealed(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not wrong, "\n".join(wrong)
 
 
-async def _said(
+async def _response_of(
     world: World, name: str, method: str, path: str, body: dict[str, str], headers: dict[str, str]
 ) -> tuple[Any, ...]:
     """Return the whole response, without the name itself and values that are new in each response."""

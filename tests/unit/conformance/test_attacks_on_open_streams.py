@@ -54,7 +54,7 @@ async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
     return ours
 
 
-async def _places(world: World, guest: str) -> dict[str, str]:
+async def _objects(world: World, guest: str) -> dict[str, str]:
     """Return one object of each kind, shared with the guest, with pending jobs, so that no stream ends on its own."""
     workspace, building = await new_workspace(world), await new_workspace(world, "building")
     (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
@@ -137,7 +137,7 @@ async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _places(world, guest)
+        places = await _objects(world, guest)
         places["job"] = await _dry_run(world, token, places["done"])
         for rule in routes:
             async with _open(world, token, _path(rule, places)) as hers, _open(world, world.token, INBOX) as mine:
@@ -163,7 +163,7 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _places(world, guest)
+        places = await _objects(world, guest)
         for rule in routes:
             path = _path(rule, places)
             async with _open(world, world.token, path), _open(world, token, path) as hers:
@@ -333,7 +333,7 @@ async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> 
     wrong = []
     async with workspace_world() as (world, _):
         helper, _ = await world.member("helper")
-        places = await _places(world, helper)
+        places = await _objects(world, helper)
         for number, (loss, (how, (method, path, body))) in enumerate(LOSSES.items()):
             names, token = await _let_in(world, places, f"guest{number}", how)
             places["job"] = await _dry_run(world, token, places["done"])
@@ -377,7 +377,7 @@ FORM_ENDS: dict[str, tuple[str, str, Any]] = {
 }
 
 
-async def _asked(stream: WebSocketStream, number: int, **body: Any) -> Any:
+async def _rendered(stream: WebSocketStream, number: int, **body: Any) -> Any:
     await stream.send_message(json.dumps({"id": number, "inputs": {}, **body}))
     with trio.fail_after(PATIENCE):
         while (declared := json.loads(await stream.receive_some()))["id"] != number:
@@ -405,12 +405,12 @@ async def test_two_users_of_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
             (guest, token), (_, others) = people
             names = {"guest": guest, "template": template["id"]}
             async with _open(world, token, path) as hers, _open(world, others, path) as theirs:
-                first = await _asked(hers, 1), await _asked(theirs, 1)
+                first = await _rendered(hers, 1), await _rendered(theirs, 1)
                 assert first[0]["parameters"] == first[1]["parameters"] and first[0]["parameters"]
                 taken = await world.request(method, where.format(**names), json=filled(body, names))
                 assert taken.status_code in {200, 204}, taken.text
                 assert await _ends(hers, PATIENCE), f"{how}: still open"
-                assert (await _asked(theirs, 2))["parameters"] == first[1]["parameters"], how
+                assert (await _rendered(theirs, 2))["parameters"] == first[1]["parameters"], how
             with pytest.raises(HttpError) as refused:
                 async with _open(world, token, path):
                     pass
@@ -451,16 +451,16 @@ async def test_form_follows_template_rights(monkeypatch: pytest.MonkeyPatch) -> 
                 assert promoted.status_code == 200, promoted.text
             path = FORM.replace("{version}", first)
             async with _open(world, token, path) as hers, _open(world, world.token, path) as mine:
-                await _asked(hers, 1)
-                await _asked(mine, 1)
+                await _rendered(hers, 1)
+                await _rendered(mine, 1)
                 changed = await world.request(method, where.format(**names), json=filled(body, names))
                 assert changed.status_code == 200, f"{how}: {changed.text}"
                 await world.member(f"new{number}")  # triggers a check of every stream
                 if stays:
-                    await _asked(hers, 2)
+                    await _rendered(hers, 2)
                 else:
                     assert await _ends(hers, PATIENCE), how
-                await _asked(mine, 2)  # by a role, which has not been removed
+                await _rendered(mine, 2)  # by a role, which has not been removed
             again = await world.get(f"/api/v2/templateversions/{first}", token=token)
             assert again.status_code == (200 if stays else 404), f"{how}: {again.text}"
             dry = await _dry_run_status(world, token, first)

@@ -132,14 +132,14 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
                     opened[item] = await doors.open(item, await doors.ticket())
                     stack.push_async_callback(trio.aclose_forcefully, opened[item])
                 await visits.look()
-                assert [item for item, socket in opened.items() if not await _answers(item, socket)] == [], loss
+                assert [item for item, socket in opened.items() if not await _responds(item, socket)] == [], loss
                 taken = await world.request(method, path.format(**names), json=filled(body, names))
                 assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
                 await visits.look()
                 for item, socket in opened.items():
                     if item in ending and not await _ends(socket):
                         wrong.append(f"{loss}: {item} is open still")
-                    elif item not in ending and not await _answers(item, socket):
+                    elif item not in ending and not await _responds(item, socket):
                         wrong.append(f"{loss}: {item} ended, too")
             for item in set(ways) & ending - {"terminal by ticket"}:
                 try:
@@ -150,7 +150,7 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def _answers(way: str, socket: WebSocketStream) -> bool:
+async def _responds(way: str, socket: WebSocketStream) -> bool:
     if way.startswith("terminal"):
         return True  # a command without output
     await socket.send_message("still here")

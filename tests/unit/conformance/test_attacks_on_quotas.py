@@ -125,7 +125,7 @@ async def _succeeded_with_less_than_nothing(m: Member) -> None:
     await m.end(await m.begin("start", ALLOWED))
 
 
-async def _asked_twice(m: Member) -> None:
+async def _requested_twice(m: Member) -> None:
     await m.fail(await m.begin("start", ALLOWED, 0, ALLOWED, 0))
 
 
@@ -160,7 +160,7 @@ WAYS: tuple[Callable[[Member], Awaitable[None]], ...] = (
     _failed_after_asking_for_less,
     _failed_after_asking_for_less_than_nothing,
     _succeeded_with_less_than_nothing,
-    _asked_twice,
+    _requested_twice,
     _canceled_while_it_stops,
     _unlimited_meanwhile,
 )

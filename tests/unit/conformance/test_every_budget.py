@@ -231,7 +231,7 @@ async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) ->
             if door.scope is APPLICATION:
                 client = applications.pop()
                 path = path.replace(_NOTHING, client["client_id"])
-                view = {"Authorization": _shown_by(client, by_secret=door.rule in _FORMS)}
+                view = {"Authorization": _credential_of(client, by_secret=door.rule in _FORMS)}
             status = await _status(world, door, path, view)
             if guesses[-1] != 429 or status == 429 or (door.scope in BY_SECRET and status in {401, 403}):
                 wrong.append(f"{door.method} {door.rule}: wrong {guesses}, right {status}")
@@ -269,7 +269,7 @@ async def _applications(world: World, count: int) -> list[dict[str, str]]:
     return created
 
 
-def _shown_by(client: dict[str, str], *, by_secret: bool) -> str:
+def _credential_of(client: dict[str, str], *, by_secret: bool) -> str:
     if not by_secret:
         return f"Bearer {client['registration_access_token']}"
     return "Basic " + base64.b64encode(f"{client['client_id']}:{client['client_secret']}".encode()).decode()

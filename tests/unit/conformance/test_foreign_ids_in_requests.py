@@ -272,11 +272,11 @@ _LISTS = (
 
 async def test_lists_hide_other_organizations() -> None:
     async with foreign_world() as scene:
-        wrong = await _told(scene)
+        wrong = await _leaks(scene)
     assert not wrong, "\n".join(wrong)
 
 
-async def _told(scene: ForeignWorld) -> list[str]:
+async def _leaks(scene: ForeignWorld) -> list[str]:
     """Return what an administrator and auditor of another organization, and a member of it, read about the default
     one.
     """

@@ -78,26 +78,26 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)")
 
 
-def _place(method: str, path: str) -> str:
+def _id_place(method: str, path: str) -> str:
     short = _RESULT.sub("", path)
     return f"{method} {path}" if short == path else f"{method} result {short}"
 
 
-def _places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
+def _id_places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
     """Return (method, path, kinds) of ids that refer to an object."""
     return [
-        (name, path, PLACED[_place(name, path)])
+        (name, path, PLACED[_id_place(name, path)])
         for name, paths in id_fields.id_fields().items()
         for path in paths
-        if name.startswith(method) and _place(name, path) in PLACED
+        if name.startswith(method) and _id_place(name, path) in PLACED
     ]
 
 
 def test_every_message_id_is_covered() -> None:
-    scene = {_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
-    known = {item for item in scene if item in PLACED or item in NO_OBJECT or item.startswith(_TELEMETRY)}
-    assert not scene - known, "say what these ids are about, in PLACED or NO_OBJECT"
-    assert not (PLACED.keys() | NO_OBJECT.keys()) - scene, "these are no fields (any more)"
+    placed = {_id_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
+    known = {item for item in placed if item in PLACED or item in NO_OBJECT or item.startswith(_TELEMETRY)}
+    assert not placed - known, "say what these ids are about, in PLACED or NO_OBJECT"
+    assert not (PLACED.keys() | NO_OBJECT.keys()) - placed, "these are no fields (any more)"
 
 
 # ---- requests
@@ -131,7 +131,7 @@ def _around(name: str) -> Any:
     return request
 
 
-async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> str:
+async def _reply_to(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> str:
     """Return everything answered to one request on its own connection, without the id."""
     request = _around(name)
     id_fields.put_in_message(request, path, value)
@@ -179,7 +179,7 @@ class _Askers:
             yield session
 
     @contextlib.asynccontextmanager
-    async def client_of_one(self) -> AsyncIterator[Session]:
+    async def one_client(self) -> AsyncIterator[Session]:
         path = f"/api/v2/workspaceagents/{self._found.mine['agent']}/coordinate?version=2.0"
         async with self._link(path, self._found.token) as session:
             yield session
@@ -208,7 +208,7 @@ class _Askers:
 
 
 async def test_foreign_ids_look_unknown() -> None:
-    async with foreign_world() as scene, _more(scene) as foreign:
+    async with foreign_world() as scene, _foreign_objects(scene) as foreign:
         askers, wrong = _Askers(scene), []
         before = await _state(scene, foreign)
         table = {
@@ -217,13 +217,13 @@ async def test_foreign_ids_look_unknown() -> None:
             "ProvisionerDaemon.": (askers.daemon, askers.daemon_at_home),
         }
         for service, openers in table.items():
-            for name, path, kinds in _places(service):
-                if " result " in _place(name, path):
+            for name, path, kinds in _id_places(service):
+                if " result " in _id_place(name, path):
                     continue
                 for opener in openers:
-                    unknown = await _said(name, path, uuid4(), opener)
+                    unknown = await _reply_to(name, path, uuid4(), opener)
                     for kind in kinds:
-                        response = await _said(name, path, UUID(foreign[kind]), opener)
+                        response = await _reply_to(name, path, UUID(foreign[kind]), opener)
                         if response != unknown:
                             who = opener.__name__
                             wrong.append(f"{who}: {name} {path} with {kind}: {response}\n  unknown: {unknown}")
@@ -233,7 +233,7 @@ async def test_foreign_ids_look_unknown() -> None:
 
 
 @contextlib.asynccontextmanager
-async def _more(scene: ForeignWorld) -> AsyncIterator[dict[str, str]]:
+async def _foreign_objects(scene: ForeignWorld) -> AsyncIterator[dict[str, str]]:
     """Return foreign objects known only to programs: pending and running jobs, scripts, connections, module files."""
     world, foreign = scene.world, dict(scene.foreign)
     row = await world.ctx.db.read(get_agent, UUID(foreign["agent"]))
@@ -328,7 +328,7 @@ def _lasting(value: Any) -> Any:
 
 async def test_foreign_ids_in_results() -> None:
     """An authorized daemon names foreign objects in its report: they keep their owner."""
-    async with foreign_world() as scene, _more(scene) as foreign:
+    async with foreign_world() as scene, _foreign_objects(scene) as foreign:
         wrong = []
         before = await _state(scene, foreign)
         organization = scene.mine["organization"]
@@ -336,12 +336,12 @@ async def test_foreign_ids_in_results() -> None:
         async with connected_daemon(scene.world, token=scene.token, **reach) as daemon:
             reports = _Reports(scene, daemon, await _template(scene, daemon, organization))
             for kind in ("workspace_build", "template_import", "template_dry_run"):
-                named = {path: kinds for _, path, kinds in _places() if path.startswith(f"{kind}.")}
+                named = {path: kinds for _, path, kinds in _id_places() if path.startswith(f"{kind}.")}
                 assert len(named) > 4
-                unknown = await reports.shown(kind, {path: uuid4() for path in named})
+                unknown = await reports.result(kind, {path: uuid4() for path in named})
                 for number in range(max(map(len, named.values()))):
                     chosen = {path: foreign[kinds[number % len(kinds)]] for path, kinds in named.items()}
-                    response = await reports.shown(kind, {path: UUID(value) for path, value in chosen.items()})
+                    response = await reports.result(kind, {path: UUID(value) for path, value in chosen.items()})
                     if response != unknown:
                         wrong.append(f"{chosen}: {response}\n  unknown: {unknown}")
         after = await _state(scene, foreign)
@@ -364,7 +364,7 @@ class _Reports:
     def __init__(self, scene: ForeignWorld, daemon: FakeDaemon, ours: dict[str, str]) -> None:
         self._world, self._token, self._daemon, self._ours = scene.world, scene.token, daemon, ours
 
-    async def shown(self, kind: str, values: dict[str, UUID]) -> str:
+    async def result(self, kind: str, values: dict[str, UUID]) -> str:
         start = {
             "workspace_build": self._build,
             "template_import": self._import,

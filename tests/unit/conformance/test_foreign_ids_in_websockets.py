@@ -99,16 +99,16 @@ class _Asker:
     token: str
     own: dict[str, str]
 
-    async def said(self, stream: Stream, name: str, value: str) -> str:
+    async def messages(self, stream: Stream, name: str, value: str) -> str:
         """Return all messages, with `value` for one parameter and the caller's objects for the others."""
         values = {item: self.own.get(PARAMETERS[item][0], value) for item in stream.parameters} | {name: value}
         path = re.sub(r"\{([^}]*)\}", lambda match: values[match[1]], stream.rule)
         query = QUERIES.get(stream.rule, "")
         if name in stream.query:
             query = urlencode({name: value})
-        return await self.heard(f"{path}?{query}")
+        return await self.receive(f"{path}?{query}")
 
-    async def heard(self, path: str, *messages: str, headers: Any = ()) -> str:
+    async def receive(self, path: str, *messages: str, headers: Any = ()) -> str:
         policy = DialPolicy(self.found.world.url, token=Secret(self.token) if self.token else None)
         try:
             socket = await connect_websocket(policy, path, headers=headers, carry=False)
@@ -140,10 +140,10 @@ async def test_foreign_stream_ids() -> None:
         ):
             for stream in streams():
                 for name in (*stream.parameters, *(item for item in stream.query if item in PARAMETERS)):
-                    unknown = await asker.said(stream, name, str(uuid4()))
+                    unknown = await asker.messages(stream, name, str(uuid4()))
                     kinds = [kind for kind in objects if kind.removeprefix("gone_") in PARAMETERS[name]]
                     for kind in kinds:
-                        response = await asker.said(stream, name, objects[kind])
+                        response = await asker.messages(stream, name, objects[kind])
                         if response != unknown:
                             wrong.append(f"{who}: {stream.rule} {name} with {kind}: {response}\n  unknown: {unknown}")
     assert not wrong, "\n".join(wrong)
@@ -155,20 +155,20 @@ async def test_foreign_ids_in_messages() -> None:
         form = f"/api/v2/templateversions/{scene.mine['version']}/dynamic-parameters"
         elsewhere = _Asker(scene, scene.stranger_token, scene.strangers)
 
-        async def asked_for(owner: str) -> str:
-            return await elsewhere.heard(form, json.dumps({"id": 1, "inputs": {}, "owner_id": owner}))
+        async def form_of(owner: str) -> str:
+            return await elsewhere.receive(form, json.dumps({"id": 1, "inputs": {}, "owner_id": owner}))
 
-        unknown = await asked_for(str(uuid4()))
+        unknown = await form_of(str(uuid4()))
         assert unknown.startswith("accepted")
         for kind in ("user", "workspace"):
-            assert await asked_for(scene.foreign[kind]) == unknown, kind
+            assert await form_of(scene.foreign[kind]) == unknown, kind
 
         # A token that begins with an id: whether the proxy exists is not revealed. (For keys it is, as recorded.)
         proxy = (await new_proxy(world)).partition(":")[0]
         anonymous = _Asker(scene, "", {})
         coordinate = "/api/v2/workspaceproxies/me/coordinate?version=2.0"
         responses = {
-            await anonymous.heard(coordinate, headers=[("Coder-External-Proxy-Token", f"{item}:wrong")])
+            await anonymous.receive(coordinate, headers=[("Coder-External-Proxy-Token", f"{item}:wrong")])
             for item in (proxy, str(uuid4()))
         }
         assert len(responses) == 1 and "401" in responses.pop()
@@ -180,6 +180,6 @@ async def test_foreign_ids_in_messages() -> None:
         for binding in (foreign, another):
             issued = await resume_tokens.issue(world.ctx, uuid4(), binding)
             asker = _Asker(scene, scene.token, {})
-            responses.add(await asker.heard("/api/v2/tailnet?version=2.0", headers=[(RESUME_HEADER, issued.token)]))
-            responses.add(await asker.heard(f"/api/v2/tailnet?version=2.0&resume_token={issued.token}"))
+            responses.add(await asker.receive("/api/v2/tailnet?version=2.0", headers=[(RESUME_HEADER, issued.token)]))
+            responses.add(await asker.receive(f"/api/v2/tailnet?version=2.0&resume_token={issued.token}"))
         assert len(responses) == 1 and "401 Invalid resume token" in responses.pop()

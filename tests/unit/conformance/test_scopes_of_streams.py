@@ -47,10 +47,10 @@ def scoped_streams() -> Iterator[tuple[str, tuple[str, ...]]]:
     for module in ENDPOINTS:
         module.register(table)
     for endpoint in table.endpoints:
-        yield endpoint.pattern, _asked_of_sessions(endpoint.scope)
+        yield endpoint.pattern, _accepts_sessions(endpoint.scope)
 
 
-def _asked_of_sessions(scope: Scope) -> tuple[str, ...]:
+def _accepts_sessions(scope: Scope) -> tuple[str, ...]:
     """Whether a daemon may authenticate with its user's session instead of a key."""
     return ("provisioner_daemon:create",) if scope is PROVISIONER else named(scope)
 

@@ -43,7 +43,7 @@ def everything_logged() -> Iterator[list[str]]:
         log._State.threshold, log._State.sinks[:] = threshold, sinks
 
 
-async def _made(world: World, token: str, organization: str) -> dict[str, str]:
+async def _create_secrets(world: World, token: str, organization: str) -> dict[str, str]:
     """Create secrets, by kind."""
 
     async def post(path: str, body: Any = None, by: str = token) -> Any:
@@ -80,7 +80,7 @@ async def _made(world: World, token: str, organization: str) -> dict[str, str]:
     }
 
 
-async def _shown(world: World, secrets: dict[str, str]) -> None:
+async def _send_everywhere(world: World, secrets: dict[str, str]) -> None:
     """Send each secret where it belongs and where it does not."""
     for kind, secret in secrets.items():
         basic = base64.b64encode(f"x:{secret}".encode()).decode()
@@ -131,9 +131,9 @@ async def test_no_secret_is_left_behind() -> None:
             await empty.first_user()  # the others need a first user
         async with foreign_world(experiments=("oauth2",)) as scene:
             world = scene.world
-            secrets = await _made(world, scene.token, scene.mine["organization"])
+            secrets = await _create_secrets(world, scene.token, scene.mine["organization"])
             await world.put("/api/v2/users/victim/password", {"password": PASSWORD})
-            await _shown(world, secrets)
+            await _send_everywhere(world, secrets)
             agents = {"agent token": scene.agent_token}
             audit = (await world.get("/api/v2/audit?limit=0&q=")).text
             assert "diff" in audit and len(lines) > 100

@@ -98,7 +98,7 @@ async def test_new_user_requires_default_roles() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def _given(word: str, organization: str) -> dict[str, Any]:
+def _mapping_change(word: str, organization: str) -> dict[str, Any]:
     return {"add": [{"Given": word, "Gets": organization}], "remove": []}
 
 
@@ -112,14 +112,14 @@ async def test_organization_sync_requires_default_roles() -> None:
             ("", {**stored, "mapping": {"y": [poor, rich]}, "field": ""}, 400),
             ("", {**stored, "field": "other"}, 400),
             ("/config", {"field": "other", "organization_assign_default": False}, 400),
-            ("/mapping", _given("z", rich), 400),
-            ("/mapping", _given("y", rich.upper()), 400),
+            ("/mapping", _mapping_change("z", rich), 400),
+            ("/mapping", _mapping_change("y", rich.upper()), 400),
             ("", stored, 200),
             ("", {**stored, "mapping": {"x": [rich], "y": [poor], "z": [poor]}}, 200),
             ("", {**stored, "mapping": {"y": [poor]}}, 200),
             ("", {**stored, "organization_assign_default": True}, 200),
             ("/mapping", {"add": [], "remove": [{"Given": "x", "Gets": rich}]}, 200),
-            ("/mapping", _given("z", poor), 200),
+            ("/mapping", _mapping_change("z", poor), 200),
             ("/config", {"field": "", "organization_assign_default": False}, 200),
         )
         await _set_defaults(world, base, [*USUAL, "organization-admin"])
