@@ -213,7 +213,7 @@ async def test_foreign_ids_look_unknown() -> None:
         before = await _state(scene, foreign)
         table = {
             "Agent.": (askers.agent,),
-            "Tailnet.": (askers.client, askers.neighbour, askers.client_of_one, askers.agent, askers.daemon),
+            "Tailnet.": (askers.client, askers.neighbour, askers.one_client, askers.agent, askers.daemon),
             "ProvisionerDaemon.": (askers.daemon, askers.daemon_at_home),
         }
         for service, openers in table.items():
