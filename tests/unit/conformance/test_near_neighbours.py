@@ -97,12 +97,12 @@ async def test_lists_parse_pages_alike() -> None:
             if method != "GET" or not _takes(operation, "limit"):
                 continue
             own = path.endswith(JOBS)
-            for name, value, message in PAGES:
+            for name, value, detail in PAGES:
                 if own and name != "limit":
                     continue
                 response = await world.get(f"{_fill(path, values)}?{name}={value}")
                 message = "Invalid query parameters." if own else "Query parameters have invalid values."
-                expected = {"message": message, "validations": [{"field": name, "detail": message}]}
+                expected = {"message": message, "validations": [{"field": name, "detail": detail}]}
                 assert (response.status_code, response.json()) == (400, expected), (path, name, value)
 
 

@@ -71,8 +71,8 @@ async def _unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles:
     """Return the ids of `roles` that get a role and are no users the caller may name."""
     named = [key for key, role in roles.items() if role]
     living = await store.living_users(tx, named, organization_id)
-    user_id = {user_id for user_id, member in living.items() if member or may(subject, "read", _user(user_id))}
-    return [key for key in named if as_uuid(key) not in user_id]
+    known = {user_id for user_id, member in living.items() if member or may(subject, "read", _user(user_id))}
+    return [key for key in named if as_uuid(key) not in known]
 
 
 async def _unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:

@@ -54,11 +54,11 @@ def patched(document: Mapping[str, object]) -> dict[str, object]:
 def describe(document: Mapping[str, Any]) -> ScimUser:
     """Read a canonical SCIM user."""
     name = document.get("name")
-    name = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
+    names = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
     return ScimUser(
         username=str(document.get("userName") or ""),
         email=_primary(document.get("emails")),
-        name=" ".join(part for part in name if part)[:128].strip(),
+        name=" ".join(part for part in names if part)[:128].strip(),
         active=document.get("active"),
     )
 
