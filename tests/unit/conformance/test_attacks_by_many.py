@@ -100,7 +100,7 @@ async def test_object_limits_apply(monkeypatch: pytest.MonkeyPatch) -> None:
             created = [response for response in responses if response.status_code in {200, 201}]
             assert len(created) == FEW, f"{kind}: {[response.text for response in responses]}"
             assert {response.status_code for response in responses if response not in created} == {409}, kind
-            assert (await world.post(url, body(99), token=other)).is_success, f"{kind}: another user's"
+            assert (await world.post(url, body(99), token=other)).is_success, f"{kind}: of another user"
             known = created[0].json()
             key = known.get("key", "").partition("-")[0] if isinstance(known, dict) else ""
             asked = created[0].request.content.decode()
@@ -274,7 +274,7 @@ async def test_queue_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
             created = [response.json()["id"] for response in responses if response.status_code == 201]
             assert len(created) == FEW, f"{kind}: {[response.text for response in responses]}"
             assert {response.status_code for response in responses} == {201, 409}, kind
-            assert (await world.post(path, body, token=another)).status_code == 201, f"{kind}: another's"
+            assert (await world.post(path, body, token=another)).status_code == 201, f"{kind}: of another user"
             assert (await world.patch(cancel.format(id=created[0]), token=who)).status_code == 200
             assert (await make(0)).status_code == 201, f"{kind}: after one was canceled"
             assert (await make(0)).status_code == 409
@@ -474,5 +474,5 @@ async def test_shared_ports_are_limited(monkeypatch: pytest.MonkeyPatch) -> None
         kept = (await it.world.get(path)).json()["shares"]
         assert len(kept) == FEW
         monkeypatch.setattr(workspace_settings, "MOST_SHARED_PORTS", FEW - 2)
-        assert (await share(kept[0]["port"] - 8000)).status_code == 200, "one that is shared may be shared otherwise"
+        assert (await share(kept[0]["port"] - 8000)).status_code == 200, "a shared port may be shared at another level"
         assert (await share(FEW * 4)).status_code == 400

@@ -271,7 +271,7 @@ async def test_custom_role_within_own_permissions() -> None:
         assert (await world.post(f"{base}/roles", _role("fine", ["workspace:read"]), token=token)).status_code == 200
         banned = _role("ban", [], ["template:read", "template:update"])
         assert (await world.put(f"{base}/roles", banned, token=token)).status_code == 200
-        assert (await world.put(f"{base}/roles", _role("ban", []))).status_code == 200, "an owner may"
+        assert (await world.put(f"{base}/roles", _role("ban", []))).status_code == 200, "an owner is allowed"
         assert (await world.delete(f"{base}/roles/ban")).status_code == 204
     assert asked > 90
     assert not wrong, "\n".join(wrong)

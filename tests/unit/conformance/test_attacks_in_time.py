@@ -35,7 +35,7 @@ async def test_concurrent_organization_admins(undo: str) -> None:
                 return await world.delete(f"{organization}/{who}", token=by)
 
             (ann, ann_key), (ben, ben_key), (control, _) = people
-            assert (await act(control, ann_key)).status_code < 300, "an admin undoes another"
+            assert (await act(control, ann_key)).status_code < 300, "an admin removes another"
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             members = (await world.get(organization)).json()
@@ -52,7 +52,7 @@ async def test_concurrent_suspensions() -> None:
                 return await world.put(f"/api/v2/users/{who}/status/suspend", token=by)
 
             (ann, ann_key), (ben, ben_key), (control, _) = people
-            assert (await act(control, ann_key)).status_code < 300, "one of them suspends another"
+            assert (await act(control, ann_key)).status_code < 300, "an administrator suspends another"
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             states = [(await world.get(f"/api/v2/users/{who}")).json()["status"] for who in (ann, ben)]
@@ -72,7 +72,7 @@ async def test_concurrent_owners(undo: str) -> None:
                 return await world.delete(f"/api/v2/users/{who}", token=by)
 
             (ann, ann_key), (ben, ben_key), (control, _) = people
-            assert (await act(control, ann_key)).status_code < 300, "an owner undoes another"
+            assert (await act(control, ann_key)).status_code < 300, "an owner removes another"
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             mine = [await world.get("/api/v2/users/me", token=key) for key in (ann_key, ben_key)]

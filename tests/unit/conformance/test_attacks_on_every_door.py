@@ -35,7 +35,7 @@ async def test_cross_site_reads_are_refused() -> None:
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         cookie = f"coder_session_token={world.token}"
         own_page = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie, "Origin": world.url})
-        assert own_page.status_code == 200, "our own page reads"
+        assert own_page.status_code == 200, "the own page may read"
         for rule in application().url_map.iter_rules():
             if rule.websocket or EVERYBODYS.match(rule.rule) or "logout" in rule.rule or "profile" in rule.rule:
                 continue
@@ -259,7 +259,7 @@ async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pyte
         return OutgoingReply(200, body.encode())
 
     async with deployment() as (world, _):
-        assert (await world.get(f"{ME}/dev/device")).status_code == 200, "as it is meant"
+        assert (await world.get(f"{ME}/dev/device")).status_code == 200, "a normal reply"
         monkeypatch.setattr(external_auth, "fetch", fake_fetch)
         response = await world.get(f"{ME}/dev/device")
         assert response.status_code == 200 and 0 < response.json()["expires_in"] < 10**9, response.text

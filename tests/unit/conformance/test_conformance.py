@@ -38,7 +38,7 @@ def test_only_worse_is_regression() -> None:
     assert regressions({**before, "implemented": before["implemented"] - 1})
     cells = before["permissions"]
     assert regressions({"permissions": {**cells, "matched": cells["matched"] - 1}})
-    assert regressions({"permissions": {"cells": 3, "matched": 1}}) == [], "a part of it is no regression"
+    assert regressions({"permissions": {"cells": 3, "matched": 1}}) == [], "a part of the areas is no regression"
 
 
 def judged(name: str, response: httpx.Response) -> Outcome:

@@ -238,7 +238,7 @@ async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) ->
         serve = next(door for door in doors if door.rule.endswith("/serve"))
         by_psk = [await _status(world, serve, serve.path(0), {PSK: "wrong"}) for _ in range(LIMIT + 1)]
         by_psk.append(await _status(world, serve, serve.path(0), {PSK: "right"}))
-        assert by_psk == [403] * LIMIT + [429] * 2, "people choose it: it may be guessed"
+        assert by_psk == [403] * LIMIT + [429] * 2, "users choose it, so it may be guessed"
         assert await _status(world, serve, serve.path(0), right[PROVISIONER]) == 101
     assert not wrong, "\n".join(wrong)
 

@@ -96,8 +96,8 @@ def _id_places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
 def test_every_message_id_is_covered() -> None:
     placed = {_id_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
     known = {item for item in placed if item in PLACED or item in NO_OBJECT or item.startswith(_TELEMETRY)}
-    assert not placed - known, "say what these ids are about, in PLACED or NO_OBJECT"
-    assert not (PLACED.keys() | NO_OBJECT.keys()) - placed, "these are no fields (any more)"
+    assert not placed - known, "add these ids to PLACED or NO_OBJECT"
+    assert not (PLACED.keys() | NO_OBJECT.keys()) - placed, "these fields do not exist"
 
 
 # ---- requests

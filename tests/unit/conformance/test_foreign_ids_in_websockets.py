@@ -89,7 +89,7 @@ def streams() -> Iterator[Stream]:
 
 def test_every_stream_id_is_covered() -> None:
     names = {name for item in streams() for name in (*item.parameters, *item.query)}
-    assert not names - PARAMETERS.keys() - NO_OBJECT, "say what these are about"
+    assert not names - PARAMETERS.keys() - NO_OBJECT, "add these ids to a list above"
     assert sum(bool(item.parameters) for item in streams()) > 12
 
 

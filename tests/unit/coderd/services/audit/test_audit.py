@@ -140,7 +140,7 @@ async def test_secret_import_writes_entries() -> None:
             assert entry["diff"]["env_name"]["new"] == name
         assert "-value" not in json.dumps(log)
         assert (await world.post(path, {"format": "env", "content": "TWO=x\n"})).status_code == 409
-        assert len(await entries(world, "resource_type:user_secret")) == 2, "what was refused made nothing"
+        assert len(await entries(world, "resource_type:user_secret")) == 2, "a refused import creates nothing"
 
 
 async def test_settings_diff() -> None:

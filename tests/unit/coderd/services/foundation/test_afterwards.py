@@ -57,7 +57,7 @@ async def test_queue_is_bounded() -> None:
 
         nursery.start_soon(leave_all)
         await wait_all_tasks_blocked()
-        assert left == MAX_ITEMS + 1, "and one is being done"
+        assert left == MAX_ITEMS + 1, "and one is running"
         goes_on.set()
         await wait_all_tasks_blocked()
         assert left == MAX_ITEMS * 2

@@ -237,7 +237,7 @@ async def test_waiting_agent_gets_new_link(monkeypatch: pytest.MonkeyPatch) -> N
             await agent.wait_for_poll()
             await link(world)
         assert agent.heard[0].access_token.startswith("at-")
-        assert agent.polls < 5, "by the notice, not by looking"
+        assert agent.polls < 5, "by the notice, not by polling"
 
 
 async def test_waiting_agent_ignores_other_users(monkeypatch: pytest.MonkeyPatch) -> None:

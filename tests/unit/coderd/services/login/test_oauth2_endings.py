@@ -558,13 +558,13 @@ async def test_refresh_token_lifetime() -> None:
         assert await count() == [1, 1, 1]
         clock.advance(29 * day)
         await purge_due(it.world.ctx)
-        assert await count() == [0, 1, 1], "a code is over after minutes"
+        assert await count() == [0, 1, 1], "a code expires after minutes"
         third = await it.ask(grant_type="refresh_token", refresh_token=second["refresh_token"])
         assert third.status_code == 200, third.text
         assert await count() == [0, 1, 2]
         clock.advance(3 * day)
         await purge_due(it.world.ctx)
-        assert await count() == [0, 1, 0], "used tokens go when they would have ended"
+        assert await count() == [0, 1, 0], "used tokens are deleted when they would have expired"
         clock.advance(40 * day)
         await purge_due(it.world.ctx)
         assert await count() == [0, 0, 0]

@@ -98,7 +98,7 @@ async def test_code_is_single_use() -> None:
         assert tokens.headers["cache-control"] == "no-store"
         assert await it.me(tokens.json()["access_token"]) == 200
         assert refusal(await it.exchange(code)) == (400, "invalid_grant")
-        assert await it.me(tokens.json()["access_token"]) == 401, "what a code gave ends with its second use"
+        assert await it.me(tokens.json()["access_token"]) == 401, "the tokens of a code end with its second use"
         other = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
         created = await it.world.post(f"/api/v2/oauth2-provider/apps/{other.json()['id']}/secrets")
         stranger = {"client_id": other.json()["id"], "client_secret": created.json()["client_secret_full"]}

@@ -40,7 +40,7 @@ async def deployment() -> AsyncIterator[tuple[World, IdentityProvider]]:
 def refused(answer: Any) -> None:
     assert answer.status_code == 403, answer.text
     assert "external login" in answer.json()["message"] and "Fake Git" in answer.json()["detail"]
-    assert "custom" not in answer.json()["detail"], "an optional login is no condition"
+    assert "custom" not in answer.json()["detail"], "an optional login is not required"
 
 
 async def test_missing_login_blocks_start() -> None:

@@ -277,5 +277,5 @@ async def test_access_token_deleted_during_refresh(monkeypatch: pytest.MonkeyPat
         with trio.fail_after(60):
             answer = await meeting(it.world, work, request)
         assert answer.status_code == 204, answer.text
-        assert renewed == [None], "it is over"
+        assert renewed == [None], "the token has ended"
         assert (await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])).status_code == 400

@@ -56,7 +56,7 @@ async def test_removed_default_role_stays_removed() -> None:
         async def request() -> httpx.Response:
             return await world.patch(path, {**expected, "description": "mine"}, token=helpers_token)
 
-        assert (await request()).status_code == 200, "while it is so already"
+        assert (await request()).status_code == 200, "while it is unchanged"
 
         async def take_back(tx: Any) -> None:
             await store.update_organization(tx, UUID(world.organization_id), default_member_roles=[])

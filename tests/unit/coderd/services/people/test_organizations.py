@@ -68,7 +68,7 @@ async def test_groups_and_members() -> None:
         assert created.status_code == 201
         check("Group", created.json())
         path = f"/api/v2/groups/{created.json()['id']}"
-        assert (await world.get(path, token=token)).status_code == 404, "she is not in it"
+        assert (await world.get(path, token=token)).status_code == 404, "she is not a member"
         changed = await world.patch(path, {"add_users": [alice], "display_name": "Operations"})
         check("Group", changed.json())
         assert [user["username"] for user in changed.json()["members"]] == ["alice"]
@@ -215,7 +215,7 @@ async def test_invalid_custom_roles() -> None:
         refused = await world.post(path, _role("more", ("template", "delete", False)), token=token)
         assert refused.status_code == 403 and "template" in refused.json()["detail"]
         less = await world.post(path, _role("less", ("workspace", "create", True)), token=token)
-        assert less.status_code == 200, "taking away escalates nothing"
+        assert less.status_code == 200, "removing a permission does not escalate"
 
 
 async def test_sync_mapping_changes_by_pair() -> None:
@@ -284,7 +284,7 @@ async def test_quota_refuses_expensive_build() -> None:
         assert (await world.get(quota)).json() == {"credits_consumed": 60, "budget": 60}
         await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": 5})
         _, answer = await build("free", 20, before=first)
-        assert answer.ok, "what costs less than before is never refused"
+        assert answer.ok, "a cheaper build is never refused"
         assert (await world.get("/api/v2/workspace-quota/me")).json() == {"credits_consumed": 30, "budget": 5}
         _, answer = await build("third", 0, before=third)
         assert answer.ok

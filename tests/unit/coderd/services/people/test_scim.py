@@ -216,7 +216,7 @@ async def test_provisioning_inactive_user(change: dict[str, Any]) -> None:
         created = await ask(world, "POST", body={**sent, **change})
         assert created.status_code == 200, created.text
         assert (created.json()["active"], created.json()["userName"]) == (False, "ada-l")
-        assert len({name.lower() for name in created.json()}) == len(created.json()), "no name twice"
+        assert len({name.lower() for name in created.json()}) == len(created.json()), "names are unique"
         user = (await world.get("/api/v2/users/ada-l")).json()
         assert (user["status"], user["name"], user["email"]) == ("suspended", "Ada L", "ada@example.com")
         path = f"{USERS}/{user['id']}"

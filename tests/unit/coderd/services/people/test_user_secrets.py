@@ -28,7 +28,7 @@ async def test_secret_reaches_only_owners_agents() -> None:
         off = await world.patch(f"{PATH}/db", {"enabled": False, "env_name": ""})
         assert off.json()["enabled"] is False
         assert await user_secrets.for_workspace(world.ctx, owner) == []
-        assert (await world.patch(f"{PATH}/db", {"enabled": True})).status_code == 400, "it would reach nothing"
+        assert (await world.patch(f"{PATH}/db", {"enabled": True})).status_code == 400, "it has no target"
         _, token = await world.member("alice")
         for method, path in (("GET", ""), ("POST", ""), ("GET", "/db"), ("PATCH", "/db"), ("DELETE", "/db")):
             refused = await world.request(method, f"/api/v2/users/admin/secrets{path}", token=token, json={})

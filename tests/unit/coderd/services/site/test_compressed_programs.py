@@ -59,7 +59,7 @@ async def test_uncompressible_program_stays_plain(program: Path, tmp_path: Path)
     assert await forms.gzipped(program, SMALLEST, "bb") is None
     assert not list((tmp_path / "forms").iterdir())
     program.write_bytes(CODE)
-    assert await forms.gzipped(program, len(CODE), "bb") is None, "it is not tried with every request"
+    assert await forms.gzipped(program, len(CODE), "bb") is None, "not retried with every request"
 
 
 async def test_readonly_folder_serves_program(program: Path, tmp_path: Path) -> None:
@@ -123,13 +123,13 @@ async def test_cancelled_compression_restarts(program: Path, tmp_path: Path, mon
             await held.runs()
             nursery.cancel_scope.cancel()
         (half,) = held.halves
-        assert half.exists(), "the thread is still at it"
+        assert half.exists(), "the thread is still running"
     created = await forms.gzipped(program, len(CODE), "aa")
     assert created is not None and gzip.decompress(created.path.read_bytes()) == CODE
     held.go.set()
     while await trio.to_thread.run_sync(half.exists):
         pass
-    assert created.path.stat().st_size == created.size, "what was given up writes nothing more"
+    assert created.path.stat().st_size == created.size, "an abandoned compression writes nothing more"
 
 
 async def test_failed_write_is_retried(program: Path, tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
@@ -137,7 +137,7 @@ async def test_failed_write_is_retried(program: Path, tmp_path: Path, autojump_c
     forms = CompressedPrograms(tmp_path / "forms")
     assert await forms.gzipped(program, len(CODE), "aa") is None
     (tmp_path / "forms").unlink()
-    assert await forms.gzipped(program, len(CODE), "aa") is None, "not with every request"
+    assert await forms.gzipped(program, len(CODE), "aa") is None, "not retried with every request"
     await trio.sleep(RETRY_AFTER + 1)
     assert await forms.gzipped(program, len(CODE), "aa") is not None
 
@@ -150,4 +150,4 @@ async def test_stale_files_are_deleted(program: Path, tmp_path: Path) -> None:
     now = (folder / "new.1-0.half").stat().st_mtime
     os.utime(folder / "old.1-0.half", (0, now - STALE_AFTER - 60))
     assert await CompressedPrograms(folder).gzipped(program, len(CODE), "aa") is not None
-    assert {path.name for path in folder.iterdir()} == {"aa.gz", "new.1-0.half"}, "one may be another's at work"
+    assert {path.name for path in folder.iterdir()} == {"aa.gz", "new.1-0.half"}, "another process may be writing it"

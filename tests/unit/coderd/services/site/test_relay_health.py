@@ -55,7 +55,7 @@ async def test_silent_node_spares_others(autojump_clock: None) -> None:
         "no answer within 20 s",
     ]
     assert [cast("Any", report.node)["Name"] for report in reports] == ["silent", "gone", "silent"]
-    assert trio.current_time() < 30, "side by side, and before the section's time is over"
+    assert trio.current_time() < 30, "concurrently, and before the section times out"
     assert not result.report.healthy
 
 

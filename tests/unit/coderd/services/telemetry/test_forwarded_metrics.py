@@ -94,7 +94,7 @@ def test_series_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(result.families(NOW)) == 3 + 1
     for number in range(2):
         result.take(uuid4(), ("main", "docker", str(number), "dev"), [sample("z_total")], NOW)
-    assert "z_total" in {family.name for family in result.families(NOW)}, "two say so: that goes before what one says"
+    assert "z_total" in {family.name for family in result.families(NOW)}, "the form of two users precedes that of one"
 
 
 def _of(user: str, number: int = 0) -> tuple[str, str, str, str]:
