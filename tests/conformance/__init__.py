@@ -1,1 +1,1 @@
-"""How much of the public API there is, measured against the recorded facts. Run by `scripts/conformance`."""
+"""Coverage of the public API, measured against the recorded facts. Run by `scripts/conformance`."""

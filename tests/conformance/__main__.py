@@ -1,6 +1,6 @@
-"""Measures how much of the public API there is. `scripts/conformance --help` lists the options.
+"""Measure the coverage of the public API. `scripts/conformance --help` lists the options.
 
-Exit code 1 when anything is worse than tests/data/api/conformance_baseline.json says.
+Exits with code 1 when any figure is worse than in tests/data/api/conformance_baseline.json.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from tests.kit.recordings.exchange_replay import OURS, Recordings, Report
 
 BASELINE = API / "conformance_baseline.json"
 EXPERIMENTS = ("oauth2", "workspace-build-updates")
-"""On while operations are walked, so that nothing hides behind them."""
+"""Experiments enabled during the walk, so that their operations are included."""
 PARTS = ("operations", "permissions", "recorded")
 
 
 def main() -> int:
     arguments = _arguments()
-    warnings.simplefilter("ignore")  # of clients that leave streams early
+    warnings.simplefilter("ignore")  # from clients that leave streams early
     logging.disable(logging.ERROR)
     return trio.run(_run, arguments)
 
@@ -45,7 +45,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--folder", type=Path, help="replay the recordings of this folder (AREA.jsonl, areas.json)")
     within = "the folder's lines fit between ours by their numbers and are counted alone"
     parser.add_argument("--within", action="store_true", help=within)
-    parser.add_argument("--verbose", action="store_true", help="show what is good, too")
+    parser.add_argument("--verbose", action="store_true", help="also list successful operations")
     parser.add_argument("--update-baseline", action="store_true", help="write what was measured as the new baseline")
     return parser.parse_args()
 
@@ -76,8 +76,8 @@ async def _run(arguments: argparse.Namespace) -> int:
     else:
         print(json.dumps(totals, indent=1))
     if arguments.folder:
-        found = totals["recorded"]
-        return int(found["matched"] + found["excused"] < found["exchanges"])
+        result = totals["recorded"]
+        return int(result["matched"] + result["excused"] < result["exchanges"])
     if arguments.update_baseline:
         kept = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
         BASELINE.write_text(json.dumps({**kept, **totals}, indent=1, sort_keys=True) + "\n")
@@ -89,18 +89,18 @@ async def _run(arguments: argparse.Namespace) -> int:
 
 
 def regressions(totals: dict[str, Any]) -> list[str]:
-    """What is smaller than the committed baseline; parts that were not measured are left out."""
+    """Return the figures below the committed baseline, without parts that were not measured."""
     baseline = json.loads(BASELINE.read_text()) if BASELINE.exists() else {}
-    found = []
+    result = []
     for name, value in totals.items():
         before = baseline.get(name)
         if isinstance(value, dict) and isinstance(before, dict):
             size = "exchanges" if "exchanges" in value else "cells"
             if before[size] == value[size] and value["matched"] < before["matched"]:
-                found.append(f"{name}: {before['matched']} matched, now {value['matched']}")
+                result.append(f"{name}: {before['matched']} matched, now {value['matched']}")
         elif isinstance(before, int) and name not in {"in_scope", "streams_only_opened"} and value < before:
-            found.append(f"{name}: {before}, now {value}")
-    return found
+            result.append(f"{name}: {before}, now {value}")
+    return result
 
 
 def _replay_totals(reports: list[Report]) -> dict[str, int]:

@@ -1,6 +1,6 @@
-"""A good request body for each operation that takes one.
+"""A valid request body for each operation with a body.
 
-Texts in braces are filled in: `{fresh}` is a new name, others are objects of the caller (see `world.Populated`).
+Names in braces are filled in: `{fresh}` is a new name, others are objects of the caller (see `world.Populated`).
 Operations that are missing here send no body.
 """
 
@@ -99,7 +99,7 @@ BODIES: dict[str, Any] = {
     },
     "POST /api/v2/users/first": FIRST_USER,
     "POST /api/v2/users/login": {"email": FIRST_USER["email"], "password": _PASSWORD},
-    "POST /api/v2/users/otp/request": {"email": "nobody@example.com"},
+    "POST /api/v2/users/otp/request": {"email": "unknown@example.com"},
     "POST /api/v2/users/otp/change-password": {
         "email": "{email}",
         "password": "AnotherGood1!",
@@ -165,7 +165,7 @@ BODIES: dict[str, Any] = {
         "Operations": [{"op": "replace", "value": {"active": False}}],
     },
     "POST /api/v2/users/{user}/workspaces": {"name": "{fresh}", "template_id": "{template}"},
-    # what no cloud has signed
+    # not signed by any cloud
     "POST /api/v2/workspaceagents/aws-instance-identity": {"document": "{}", "signature": "x"},
     "POST /api/v2/workspaceagents/azure-instance-identity": {"signature": "x", "encoding": "pkcs7"},
     "POST /api/v2/workspaceagents/google-instance-identity": {"json_web_token": "x"},
@@ -235,7 +235,7 @@ PREPARATIONS: dict[str, str] = {
         "POST /api/v2/templateversions/{templateversion}/archive"
     ),
 }
-"""What the administrator does before each of these calls, so that there is something to do."""
+"""Calls of the administrator before each of these operations, so that they have an effect."""
 
 QUERIES: dict[str, str] = {
     "/api/v2/audit": "limit=10",
@@ -259,7 +259,7 @@ QUERIES: dict[str, str] = {
     "/api/v2/workspaceproxies/me/coordinate": "version=2.0",
     "/api/v2/workspaceagents/me/tasks/{task}/log-snapshot": "format=agentapi",
 }
-"""Query strings that belong to a good request."""
+"""Query strings of valid requests."""
 _DAYS = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"
 for _name in ("templates", "user-activity", "user-latency"):
     QUERIES[f"/api/v2/insights/{_name}"] = _DAYS

@@ -1,7 +1,7 @@
-"""Calls that succeed only with something beside the server: clouds, an agent with a container engine, a chat program,
-a machine attached by hand, a workspace made ahead. Each story has a server of its own, and all of it is packaged.
+"""Calls that need another program to succeed: clouds, an agent with a container engine, a chat program, a machine
+attached manually, a prebuilt workspace. Each story has its own server, and uses the packaged program.
 
-As in `stories.py`, each yields (operation, answer) of calls that must succeed.
+As in `stories.py`, each yields (operation, response) of calls that must succeed.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ from tests.kit.server.workspaces import (
 from tests.kit.stand_ins import certificates
 from tests.kit.stand_ins.scripted_http_servers import fake_app
 
-Told = AsyncIterator[tuple[str, httpx.Response]]
+Calls = AsyncIterator[tuple[str, httpx.Response]]
 _AGENTS = "/api/v2/workspaceagents"
 _CONTAINERS = "{workspaceagent}/containers"
 
 
-async def machine_stories() -> Told:
-    for story in (_clouds, _container_engine, _chat, _attached, _made_ahead):
-        async for found in story():
-            yield found
+async def machine_stories() -> Calls:
+    for story in (_clouds, _container_engine, _chat, _attached, _prebuilt):
+        async for call in story():
+            yield call
 
 
-async def _clouds() -> Told:
+async def _clouds() -> Calls:
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         bundle = Path(folder) / "aws.pem"
         bundle.write_bytes(certificates.aws_bundle())
@@ -74,7 +74,7 @@ async def _clouds() -> Told:
                     yield f"POST {path}", await machine.world.post(path, body, token="")
 
 
-async def _container_engine() -> Told:
+async def _container_engine() -> Calls:
     with pytest.MonkeyPatch.context() as patch, tempfile.TemporaryDirectory() as folder:
         patch.setattr(http_api, "HttpApi", ContainerApi)
         async with (
@@ -84,13 +84,13 @@ async def _container_engine() -> Told:
             world, own = machine.world, f"{_AGENTS}/{machine.agent_id}/containers"
             yield f"GET {_AGENTS}/{_CONTAINERS}", await world.get(own)
             yield f"GET {_AGENTS}/{_CONTAINERS}/watch", await handshake(world.url, f"{own}/watch", world.token)
-            one = f"devcontainers/{DEVCONTAINER}"
+            item = f"devcontainers/{DEVCONTAINER}"
             named = f"{_AGENTS}/{_CONTAINERS}/devcontainers/{{devcontainer}}"
-            yield f"POST {named}/recreate", await world.post(f"{own}/{one}/recreate")
-            yield f"DELETE {named}", await world.delete(f"{own}/{one}")
+            yield f"POST {named}/recreate", await world.post(f"{own}/{item}/recreate")
+            yield f"DELETE {named}", await world.delete(f"{own}/{item}")
 
 
-async def _chat() -> Told:
+async def _chat() -> Calls:
     with tempfile.TemporaryDirectory() as folder:
         async with fake_app() as app, task_world(app.port) as (world, _):
             task = await new_task(world)
@@ -98,8 +98,8 @@ async def _chat() -> Told:
             async with running_agent(machine, DialPolicy(world.url), Path(folder) / "agent"):
 
                 async def active() -> bool:
-                    found = await world.get(f"/api/v2/tasks/me/{task['id']}")
-                    return bool(found.json()["status"] == "active")
+                    result = await world.get(f"/api/v2/tasks/me/{task['id']}")
+                    return bool(result.json()["status"] == "active")
 
                 await eventually(active)
                 for root in ("/api/v2/tasks", "/api/experimental/tasks"):
@@ -107,18 +107,18 @@ async def _chat() -> Told:
                     yield f"POST {root}/{{user}}/{{task}}/send", sent
 
 
-async def _attached() -> Told:
+async def _attached() -> Calls:
     def imported(_job: Any) -> dict[str, Any]:
         machine = resource("main", "coder_external_agent", agents=[agent()])
         return {"start_resources": [machine], "has_external_agents": True}
 
     async with workspace_world(Answers(import_=imported, build=external_answer)) as (world, _):
         workspace = await new_workspace(world, "machine")
-        shown = await world.get(f"/api/v2/workspaces/{workspace['id']}/external-agent/main/credentials")
-        yield "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials", shown
+        view = await world.get(f"/api/v2/workspaces/{workspace['id']}/external-agent/main/credentials")
+        yield "GET /api/v2/workspaces/{workspace}/external-agent/{agent}/credentials", view
 
 
-async def _made_ahead() -> Told:
+async def _prebuilt() -> Calls:
     async with world_with_preset() as (world, _, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))
@@ -134,7 +134,7 @@ async def _made_ahead() -> Told:
 
 
 async def _hear_reinit(world: World, heard: list[httpx.Response]) -> None:
-    """The head of a stream comes with its first event."""
+    """The response headers of a stream arrive with its first event."""
     with trio.fail_after(60):
         async with event_stream(world.url, f"{_AGENTS}/me/reinit?wait=true", {"Coder-Session-Token": TOKEN}) as stream:
             assert (await stream.line(), "prebuild_claimed" in (await stream.line() or "")) == ("event: data", True)

@@ -1,7 +1,7 @@
 """Every cell of permissions.tsv: one caller, one call, the recorded status.
 
-Licence-gated refusals are the intended difference: where a licence refused everybody, the owner must be let in here.
-500 is how the recorded release refused some changes; 400, 403 and 404 are as good.
+Licence-gated refusals are the intended difference: where a licence refused every caller, the owner must be allowed
+here. The recorded release refused some changes with 500; 400, 403 and 404 are accepted for it.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from tests.conformance.world import UNKNOWN, Populated
 
 FIXED_COLUMNS = frozenset({"method", "path", "object_owner"})
 _PERSONAL = ("/password", "/status/", "/roles", "/logout", "/profile")
-"""What changes the person that the path names: a new one is made afterwards."""
+"""Operations that change the user in the path: a new user is created afterwards."""
 _OUT_OF_SCOPE = ("/chats", "/ai-gateway", "/ai/", "/templatebuilder", "/licenses", "/premium-funnel", "/agent-firewall")
 
 
 @dataclass
 class Matrix:
-    """What was compared and which cells differ."""
+    """The compared cells, and those that differ."""
 
     cells: int = 0
     wrong: list[str] = field(default_factory=list)
 
 
 async def check_matrix(world: Populated, methods: frozenset[str] | None = None) -> Matrix:
-    """All rows in scope, or those of some methods."""
+    """Check all rows in scope, or those of some methods."""
     matrix = Matrix()
     for row in permission_rows():
         if out_of_scope(row) or (methods and row["method"] not in methods):
@@ -51,7 +51,7 @@ async def _check(world: Populated, row: dict[str, str], caller: str, matrix: Mat
 
 
 def licence_row(row: dict[str, str]) -> bool:
-    """Did the licence refuse every signed-in caller who could see the object?"""
+    """Whether the licence refused every signed-in caller who could see the object."""
     callers = [name for name in row if name not in FIXED_COLUMNS and name != "anonymous"]
     return all(row[name] == "403" for name in callers) or "/external-agent/" in row["path"]
 
@@ -70,29 +70,29 @@ def good(row: dict[str, str], caller: str, status: int, text: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A request made of a row and a caller."""
+class MatrixRequest:
+    """A request for a row and a caller."""
 
     url: str
     token: str
     body: Any
     who: str
-    "Whose objects it is about."
+    "Owner of the objects in the request."
 
 
-async def request_of(world: Populated, row: dict[str, str], caller: str) -> Asked:
-    """The request; objects it needs are made."""
+async def request_of(world: Populated, row: dict[str, str], caller: str) -> MatrixRequest:
+    """Return the request, after creating the objects it needs."""
     kind = row["object_owner"]
     path = row["path"].split(" ")[0]
-    # In the recording a caller without a session asked for the objects of somebody else.
+    # In the recording, a caller without a session asked for another user's objects.
     who = {"self": "victim" if caller == "anonymous" else caller, "other": "victim", "owner": "boss"}.get(kind, "site")
     await world.token(caller)
     me = kind == "self"
     if who == "owner" and row["method"] != "GET" and any(part in path for part in (*_PERSONAL, "/users/{user}")):
-        who, caller = "boss", "boss"  # the site's own administrator must stay as it is
+        who, caller = "boss", "boss"  # the site's own administrator must stay unchanged
     query = QUERIES.get(path, "")
     if path.endswith(("/files/{fileID}", "/{organization}/templateversions")):
-        await world.thing(who, "template")  # whose file it then is
+        await world.thing(who, "template")  # the owner of the file
     body = await world.body(f"{row['method']} {row['path']}", who)
     if query:
         query = "?" + await world.fill_text(query, who)
@@ -101,17 +101,17 @@ async def request_of(world: Populated, row: dict[str, str], caller: str) -> Aske
         unknown = {"{workspacename}": "nosuch"}
     await world.prepare(f"{row['method']} {path}", who)
     filled = await world.fill(_with(path, unknown), who, me=me)
-    return Asked(filled + query, await world.token(caller), body, who)
+    return MatrixRequest(filled + query, await world.token(caller), body, who)
 
 
 async def _ask(world: Populated, row: dict[str, str], caller: str) -> tuple[int, str]:
     path = row["path"].split(" ")[0]
     asked = await request_of(world, row, caller)
-    answer = await world.ask(row["method"], asked.url, asked.token, asked.body)
-    if row["method"] != "GET" and answer.status_code < 400:
+    response = await world.ask(row["method"], asked.url, asked.token, asked.body)
+    if row["method"] != "GET" and response.status_code < 400:
         person = any(part in path for part in _PERSONAL) or path.endswith("{user}")
         world.drop(asked.who, person=person and asked.who != "site")
-    return answer.status_code, answer.text if "event-stream" not in answer.headers.get("content-type", "") else ""
+    return response.status_code, response.text if "event-stream" not in response.headers.get("content-type", "") else ""
 
 
 def _with(path: str, values: dict[str, Any]) -> str:

@@ -1,6 +1,7 @@
-"""Replay the recorded exchanges, each area on a server of its own (`tests/kit/recordings/recorded_areas.py`).
+"""Replay the recorded exchanges, each area on its own server (`tests/kit/recordings/recorded_areas.py`).
 
-Areas with builds need Terraform. What is missing on the machine is reported as an area without matches, never left out.
+Areas with builds need Terraform. An area whose program is missing on the machine is reported without matches, never
+left out.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from tests.kit.recordings.recorded_areas import AREAS, BUILDS, recorded_area
 
 
 async def replay_areas(areas: Sequence[str], folder: Path, recordings: Recordings = OURS) -> list[Report]:
-    """One report an area."""
+    """Yield a report for each area."""
     return [await _replay(area, folder / area, recordings) for area in areas]
 
 

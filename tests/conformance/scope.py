@@ -1,4 +1,4 @@
-"""Which operations count: operations.tsv and routes.tsv without the groups this product leaves out."""
+"""Operations that count: operations.tsv and routes.tsv without the groups this product leaves out."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OUT_PATHS = re.compile(
 
 
 _NOT_RECORDED = frozenset({("GET", "/api/v2/organizations/{organization}/paginated-groups")})
-"""Newer than the release whose recordings we follow, which answers 404 there."""
+"""Newer than the release of the recordings, which answers 404."""
 
 
 _STREAMS = ("-ws", "/watch", "/ws", "/pty", "/coordinate", "/serve", "/rpc", "-watch", "/derp", "/dynamic-parameters")
@@ -32,13 +32,13 @@ class Operation:
     public: bool = False
     request: str = ""
     statuses: tuple[int, ...] = ()
-    "Documented successes; empty when unknown."
+    "Documented success statuses; empty when unknown."
     response: str = ""
-    "A type of types.schema.json, `[]Type` for lists, empty when there is none to check."
+    "A type of types.schema.json, `[]Type` for lists, empty without a documented type."
 
     @property
     def upgrades(self) -> bool:
-        """Does a WebSocket (or a relay's stream) begin here?"""
+        """Whether the route starts a WebSocket (or a relay's stream)."""
         marks = (
             "-ws",
             "/watch",
@@ -59,14 +59,14 @@ class Operation:
 
 
 def in_scope() -> list[Operation]:
-    """Sorted by path."""
-    found: dict[tuple[str, str], Operation] = {}
+    """Return the operations in scope, sorted by path."""
+    operations: dict[tuple[str, str], Operation] = {}
     for row in _rows("operations.tsv"):
         if (row["method"], row["path"]) in _NOT_RECORDED or row["tags"] in _OUT_TAGS or _OUT_PATHS.search(row["path"]):
             continue
         statuses = tuple(int(text) for text in row["success"].split(",") if text)
         response = row["response"].replace("codersdk.", "") if row["strict_schema"] == "y" else ""
-        found[row["method"], row["path"]] = Operation(
+        operations[row["method"], row["path"]] = Operation(
             row["method"],
             row["path"],
             not row["security"],
@@ -79,18 +79,18 @@ def in_scope() -> list[Operation]:
         wild = row["method"] == "MOUNT" or "*" in row["path"] or row["path"] == "/swagger"
         if (
             wild
-            or key in found
+            or key in operations
             or key in _NOT_RECORDED
             or _OUT_PATHS.search(row["path"])
             or "templatebuilder" in row["path"]
         ):
             continue
-        found[key] = Operation(*key)
-    return sorted(found.values(), key=lambda item: (item.path, item.method))
+        operations[key] = Operation(*key)
+    return sorted(operations.values(), key=lambda item: (item.path, item.method))
 
 
 def permission_rows() -> list[dict[str, str]]:
-    """The matrix: method, path, object_owner, then a status for each caller."""
+    """Return the matrix: method, path, object_owner, then a status for each caller."""
     with (API / "recorded" / "permissions.tsv").open() as file:
         return list(csv.DictReader(file, delimiter="\t"))
 

@@ -1,8 +1,8 @@
-"""What shape has a good answer? The documented type, corrected where the recordings differ, or the recorded shape.
+"""Shapes of successful responses: the documented type, corrected where the recordings differ, or the recorded shape.
 
-    problems_of(operation, value)  # None: nothing is known of this body, so it does not count as checked
+    problems_of(operation, value)  # None: no shape of this body is known, so it does not count as checked
 
-The recorded shape is what all good recorded bodies of an operation have in common: kinds, and keys of objects.
+The recorded shape is the intersection of all recorded bodies of an operation: kinds, and keys of objects.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CORRECTED: dict[str, str] = {
     "POST /api/experimental/tasks/{user}/{task}/resume": "ResumeTaskResponse",
     "GET /api/v2/notifications/dispatch-methods": "NotificationMethodsResponse",
 }
-"""The document has another type (a list of one, the request's, none at all); this is what is answered."""
+"""Types that differ from the document (a list of it, the request's type, none at all): the actual types."""
 RECORDED_WINS = frozenset(
     {
         "GET /api/v2/deployment/config",
@@ -56,7 +56,7 @@ RECORDED_WINS = frozenset(
         "POST /api/v2/templateversions/{templateversion}/unarchive",
     }
 )
-"""The recorded body has not the documented type."""
+"""Operations whose recorded body does not have the documented type."""
 _CLOUDS = ("aws", "azure", "google")
 OWN_KEYS: dict[str, frozenset[str]] = {
     **{f"POST /api/v2/workspaceagents/{cloud}-instance-identity": frozenset({"session_token"}) for cloud in _CLOUDS},
@@ -79,15 +79,15 @@ OWN_KEYS: dict[str, frozenset[str]] = {
     f"GET {_ORGANIZATION}/settings/idpsync/field-values": frozenset(),
     "GET /api/v2/settings/idpsync/field-values": frozenset(),
 }
-"""Bodies that neither the document nor the recordings show: the keys their readers need, or a list when empty."""
+"""Bodies without document and recordings: the keys that clients need, or a list for an empty one."""
 _KINDS = {str: "text", bool: "truth", int: "number", float: "number", type(None): "null", dict: "object", list: "list"}
 _LEFT_OUT = frozenset({"ai", "template_builder"})
-"""Options of parts that this product leaves out."""
+"""Options of features that this product leaves out."""
 _PLACEHOLDER = re.compile(r"[<{].*[>}]")
 
 
 def problems_of(operation: Operation, value: Any) -> list[str] | None:
-    """What is wrong with a good answer's body; None when there is nothing to compare it with."""
+    """Return the faults of a successful response's body; None when there is no shape to compare with."""
     name = CORRECTED.get(operation.name) or ("" if operation.name in RECORDED_WINS else operation.response)
     if name:
         return _typed(name, value)
@@ -110,13 +110,13 @@ def _typed(name: str, value: Any) -> list[str]:
     return [text for item in value[:5] for text in type_problems(name[2:], item)]
 
 
-# ---- recorded shapes: {"kinds": {...}, "keys": {name: shape}, "needed": {...}, "items": shape}
+# recorded shapes: {"kinds": {...}, "keys": {name: shape}, "needed": {...}, "items": shape}
 
 
 @cache
 def recorded_shapes() -> dict[str, dict[str, Any]]:
-    """Of every operation with a good recorded JSON body."""
-    found: dict[str, dict[str, Any]] = {}
+    """Return the shape of every operation with a recorded successful JSON body."""
+    shapes: dict[str, dict[str, Any]] = {}
     for area in AREAS:
         for line in load_area(area):
             response, request = line["response"], line["request"]
@@ -126,20 +126,20 @@ def recorded_shapes() -> dict[str, dict[str, Any]]:
             if operation is None or (response["status"] or 500) >= 300 or body == "<omitted>" or special:
                 continue
             if body is None and "content-type" not in response.get("headers", {}):
-                continue  # no body at all
-            _learn(found.setdefault(operation.name, {}), body)
-    return found
+                continue  # no body
+            _learn(shapes.setdefault(operation.name, {}), body)
+    return shapes
 
 
 @cache
 def _patterns() -> list[tuple[re.Pattern[str], Operation]]:
-    """Most literal first, as a router would take them."""
+    """Return the patterns, most literal first, as a router matches them."""
     by_names = sorted(in_scope(), key=lambda item: item.path.count("{"))
     return [(re.compile(re.sub(r"\{\w+\}", "[^/]+", item.path)), item) for item in by_names]
 
 
 def operation_of(method: str, path: str) -> Operation | None:
-    """The operation that answers this request; None when it is none of those in scope."""
+    """Return the operation of a request; None when it is not in scope."""
     for pattern, operation in _patterns():
         if operation.method == method and pattern.fullmatch(path.rstrip("/")):
             return operation
@@ -165,7 +165,7 @@ def _learn(shape: dict[str, Any], value: Any) -> None:
 def _misshapen(shape: dict[str, Any], value: Any, where: str) -> Any:
     kind = _KINDS[type(value)]
     if kind not in shape["kinds"]:
-        # what was empty in every recording may be full here, and the other way round
+        # a value that is empty in every recording may be set here, and vice versa
         if shape["kinds"] != {"null"} and kind != "null":
             yield f"{where}: {'/'.join(sorted(shape['kinds']))} became {kind}"
         return

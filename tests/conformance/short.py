@@ -1,8 +1,8 @@
-"""Every operation as every role, in the time a test suite has: one server, one set of objects, requests side by side.
+"""Every operation as every role in a short time: one server, one set of objects, concurrent requests.
 
-Reading is asked for in every recorded cell. What changes something is asked for by whoever must be refused: a refusal
-leaves the objects as they are, so one set serves all of them. Where nothing was recorded of a role, what the route
-declares and the policy's own table say what must come; that the rightful caller of a change succeeds is `walk.py`'s.
+Reads are sent for every recorded cell. Changes are sent only by callers who must be refused: a refusal leaves the
+objects unchanged, so one set serves all of them. For roles without a recording, the route's declaration and the
+policy's table predict the result. `walk.py` checks that changes by authorized callers succeed.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ from tests.kit.api.api_description import scopes_by_operation
 
 SIDE_BY_SIDE = 8
 _NO_HANDSHAKE = frozenset({400, 426})
-"""What a stream answers to a request that asks for no WebSocket, once it let the caller in."""
+"""Response of a stream to a request without a WebSocket handshake, after the caller was authorized."""
 _REFUSED = frozenset({"401", "403", "404"})
 _DENIED_AS_ERROR = "500"
-"""How the recorded release refused some changes."""
+"""Statuses by which the recorded release refused some changes."""
 _NO_PERSONS = frozenset({Unscoped.AGENT, Unscoped.PROXY, Unscoped.PROVISIONER, Unscoped.CLIENT, Unscoped.APPLICATION})
-"""Callers there have credentials of their own; a session is none."""
+"""Routes whose callers have their own credentials, so that a session does not count."""
 _OFF = ("/oauth2/", "/api/v2/oauth2-provider/", "/api/experimental/watch-all-workspacebuilds")
-"""Experiments, and none is on: so it was recorded."""
+"""Experiments, all disabled, as recorded."""
 Expected = Literal["recorded", "refused", "open", "same"]
-"""`open` is no refusal; `same` is the same status for everybody."""
+"""`open` is no refusal; `same` is the same status for every caller."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One request and what judges its answer."""
+    """One request and its expected result."""
 
     row: dict[str, str]
     caller: str
@@ -55,12 +55,13 @@ class Cell:
 
 
 async def check_every_role(world: Populated) -> Matrix:
-    """Asks all cells of the short form."""
-    # Callers share one client: nobody's session may come back as somebody else's cookie.
+    """Check all cells of the short form."""
+    # Callers share one client: a session must not return as another caller's cookie.
     world.world.client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
-    # A task is prepared by pausing it, which takes its workspace's agent away: those come when all else is filled in.
-    wanted = sorted([*recorded_cells(), *predicted_cells()], key=lambda cell: "{task}" in cell[0]["path"])
-    cells = [await _cell(world, *found) for found in wanted]
+    # A task is prepared by pausing it, which stops its workspace's agent: these cells come after all others are filled
+    # in.
+    expected = sorted([*recorded_cells(), *predicted_cells()], key=lambda cell: "{task}" in cell[0]["path"])
+    cells = [await _cell(world, *result) for result in expected]
     matrix, alike = Matrix(), defaultdict[str, set[int]](set)
     send, receive = trio.open_memory_channel[Cell](len(cells))
     async with trio.open_nursery() as nursery, send:
@@ -68,7 +69,9 @@ async def check_every_role(world: Populated) -> Matrix:
             send.send_nowait(cell)
         for _ in range(SIDE_BY_SIDE):
             nursery.start_soon(_ask_all, world, receive.clone(), matrix, alike)
-    matrix.wrong += [f"{name}: {sorted(found)}, as callers differ" for name, found in alike.items() if len(found) > 1]
+    matrix.wrong += [
+        f"{name}: {sorted(result)}, as callers differ" for name, result in alike.items() if len(result) > 1
+    ]
     return matrix
 
 
@@ -82,10 +85,10 @@ async def _ask_all(
 ) -> None:
     async with cells:
         async for cell in cells:
-            answer = await world.ask(cell.method, cell.url, cell.token, cell.body)
+            response = await world.ask(cell.method, cell.url, cell.token, cell.body)
             matrix.cells += 1
-            text = answer.text if "event-stream" not in answer.headers.get("content-type", "") else ""
-            status = answer.status_code
+            text = response.text if "event-stream" not in response.headers.get("content-type", "") else ""
+            status = response.status_code
             if cell.expected == "recorded":
                 if not good(cell.row, cell.caller, status, text):
                     matrix.wrong.append(f"{cell}: {cell.row[cell.caller]} became {status}")
@@ -104,9 +107,9 @@ def _as_expected(cell: Cell, status: int, text: str) -> bool:
 
 
 def recorded_cells() -> Iterator[tuple[dict[str, str], str, Expected]]:
-    """(row, caller, `recorded`) of what may be asked without a change."""
+    """Return (row, caller, `recorded`) of cells that can be requested without a change."""
     for row in permission_rows():
-        if out_of_scope(row) or _of_a_person_itself(row):
+        if out_of_scope(row) or _of_caller(row):
             continue
         for caller in callers(row):
             if row["method"] == "GET" or _must_be_refused(row, caller):
@@ -120,27 +123,27 @@ def callers(row: dict[str, str]) -> list[str]:
 def _must_be_refused(row: dict[str, str], caller: str) -> bool:
     if caller == "anonymous":
         return row[caller] == "401"
-    return row[caller] in {*_REFUSED, _DENIED_AS_ERROR} and _speaks_of_roles(row)
+    return row[caller] in {*_REFUSED, _DENIED_AS_ERROR} and _depends_on_role(row)
 
 
-def _speaks_of_roles(row: dict[str, str]) -> bool:
-    """Otherwise there is no such object, or the licence refused."""
+def _depends_on_role(row: dict[str, str]) -> bool:
+    """Whether the status depends on the role; otherwise the object is missing or the licence refused."""
     return row["owner"] not in {*_REFUSED, _DENIED_AS_ERROR} and not licence_row(row)
 
 
-def _of_a_person_itself(row: dict[str, str]) -> bool:
-    """Objects of each caller's own would have to be made for each; the long form does."""
+def _of_caller(row: dict[str, str]) -> bool:
+    """Whether the object belongs to the caller. Creating one for each caller is left to the long form."""
     return row["object_owner"] == "self" and row["path"].startswith("/api/v2/workspace")
 
 
 def predicted_cells() -> Iterator[tuple[dict[str, str], str, Expected]]:
-    """(row, caller, what must come) of everything the recordings do not say, by what each route declares."""
-    told = {(*_operation(row), caller) for row, caller, _ in recorded_cells()}
-    # Some routes look at the body first, or for an object that is not there: no answer of theirs is about the role.
-    told |= {
+    """Return (row, caller, expectation) of all cells without a recording, predicted by the route's declaration."""
+    covered = {(*_operation(row), caller) for row, caller, _ in recorded_cells()}
+    # Some routes check the body first, or an object that does not exist: their responses do not depend on the role.
+    covered |= {
         (*_operation(row), caller)
         for row in permission_rows()
-        if row["object_owner"] != "self" and (_speaks_of_roles(row) or row["owner"] == _DENIED_AS_ERROR)
+        if row["object_owner"] != "self" and (_depends_on_role(row) or row["owner"] == _DENIED_AS_ERROR)
         for caller in callers(row)
     }
     scopes = scopes_by_operation()
@@ -150,8 +153,8 @@ def predicted_cells() -> Iterator[tuple[dict[str, str], str, Expected]]:
             expected = expectation(operation, scopes[operation.name], caller)
             if expected is None:
                 continue
-            harmless = expected == "same" and operation.method != "GET"  # recorded to be answered, and asked nowhere
-            if harmless or (*_operation(row), caller) not in told:
+            harmless = expected == "same" and operation.method != "GET"  # recorded as answered, and requested nowhere
+            if harmless or (*_operation(row), caller) not in covered:
                 yield row, caller, expected
 
 
@@ -160,11 +163,11 @@ def _operation(row: dict[str, str]) -> tuple[str, str]:
 
 
 def expectation(operation: Operation, scope: Scope, caller: str) -> Expected | None:
-    """What `caller` must get; None where that hangs on more than the role, or a change would come of asking."""
+    """Return the result that `caller` must get; None when it depends on more than the role, or would cause a change."""
     if operation.path.startswith(_OFF) or scope in _NO_PERSONS:
         return "refused"
     if scope is Unscoped.OPTIONAL:
-        return None  # who signed in is told more, or is the only one who is told
+        return None  # an authenticated caller gets more information, or is the only one
     if scope in {Unscoped.PUBLIC, Unscoped.STREAM}:
         return "same"
     if caller == "anonymous":
@@ -177,7 +180,9 @@ def expectation(operation: Operation, scope: Scope, caller: str) -> Expected | N
 
 
 def policy_refuses(operation: Operation, scope: Scope, caller: str) -> bool:
-    """Sure of it: anybody's lists may be empty instead, and who makes something owns it, so only objects count."""
+    """Whether the policy certainly refuses. Lists may be empty instead, and a creator owns the object, so only objects
+    count.
+    """
     about_an_object = operation.path.endswith("}") or operation.method in {"PUT", "PATCH", "DELETE"}
     if not named(scope) or "{" not in operation.path or not (about_an_object or "{workspace" in operation.path):
         return False
@@ -189,21 +194,23 @@ def _policy_allows(operation: Operation, scope: Scope, caller: str) -> bool:
 
 
 def _decisions(operation: Operation, scope: Scope, caller: str) -> list[bool]:
-    """On somebody's object in the organization and on one outside of all, for each scope that would do."""
+    """Return the decisions for another user's object in the organization and outside of it, for each sufficient
+    scope.
+    """
     organization = UUID(int=1)
     everyone = {str(organization): frozenset({"read", "use"})}
-    lists = {"template": everyone}  # a new template's access list
+    lists = {"template": everyone}  # access list of a new template
     subject = _subject(caller, organization)
-    found = []
+    result = []
     for kind, action in (text.split(":") for text in named(scope)):
         owner = subject.user_id if kind == "user" and "{user}" not in operation.path else UUID(int=2)
-        found += [
+        result += [
             decide(
                 subject, action, Resource(kind, owner_id=owner, organization_id=place, group_acl=lists.get(kind, {}))
             )
             for place in (organization, None)
         ]
-    return found
+    return result
 
 
 def _subject(caller: str, organization: UUID) -> Subject:

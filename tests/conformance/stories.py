@@ -1,7 +1,7 @@
-"""Calls that only succeed after others: logins at a provider, OAuth2 consents, jobs that wait, passcodes by mail.
+"""Calls that only succeed after others: logins at a provider, OAuth2 consents, pending jobs, passcodes by mail.
 
-Each story yields (operation, answer) of calls that must succeed. They run after the walk; the last one sends the
-provisioner daemon away.
+Each story yields (operation, response) of calls that must succeed. They run after the walk; the last one deletes the
+provisioner daemon.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _CHALLENGE, _VERIFIER = "CrlVwe1WSHWuTQYh3iczmx3aS-faRx6C92k9_hNxl4A", "v" * 50
 
 
 async def first_stories(world: Populated) -> Answers:
-    """What must be told before the walk sends the mail server hundreds of messages."""
-    async for found in _passcode(world):
-        yield found
+    """Yield stories that must run before the walk sends hundreds of messages to the mail server."""
+    async for call in _passcode(world):
+        yield call
 
 
 async def stories(world: Populated) -> Answers:
@@ -43,8 +43,8 @@ async def stories(world: Populated) -> Answers:
         _terminal,
         _waiting_jobs,
     ):
-        async for found in story(world):
-            yield found
+        async for call in story(world):
+            yield call
 
 
 async def _first_user(_world: Populated) -> Answers:
@@ -69,9 +69,9 @@ async def _people(world: Populated) -> Answers:
 
 
 async def _passcode(world: Populated) -> Answers:
-    """Asked for by somebody who forgot a password; the code comes by mail."""
+    """Reset a forgotten password by a passcode from the mail."""
     server = world.world
-    await server.put("/api/v2/notifications/settings", {"notifier_paused": False})  # the walk paused them
+    await server.put("/api/v2/notifications/settings", {"notifier_paused": False})  # the walk has paused them
     box: Mailbox = server.extra["mail"]
     user_id, _ = await server.member(world.fresh_name("forgetful"))
     address = (await server.get(f"/api/v2/users/{user_id}")).json()["email"]
@@ -83,9 +83,9 @@ async def _passcode(world: Populated) -> Answers:
             await trio.sleep(0.05)
             for _, receivers, mail in box.mails:
                 part = mail.get_body(("plain",))
-                found = re.search(r"otp=([\w-]+)", part.get_content() if part else "")
-                if address in receivers and found:
-                    code = found[1]
+                result = re.search(r"otp=([\w-]+)", part.get_content() if part else "")
+                if address in receivers and result:
+                    code = result[1]
     body = {"email": address, "password": "AnotherGood1!", "one_time_passcode": code}
     changed = await server.post("/api/v2/users/otp/change-password", body, token="")
     yield "POST /api/v2/users/otp/change-password", changed
@@ -97,8 +97,8 @@ async def _organization(world: Populated) -> Answers:
     user_id, _ = await server.member(world.fresh_name("joiner"))
     joined = await server.post(f"/api/v2/organizations/{other}/members/{user_id}")
     yield "POST /api/v2/organizations/{organization}/members/{user}", joined
-    gone = await server.delete(f"/api/v2/organizations/{other}")
-    yield "DELETE /api/v2/organizations/{organization}", gone
+    deleted = await server.delete(f"/api/v2/organizations/{other}")
+    yield "DELETE /api/v2/organizations/{organization}", deleted
     world.things.pop(("site", "other_organization"), None)
 
 
@@ -110,12 +110,12 @@ async def _notifications(world: Populated) -> Answers:
     yield "PUT /api/v2/notifications/templates/{notification_template}/method", method
     await server.put(path, {"method": ""})
     await server.post("/api/v2/notifications/test")
-    found: list[Any] = []
+    result: list[Any] = []
     with trio.fail_after(60):
-        while not found:
+        while not result:
             await trio.sleep(0.05)
-            found = (await server.get("/api/v2/notifications/inbox")).json()["notifications"]
-    read = await server.put(f"/api/v2/notifications/inbox/{found[0]['id']}/read-status", {"is_read": True})
+            result = (await server.get("/api/v2/notifications/inbox")).json()["notifications"]
+    read = await server.put(f"/api/v2/notifications/inbox/{result[0]['id']}/read-status", {"is_read": True})
     yield "PUT /api/v2/notifications/inbox/{id}/read-status", read
 
 
@@ -138,7 +138,7 @@ async def _settings_of_workspaces(world: Populated) -> Answers:
 
 
 async def _consent(world: Populated) -> Answers:
-    """The authorization code grant, with a session in place of a browser, until everything is given back."""
+    """Run the authorization code grant, with a session in place of a browser, and revoke everything."""
     server = world.world
     name = world.fresh_name("oauth")
     app = (
@@ -176,16 +176,16 @@ async def _consent(world: Populated) -> Answers:
 
 
 async def _client(world: Populated) -> Answers:
-    """A client that registers itself, looks at itself, changes itself and goes."""
+    """Register a client, read, change and delete it."""
     server = world.world
     await server.put("/api/v2/oauth2-provider/settings", {"dynamic_client_registration_enabled": True})
     body = {"client_name": world.fresh_name("dyn"), "redirect_uris": [_CALLBACK]}
-    made = (await server.post("/oauth2/register", body, token="")).json()
-    path = f"/oauth2/clients/{made['client_id']}"
-    headers = {"Authorization": f"Bearer {made['registration_access_token']}"}
+    created = (await server.post("/oauth2/register", body, token="")).json()
+    path = f"/oauth2/clients/{created['client_id']}"
+    headers = {"Authorization": f"Bearer {created['registration_access_token']}"}
     for method, sent in (("GET", None), ("PUT", body), ("DELETE", None)):
-        answer = await server.request(method, path, token="", headers=headers, json=sent)
-        yield f"{method} /oauth2/clients/{{client_id}}", answer
+        response = await server.request(method, path, token="", headers=headers, json=sent)
+        yield f"{method} /oauth2/clients/{{client_id}}", response
 
 
 async def _terminal(world: Populated) -> Answers:
@@ -202,13 +202,13 @@ async def _waiting_jobs(world: Populated) -> Answers:
     workspace, file_id = await world.thing("site", "workspace"), await world.thing("site", "fileID")
     await without_daemon(server)
     dry = (await server.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "dry"})).json()["id"]
-    answer = await server.patch(f"/api/v2/templateversions/{version}/dry-run/{dry}/cancel")
-    yield "PATCH /api/v2/templateversions/{templateversion}/dry-run/{jobID}/cancel", answer
+    response = await server.patch(f"/api/v2/templateversions/{version}/dry-run/{dry}/cancel")
+    yield "PATCH /api/v2/templateversions/{templateversion}/dry-run/{jobID}/cancel", response
     body = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}, "template_id": template}
     path = f"/api/v2/organizations/{server.organization_id}/templateversions"
     waiting = (await server.post(path, body)).json()["id"]
-    answer = await server.patch(f"/api/v2/templateversions/{waiting}/cancel")
-    yield "PATCH /api/v2/templateversions/{templateversion}/cancel", answer
+    response = await server.patch(f"/api/v2/templateversions/{waiting}/cancel")
+    yield "PATCH /api/v2/templateversions/{templateversion}/cancel", response
     build = (await server.post(f"/api/v2/workspaces/{workspace}/builds", {"transition": "stop"})).json()["id"]
-    answer = await server.patch(f"/api/v2/workspacebuilds/{build}/cancel")
-    yield "PATCH /api/v2/workspacebuilds/{workspacebuild}/cancel", answer
+    response = await server.patch(f"/api/v2/workspacebuilds/{build}/cancel")
+    yield "PATCH /api/v2/workspacebuilds/{workspacebuild}/cancel", response

@@ -1,8 +1,8 @@
-"""When does an operation count? A call answered its success status, and the body was compared with its shape.
+"""Success of an operation: a call returned its success status, and the body was compared with its shape.
 
-Of a stream (WebSocket, events, relay) the walk sees that it opens. What it says is compared where a recorded exchange
-has its messages; the others are counted apart (`Outcome.opened`). A refusal never counts, however right it is: it is
-mended by a better call (`stories.py`, `machine_stories.py`).
+For a stream (WebSocket, events, relay), the walk only checks that it opens. Messages are compared where a recorded
+exchange has them; other streams are counted separately (`Outcome.opened`). A refusal never counts, however correct: a
+better call is needed (`stories.py`, `machine_stories.py`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ OTHERWISE: dict[str, frozenset[int]] = {
     "GET /api/v2/applications/auth-redirect": frozenset({303, 307}),
     "GET /api/v2/users/oauth2/github/callback": frozenset({303, 307}),
     "POST /api/v2/users/{user}/webpush/test": frozenset({204}),
-    # asked for with a handshake, whatever number the document gives
+    # requested with a handshake, whatever status the document has
     "GET /api/v2/debug/ws": frozenset({101}),
     "GET /derp": frozenset({101}),
 }
@@ -32,19 +32,19 @@ _WITHOUT_BODY = frozenset({204, 302, 303, 304, 307})
 
 @dataclass
 class Outcome:
-    """One operation's results."""
+    """Results of one operation."""
 
     operation: Operation
     implemented: bool = True
     problems: list[str] = field(default_factory=list)
     succeeded: bool = False
-    "A call answered the documented or recorded success."
+    "Whether a call returned the documented or recorded success."
     checked: bool = False
-    "Its body was compared with a shape, or there is none to compare."
+    "Whether its body was compared with a shape, or has none."
     opened: bool = False
-    "A stream began of which nothing was compared."
+    "Whether a stream opened whose messages were not compared."
     refusal: str = ""
-    "What the last good call was answered when it did not succeed."
+    "Response of the last valid call that did not succeed."
 
     @property
     def valid(self) -> bool:
@@ -60,7 +60,7 @@ class Outcome:
         return "unproved"
 
     def why(self) -> str:
-        """What a reader wants to know of an operation that is not valid."""
+        """Reason why an operation is not valid, for the report."""
         parts = [*self.problems, "" if self.succeeded else self.refusal]
         if self.succeeded and not self.checked and not self.opened:
             parts.append("nothing is known of its body")
@@ -68,58 +68,58 @@ class Outcome:
 
 
 def successes(operation: Operation) -> set[int]:
-    """Documented, or seen in the recordings."""
-    found = {*operation.statuses, *OTHERWISE.get(operation.name, ()), *_recorded().get(operation.name, ())}
+    """Return the documented or recorded success statuses."""
+    statuses = {*operation.statuses, *OTHERWISE.get(operation.name, ()), *_recorded().get(operation.name, ())}
     if operation.upgrades:
-        found.add(101)
-    return found or {200, 201, 202, 204}
+        statuses.add(101)
+    return statuses or {200, 201, 202, 204}
 
 
-def judge(outcome: Outcome, answer: httpx.Response) -> None:
-    """Notes what an answer to a good call proves."""
-    if answer.status_code not in successes(outcome.operation):
-        outcome.refusal = f"{answer.status_code} {answer.text[:160]}"
+def judge(outcome: Outcome, response: httpx.Response) -> None:
+    """Record the response to a valid call."""
+    if response.status_code not in successes(outcome.operation):
+        outcome.refusal = f"{response.status_code} {response.text[:160]}"
         return
     outcome.succeeded = True
-    if is_stream(answer):
+    if is_stream(response):
         outcome.checked = outcome.checked or outcome.operation.name in recorded_streams()
         outcome.opened = not outcome.checked
         return
-    found = _body_problems(outcome.operation, answer)
-    outcome.checked = outcome.checked or found is not None
-    outcome.problems += [f"shape: {text}" for text in (found or ())[:3]]
+    problems = _body_problems(outcome.operation, response)
+    outcome.checked = outcome.checked or problems is not None
+    outcome.problems += [f"shape: {text}" for text in (problems or ())[:3]]
 
 
-def _body_problems(operation: Operation, answer: httpx.Response) -> list[str] | None:
-    """None when there is something that nobody has described."""
-    kind = answer.headers.get("content-type", "")
-    if answer.status_code in _WITHOUT_BODY or (answer.status_code == 202 and not answer.content):
+def _body_problems(operation: Operation, response: httpx.Response) -> list[str] | None:
+    """Return the faults of a body; None when it has an undescribed part."""
+    kind = response.headers.get("content-type", "")
+    if response.status_code in _WITHOUT_BODY or (response.status_code == 202 and not response.content):
         return []
-    if not answer.content:
+    if not response.content:
         return ["a body became nothing"] if operation.response else []
     if "json" not in kind:
-        # pages, archives, profiles and texts of other programs: that there is one, under the right name, is all
+        # pages, archives, profiles and texts of other programs: only their presence and media type are checked
         return [f"JSON became {kind}"] if operation.response else []
-    return problems_of(operation, answer.json())
+    return problems_of(operation, response.json())
 
 
-def is_stream(answer: httpx.Response) -> bool:
-    return answer.status_code == 101 or "event-stream" in answer.headers.get("content-type", "")
+def is_stream(response: httpx.Response) -> bool:
+    return response.status_code == 101 or "event-stream" in response.headers.get("content-type", "")
 
 
 @cache
 def recorded_streams() -> frozenset[str]:
-    """Operations of which a recorded exchange has messages; the replay compares them one by one."""
+    """Return the operations with messages in a recorded exchange; the replay compares them one by one."""
     lines = (line for area in AREAS for line in load_area(area) if line["response"].keys() & {"messages", "events"})
-    found = (operation_of(line["request"]["method"], line["request"]["path"]) for line in lines)
-    return frozenset(operation.name for operation in found if operation is not None)
+    operations = (operation_of(line["request"]["method"], line["request"]["path"]) for line in lines)
+    return frozenset(operation.name for operation in operations if operation is not None)
 
 
 _seen: dict[str, set[int]] = {}
 
 
 def _recorded() -> dict[str, set[int]]:
-    """Good statuses the recordings have, by operation."""
+    """Return the recorded success statuses by operation."""
     if not _seen:
         for line in (line for area in AREAS for line in load_area(area)):
             operation, status = (

@@ -1,8 +1,8 @@
-"""Every operation in scope: a good call by its rightful caller, and five bad ones.
+"""Every operation in scope: a valid call by an authorized caller, and five invalid ones.
 
 allowed      a documented success whose body has the documented type
 signed out   401
-foreign      404 for somebody of another organization (403 where the recorded matrix has it)
+foreign      404 for a user of another organization (403 where the recorded matrix has it)
 unknown      404 for an id that does not exist
 bad body     400 for text that is no JSON
 forbidden    is the recorded matrix, cell by cell (`matrix.py`)
@@ -32,7 +32,7 @@ _WITH_AGENT = frozenset(
         for what in ("listening-ports", "containers", "containers/watch")
     }
 )
-"""Asked while the agent runs."""
+"""Operations called while the agent is connected."""
 _NO_PAGES = ("/scim", "/.well-known", "/oauth2", "/external-auth", "/gitauth")
 _BY_ANOTHER = frozenset(
     {
@@ -45,7 +45,7 @@ _BY_ANOTHER = frozenset(
         "POST /api/v2/organizations/{organization}/members/{user}",
     }
 )
-"""Nobody may do these to oneself."""
+"""Operations that a user may not do on the own account."""
 _PUBLIC = frozenset(
     {
         "POST /api/v2/csp/reports",
@@ -62,7 +62,7 @@ _PUBLIC = frozenset(
         "GET /api/v2/organizations/{organization}/provisionerdaemons/serve",
     }
 )
-"""Answer without a session in the recordings, whatever the document says."""
+"""Routes without a session in the recordings, whatever the document says."""
 
 
 _OWN_PROOF = frozenset(
@@ -73,9 +73,9 @@ _OWN_PROOF = frozenset(
         "PUT /oauth2/clients/{client_id}",
     }
 )
-"""What comes in the body, or beside it, is the proof of who asks."""
+"""Routes authenticated by the body or another header."""
 _TAKES_ANYTHING = "POST /api/v2/workspaces/{workspace}/usage"
-"""What cannot be read counts as plain use of the workspace: recorded."""
+"""Routes that ignore an unreadable body and count plain use of the workspace: recorded."""
 _EVERYBODYS = (
     "/scim/",
     "/api/v2/external-auth/",
@@ -84,53 +84,53 @@ _EVERYBODYS = (
     "/api/v2/oauth2-provider/",
     "/oauth2/clients/",
 )
-"""Objects of the site, or links of whoever asks: there are no foreign ones."""
+"""Objects of the site, or links of the caller: there are no foreign ones."""
 _AS_RECORDED = {
     "PUT /api/v2/notifications/inbox/{id}/read-status": {404, 500},
     "POST /api/v2/organizations/{organization}/members/{user}/workspaces": {400, 403, 404},
     "POST /api/v2/users/{user}/workspaces": {400, 403, 404},
     "POST /api/v2/external-auth/{externalauth}/device": {400, 404},
     "GET /api/v2/provisionerkeys/{provisionerkey}": {401},
-    # the page says that there is no such provider
+    # the page shows that there is no such provider
     "GET /external-auth/{externalauth}/callback": {200},
     "GET /gitauth/{externalauth}/callback": {200},
     "GET /oauth2/clients/{client_id}": {401},
     "PUT /oauth2/clients/{client_id}": {401},
     "DELETE /oauth2/clients/{client_id}": {401},
 }
-"""Refusals of unknown and foreign objects that differ from 404 in the release we follow."""
+"""Refusals of unknown and foreign objects other than 404, as in the reference release."""
 
 
 async def walk(world: Populated) -> list[Outcome]:
-    """All operations; those that remove things come last."""
+    """Call all operations, deletions last."""
     refused = {
         (row["method"], row["path"]) for row in permission_rows() if row["member"] == "403" and "{" in row["path"]
     }
     operations = sorted(in_scope(), key=lambda item: (item.method == "DELETE", "/status/" in item.path))
-    told = [found async for found in first_stories(world)]
-    outcomes = [await _one(world, operation, refused) for operation in operations]
+    calls = [result async for result in first_stories(world)]
+    outcomes = [await _check_operation(world, operation, refused) for operation in operations]
     by_name = {item.operation.name: item for item in outcomes}
-    told += [found async for found in stories(world)]
-    told += [found async for found in machine_stories()]
-    for name, answer in told:
-        judge(by_name[name], answer)
+    calls += [result async for result in stories(world)]
+    calls += [result async for result in machine_stories()]
+    for name, response in calls:
+        judge(by_name[name], response)
     return sorted(outcomes, key=lambda item: (item.operation.path, item.operation.method))
 
 
 async def doors(world: Populated) -> list[Outcome]:
-    """The cheap form: is there a route, and does it ask who comes? Without a single object."""
+    """Check cheaply, without objects, that each route exists and requires authentication."""
     outcomes = []
     for operation in in_scope():
         outcome = Outcome(operation)
         outcomes.append(outcome)
         path = re.sub(r"\{\w+\}", UNKNOWN, operation.path)
-        answer = await world.ask(operation.method, path, "")
-        if _is_missing(answer):
+        response = await world.ask(operation.method, path, "")
+        if _is_missing(response):
             outcome.implemented = False
-        elif not is_public(operation) and answer.status_code < 400 and answer.status_code != 303:
-            outcome.problems.append(f"signed out: {answer.status_code}")
-        if answer.status_code >= 500:
-            outcome.problems.append(f"{answer.status_code}: {answer.text[:120]}")
+        elif not is_public(operation) and response.status_code < 400 and response.status_code != 303:
+            outcome.problems.append(f"signed out: {response.status_code}")
+        if response.status_code >= 500:
+            outcome.problems.append(f"{response.status_code}: {response.text[:120]}")
     return outcomes
 
 
@@ -138,7 +138,7 @@ def is_public(operation: Operation) -> bool:
     return operation.public or operation.name in _PUBLIC or not operation.path.startswith("/api/")
 
 
-async def _one(world: Populated, operation: Operation, refused: set[tuple[str, str]]) -> Outcome:
+async def _check_operation(world: Populated, operation: Operation, refused: set[tuple[str, str]]) -> Outcome:
     outcome = Outcome(operation)
     who = "boss" if "{user}" in operation.path or operation.path.endswith("/logout") else "site"
     token = await _credential(world, operation, who)
@@ -149,11 +149,11 @@ async def _one(world: Populated, operation: Operation, refused: set[tuple[str, s
     body = await world.body(operation.name, who)
     await world.prepare(operation.name, who)
     async with world.running_agent(who) if operation.name in _WITH_AGENT else contextlib.nullcontext():
-        answer = await world.ask(operation.method, path, token, body)
-        if answer.status_code in {400, 426} and operation.upgrades:
-            answer = await handshake(world.world.url, path, token, _credential_header(operation))
-    judge(outcome, answer)
-    if operation.method != "GET" and answer.status_code < 400:
+        response = await world.ask(operation.method, path, token, body)
+        if response.status_code in {400, 426} and operation.upgrades:
+            response = await handshake(world.world.url, path, token, _credential_header(operation))
+    judge(outcome, response)
+    if operation.method != "GET" and response.status_code < 400:
         world.drop(who, person=who == "boss")
     return outcome
 
@@ -165,7 +165,7 @@ async def _query(world: Populated, operation: Operation, who: str) -> str:
 
 async def _credential(world: Populated, operation: Operation, who: str) -> str:
     if "{task}" in operation.path:
-        await world.thing(who, "task")  # its agent is the one that speaks
+        await world.thing(who, "task")  # its agent makes the calls
     if operation.path.startswith(_AGENT):
         return await world.agent_token(who)
     if operation.path.startswith("/api/v2/provisionerkeys/"):
@@ -183,19 +183,19 @@ async def _bad_calls(
     path = await world.fill(operation.path, who)
     query = await _query(world, operation, who)
     special = operation.path.startswith((_AGENT, _PROXY))
-    answer = await world.ask(operation.method, path + query, "", await world.body(operation.name, who))
-    if _is_missing(answer):
+    response = await world.ask(operation.method, path + query, "", await world.body(operation.name, who))
+    if _is_missing(response):
         outcome.implemented = False
         return
     public = is_public(operation)
-    if not public and answer.status_code not in {401, 303}:
-        outcome.problems.append(f"signed out: {answer.status_code}")
+    if not public and response.status_code not in {401, 303}:
+        outcome.problems.append(f"signed out: {response.status_code}")
     token = await _credential(world, operation, who)
     if operation.request and operation.request.split(".")[0] not in {"oauth2"}:
-        answer = await world.ask(operation.method, path + query, token, content=b'{"')
+        response = await world.ask(operation.method, path + query, token, content=b'{"')
         unread = {204} if operation.name == _TAKES_ANYTHING else set()
-        if answer.status_code not in ({400, 401} if operation.name in _OWN_PROOF else {400} | unread):
-            outcome.problems.append(f"bad body: {answer.status_code}")
+        if response.status_code not in ({400, 401} if operation.name in _OWN_PROOF else {400} | unread):
+            outcome.problems.append(f"bad body: {response.status_code}")
     names = re.findall(r"\{(\w+)\}", operation.path)
     if not names or special or operation.path.startswith("/api/v2/provisionerkeys/"):
         return
@@ -203,24 +203,27 @@ async def _bad_calls(
     if names[-1] not in {"os", "arch"}:
         path = await world.fill(operation.path.replace(last, UNKNOWN), who)
         body = await world.body(operation.name, who)
-        answer = await world.ask(operation.method, path + query, token, body)
-        if answer.status_code not in _AS_RECORDED.get(operation.name, {404, 400}) or "Route not found" in answer.text:
-            outcome.problems.append(f"unknown id: {answer.status_code}")
+        response = await world.ask(operation.method, path + query, token, body)
+        if (
+            response.status_code not in _AS_RECORDED.get(operation.name, {404, 400})
+            or "Route not found" in response.text
+        ):
+            outcome.problems.append(f"unknown id: {response.status_code}")
     if public or names == ["os", "arch"] or operation.path.startswith(_EVERYBODYS):
         return
     path = await world.fill(operation.path, who)
     body = await world.body(operation.name, who)
-    answer = await world.ask(operation.method, path + query, await world.token("stranger"), body)
+    response = await world.ask(operation.method, path + query, await world.token("stranger"), body)
     allowed = {404, 403} if (operation.method, operation.path) in refused or operation.method != "GET" else {404}
-    if answer.status_code not in _AS_RECORDED.get(operation.name, allowed):
-        outcome.problems.append(f"foreign: {answer.status_code}")
+    if response.status_code not in _AS_RECORDED.get(operation.name, allowed):
+        outcome.problems.append(f"foreign: {response.status_code}")
 
 
 def _credential_header(operation: Operation) -> str:
     return "Coder-External-Proxy-Token" if operation.path.startswith(_PROXY) else "Coder-Session-Token"
 
 
-def _is_missing(answer: httpx.Response) -> bool:
-    """No such route, or the dashboard's page in its place."""
-    page = "<!doctype html>" in answer.text and answer.request.url.path.startswith(_NO_PAGES)
-    return page or answer.status_code == 405 or (answer.status_code == 404 and "Route not found" in answer.text)
+def _is_missing(response: httpx.Response) -> bool:
+    """Whether there is no such route, or the dashboard's page is returned."""
+    page = "<!doctype html>" in response.text and response.request.url.path.startswith(_NO_PAGES)
+    return page or response.status_code == 405 or (response.status_code == 404 and "Route not found" in response.text)

@@ -1,9 +1,9 @@
-"""A populated deployment: people of every role, and for each path parameter a way to make such an object.
+"""A populated deployment: users of every role, and a factory for the object of each path parameter.
 
     async with populated() as world:
         path = await world.fill("/api/v2/workspaces/{workspace}", "victim")
 
-Objects are made through the API when first asked for, and forgotten (`drop`) when a call changed them.
+Objects are created through the API on first use, and forgotten (`drop`) after a call has changed them.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ UNKNOWN = "00000000-0000-4000-8000-00000000dead"
 _BUILD_BOUND = ("workspacebuild", "workspaceagent", "agent", "buildnumber", "workspacename")
 SCIM_KEY = "conformance-scim-key"
 SILENT = 599
-"""Stands for a stream that says nothing until something happens."""
+"""Result of a stream that sends nothing until an event occurs."""
 _PATIENCE = 60.0
 _QUIET = ("/me/reinit",)
-"""Ends of paths whose stream says nothing at first; whatever else is asked has the client's time."""
+"""Ends of paths whose stream is silent at first; other requests have the client's timeout."""
 
 
 @dataclass
 class Populated:
-    """The deployment and what was made in it. `who` is a caller's name, `victim`, `boss` (a second owner) or `site`."""
+    """The deployment and its objects. `who` is a caller's name, `victim`, `boss` (a second owner) or `site`."""
 
     world: World
     tokens: dict[str, str] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Populated:
     # ---- people
 
     async def token(self, who: str) -> str:
-        """The session token of a caller; the person is made when needed."""
+        """Return the session token of a caller, creating the user if necessary."""
         if who == "anonymous":
             return ""
         if who in {"site", "owner"}:
@@ -81,25 +81,25 @@ class Populated:
         self.people[who] = name
         if who.startswith("organization-"):
             if who == "organization-workspace-creation-ban":
-                await self.thing(who, "workspace")  # made before the ban, as it was recorded
+                await self.thing(who, "workspace")  # created before the ban, as recorded
             path = f"/api/v2/organizations/default/members/{user_id}/roles"
             await self._must(self.world.put(path, {"roles": [who]}))
         elif who == "boss" or who in SITE_ROLES:
             role = "owner" if who == "boss" else who
             await self._must(self.world.put(f"/api/v2/users/{user_id}/roles", {"roles": [role]}))
         elif who == "stranger":
-            made = await self._made("POST", "/api/v2/organizations", {"name": self.fresh_name("org")})
-            if made:
-                path = f"/api/v2/organizations/{made['id']}/members/{user_id}"
+            created = await self._create("POST", "/api/v2/organizations", {"name": self.fresh_name("org")})
+            if created:
+                path = f"/api/v2/organizations/{created['id']}/members/{user_id}"
                 await self._must(self.world.post(path))
                 await self._must(self.world.delete(f"/api/v2/organizations/default/members/{user_id}"))
 
     async def _must(self, call: Any) -> None:
-        answer = await call
-        assert answer.status_code < 300, answer.text
+        response = await call
+        assert response.status_code < 300, response.text
 
     def drop(self, who: str, *, person: bool = False) -> None:
-        """Forgets what was made for `who`: it was changed."""
+        """Forget the object of `who` after a change."""
         for key in [key for key in self.things if key[0] in {who, "site"}]:
             del self.things[key]
         if person:
@@ -109,7 +109,7 @@ class Populated:
     # ---- paths and bodies
 
     async def fill(self, path: str, who: str, *, me: bool = False) -> str:
-        """`path` with the parameters of `who`'s objects."""
+        """Return `path` with the parameters of `who`'s objects."""
         parts = []
         for part in path.split("/"):
             if part.startswith("{"):
@@ -118,13 +118,13 @@ class Populated:
         return "/".join(parts)
 
     async def fill_text(self, text: str, who: str) -> str:
-        """`text` with `{parameter}`s of `who` put in."""
+        """Return `text` with the `{parameter}`s of `who`."""
         for name in re.findall(r"\{(\w+)\}", text):
             text = text.replace("{" + name + "}", await self.thing(who, name))
         return text
 
     async def body(self, operation: str, who: str) -> Any:
-        """The body of a good request; None for none."""
+        """Return the body of a valid request; None without one."""
         return await self._filled(BODIES[operation], who) if operation in BODIES else None
 
     async def _filled(self, value: Any, who: str) -> Any:
@@ -139,7 +139,7 @@ class Populated:
         return value
 
     async def prepare(self, operation: str, who: str) -> None:
-        """Does what must have been done before `operation` makes sense."""
+        """Do what `operation` requires beforehand."""
         before = PREPARATIONS.get(operation)
         if before:
             method, path = before.split(" ")
@@ -152,7 +152,7 @@ class Populated:
     async def ask(
         self, method: str, path: str, token: str, body: Any = None, *, content: bytes | None = None
     ) -> httpx.Response:
-        """One request; of an endless stream only the head."""
+        """Send a request; of an endless stream read only the head."""
         headers = {"Coder-Session-Token": token} if token else {}
         if path.startswith("/scim/"):
             headers = {"Authorization": f"Bearer {SCIM_KEY}"} if token else {}
@@ -167,39 +167,39 @@ class Populated:
             sent["timeout"] = 5
         request = self.world.client.build_request(method, path, headers=headers, **sent)
         try:
-            answer = await self.world.client.send(request, stream=True)
+            response = await self.world.client.send(request, stream=True)
         except httpx.ReadTimeout:
             return httpx.Response(SILENT)
         try:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+            if not response.headers.get("content-type", "").startswith("text/event-stream"):
                 with trio.fail_after(_PATIENCE):
-                    await answer.aread()
+                    await response.aread()
         finally:
-            await answer.aclose()
+            await response.aclose()
         self.world.client.cookies.clear()
-        return answer
+        return response
 
     # ---- objects
 
     async def thing(self, who: str, parameter: str) -> str:
-        """The value of a path parameter that belongs to `who`."""
+        """Return the value of a path parameter that belongs to `who`."""
         if parameter in _SHARED:
             who = "site"
         key = (who, parameter)
         if key not in self.things:
             maker = getattr(self, f"_new_{parameter.replace('-', '_')}", None)
-            made = _FIXED.get(parameter) if maker is None else await maker(who)
-            self.things[key] = made if made is not None else str(uuid4())
+            created = _FIXED.get(parameter) if maker is None else await maker(who)
+            self.things[key] = created if created is not None else str(uuid4())
         return self.things[key]
 
-    async def _made(self, method: str, path: str, body: Any, who: str = "site") -> Any:
-        """What a call answers, None when it is refused (the route may be missing)."""
-        answer = await self.ask(method, path, await self.token(who), body)
-        return answer.json() if answer.status_code in {200, 201} and answer.content else None
+    async def _create(self, method: str, path: str, body: Any, who: str = "site") -> Any:
+        """Return the response to a creating call; None when it is refused (the route may be missing)."""
+        response = await self.ask(method, path, await self.token(who), body)
+        return response.json() if response.status_code in {200, 201} and response.content else None
 
     async def _id(self, path: str, body: Any, who: str = "site", key: str = "id") -> str | None:
-        made = await self._made("POST", path, body, who)
-        return str(made[key]) if made else None
+        created = await self._create("POST", path, body, who)
+        return str(created[key]) if created else None
 
     async def _new_user(self, who: str) -> str:
         if who in {"site", "owner"}:
@@ -208,8 +208,8 @@ class Populated:
         return self.people[who]
 
     async def _new_user_id(self, who: str) -> str:
-        answer = await self.world.get(f"/api/v2/users/{await self.thing(who, 'user')}")
-        return str(answer.json()["id"])
+        response = await self.world.get(f"/api/v2/users/{await self.thing(who, 'user')}")
+        return str(response.json()["id"])
 
     async def _new_organization(self, who: str) -> str:
         return self.world.organization_id
@@ -220,21 +220,21 @@ class Populated:
     async def _new_workspace(self, who: str) -> str:
         user = await self.thing(who, "user")
         body = {"name": self.fresh_name("ws"), "template_id": self.world.extra["template"]["id"]}
-        answer = await self.world.post(f"/api/v2/users/{user}/workspaces", body)
-        assert answer.status_code == 201, answer.text
-        return await self._adopt(who, answer.json()["id"])
+        response = await self.world.post(f"/api/v2/users/{user}/workspaces", body)
+        assert response.status_code == 201, response.text
+        return await self._adopt(who, response.json()["id"])
 
     async def _adopt(self, who: str, workspace_id: str) -> str:
-        """Makes a workspace that of `who`, once it is built."""
-        found = await settled(self.world, workspace_id)
-        build = found["latest_build"]
+        """Record a workspace as that of `who`, once it is built."""
+        result = await settled(self.world, workspace_id)
+        build = result["latest_build"]
         self.things[who, "workspacebuild"] = build["id"]
         self.things[who, "buildnumber"] = str(build["build_number"])
-        self.things[who, "workspacename"] = found["name"]
+        self.things[who, "workspacename"] = result["name"]
         agents = [item for part in build["resources"] for item in part.get("agents") or ()]
         self.things[who, "workspaceagent"] = agents[0]["id"]
         self.things[who, "agent"] = agents[0]["name"]
-        return str(found["id"])
+        return str(result["id"])
 
     async def _of_workspace(self, who: str, parameter: str) -> str:
         self.things[who, "workspace"] = await self._new_workspace(who)
@@ -256,7 +256,7 @@ class Populated:
         return await self._of_workspace(who, "workspacename")
 
     async def agent_token(self, who: str) -> str:
-        """What an agent of `who`'s workspace shows."""
+        """Return the token of an agent in `who`'s workspace."""
         agent_id = UUID(await self.thing(who, "workspaceagent"))
         row = await self.world.ctx.db.read(get_agent, agent_id)
         assert row is not None
@@ -265,8 +265,8 @@ class Populated:
     async def _new_fileID(self, who: str) -> str | None:
         headers = {"Content-Type": "application/x-tar"}
         content = bytes(512) * 2 + self.fresh_name().encode()
-        answer = await self.world.request("POST", "/api/v2/files", content=content, headers=headers)
-        return str(answer.json()["hash"]) if answer.status_code in {200, 201} else None
+        response = await self.world.request("POST", "/api/v2/files", content=content, headers=headers)
+        return str(response.json()["hash"]) if response.status_code in {200, 201} else None
 
     async def _new_template(self, who: str) -> str | None:
         version = self.things["site", "templateversion"] = await self._new_free_version(who)
@@ -281,16 +281,16 @@ class Populated:
     async def _new_version(self, template_id: str | None) -> Any:
         file_id = await self._new_fileID("site")
         if file_id is not None:
-            self.things["site", "fileID"] = file_id  # who may change a template may read what it was made from
+            self.things["site", "fileID"] = file_id  # template update permission includes reading its source file
         body: dict[str, Any] = {"storage_method": "file", "provisioner": "echo", "file_id": file_id, "tags": {}}
         if template_id:
             body["template_id"] = template_id
         path = f"/api/v2/organizations/{self.world.organization_id}/templateversions"
-        made = await self._made("POST", path, body)
+        created = await self._create("POST", path, body)
         with trio.fail_after(_PATIENCE):
-            while made and made["job"]["status"] in {"pending", "running"}:
-                made = (await self.world.get(f"/api/v2/templateversions/{made['id']}")).json()
-        return made
+            while created and created["job"]["status"] in {"pending", "running"}:
+                created = (await self.world.get(f"/api/v2/templateversions/{created['id']}")).json()
+        return created
 
     async def _new_templateversion(self, who: str) -> str:
         await self.thing(who, "template")
@@ -303,8 +303,8 @@ class Populated:
         return str((await self._new_version(await self.thing(who, "template")))["id"])
 
     async def _new_templateversionname(self, who: str) -> str:
-        found = await self.world.get(f"/api/v2/templateversions/{await self.thing(who, 'second_version')}")
-        return str(found.json()["name"])
+        result = await self.world.get(f"/api/v2/templateversions/{await self.thing(who, 'second_version')}")
+        return str(result.json()["name"])
 
     async def _new_jobID(self, who: str) -> str | None:
         version = await self.thing(who, "templateversion")
@@ -312,16 +312,16 @@ class Populated:
 
     async def _new_job(self, who: str) -> str:
         version = await self.thing(who, "templateversion")
-        found = await self.world.get(f"/api/v2/templateversions/{version}")
-        return str(found.json()["job"]["id"])
+        result = await self.world.get(f"/api/v2/templateversions/{version}")
+        return str(result.json()["job"]["id"])
 
     async def _new_keyid(self, who: str) -> str | None:
-        made = await self._made("POST", "/api/v2/users/me/keys", None, who)
-        return str(made["key"]).split("-")[0] if made else None
+        created = await self._create("POST", "/api/v2/users/me/keys", None, who)
+        return str(created["key"]).split("-")[0] if created else None
 
     async def _new_keyname(self, who: str) -> str | None:
         name = self.fresh_name("k")
-        return name if await self._made("POST", "/api/v2/users/me/keys/tokens", {"token_name": name}, who) else None
+        return name if await self._create("POST", "/api/v2/users/me/keys/tokens", {"token_name": name}, who) else None
 
     async def _new_group(self, who: str) -> str | None:
         name = self.things["site", "groupName"] = self.fresh_name("g")
@@ -335,14 +335,14 @@ class Populated:
         name = self.fresh_name("role")
         path = f"/api/v2/organizations/{self.world.organization_id}/members/roles"
         permission = {"negate": False, "resource_type": "template", "action": "read"}
-        await self._made("POST", path, {"name": name, "organization_permissions": [permission]})
+        await self._create("POST", path, {"name": name, "organization_permissions": [permission]})
         return name
 
     async def _new_provisionerkey(self, who: str) -> str:
         name = self.fresh_name("pk")
         path = f"/api/v2/organizations/{self.world.organization_id}/provisionerkeys"
-        made = await self._made("POST", path, {"name": name})
-        self.things["site", "provisionerkey_secret"] = made["key"] if made else str(uuid4())
+        created = await self._create("POST", path, {"name": name})
+        self.things["site", "provisionerkey_secret"] = created["key"] if created else str(uuid4())
         return name
 
     async def _new_provisionerkey_secret(self, who: str) -> str:
@@ -351,9 +351,9 @@ class Populated:
 
     async def _new_workspaceproxy(self, who: str) -> str | None:
         body = {"name": self.fresh_name("px"), "display_name": "P", "icon": "/e.png"}
-        made = await self._made("POST", "/api/v2/workspaceproxies", body)
-        self.things["site", "proxy_token"] = made["proxy_token"] if made else str(uuid4())
-        return str(made["proxy"]["id"]) if made else None
+        created = await self._create("POST", "/api/v2/workspaceproxies", body)
+        self.things["site", "proxy_token"] = created["proxy_token"] if created else str(uuid4())
+        return str(created["proxy"]["id"]) if created else None
 
     async def _new_proxy_token(self, who: str) -> str:
         await self.thing(who, "workspaceproxy")
@@ -362,12 +362,12 @@ class Populated:
     async def _new_secret(self, who: str) -> str | None:
         name = self.fresh_name("s")
         body = {"name": name, "value": "v", "env_name": name}
-        return name if await self._made("POST", "/api/v2/users/me/secrets", body, who) else None
+        return name if await self._create("POST", "/api/v2/users/me/secrets", body, who) else None
 
     async def _new_skillName(self, who: str) -> str:
         name = self.fresh_name("skill")
         content = f"---\nname: {name}\ndescription: d\n---\nbody\n"
-        await self._made("POST", "/api/experimental/users/me/skills", {"content": content}, who)
+        await self._create("POST", "/api/experimental/users/me/skills", {"content": content}, who)
         return name
 
     async def _new_skill_content(self, who: str) -> str:
@@ -382,21 +382,21 @@ class Populated:
 
     async def _new_task(self, who: str) -> str | None:
         body = {"template_version_id": self.world.extra["template"]["active_version_id"], "input": "do"}
-        made = await self._made("POST", "/api/v2/tasks/me", body, who)
-        if made is None:
+        created = await self._create("POST", "/api/v2/tasks/me", body, who)
+        if created is None:
             return None
-        self.things[who, "workspace"] = await self._adopt(who, made["workspace_id"])
-        return str(made["id"])
+        self.things[who, "workspace"] = await self._adopt(who, created["workspace_id"])
+        return str(created["id"])
 
-    # ---- what a deployment with everything has (`equipped`)
+    # ---- a deployment with all providers (`equipped`)
 
     async def _push(self, who: str, name: str) -> str | None:
         service: PushService | None = self.world.extra.get("push")
         if service is None:
             return None
-        found = service.browser(self.fresh_name("b")).subscription()
-        self.things |= {(who, f"push_{key}"): value for key, value in found.items()}
-        return found[name]
+        subscription = service.browser(self.fresh_name("b")).subscription()
+        self.things |= {(who, f"push_{key}"): value for key, value in subscription.items()}
+        return subscription[name]
 
     async def _new_push_endpoint(self, who: str) -> str | None:
         return await self._push(who, "endpoint")
@@ -424,7 +424,7 @@ class Populated:
 
     @contextlib.asynccontextmanager
     async def running_agent(self, who: str) -> AsyncIterator[None]:
-        """The agent of `who`'s workspace, connected for the length of the block."""
+        """Connect the agent of `who`'s workspace during the block."""
         agent_id, token = UUID(await self.thing(who, "workspaceagent")), await self.agent_token(who)
         workspace = {"id": await self.thing(who, "workspace")}
         with tempfile.TemporaryDirectory() as folder:
@@ -432,10 +432,10 @@ class Populated:
             async with running_agent(view_context, DialPolicy(self.world.url), Path(folder)):
                 yield
 
-            async def gone() -> bool:
+            async def is_disconnected() -> bool:
                 return bool((await view_context.agent())["status"] != "connected")
 
-            await eventually(gone)  # later calls must find it away, not dial it
+            await eventually(is_disconnected)  # later calls must see it disconnected, not dial it
 
 
 _ONE_TIME = {"{fresh}": "{}", "{assignment}": "{}=1", "{email}": "{}@example.com"}
@@ -446,7 +446,7 @@ _SHARED = frozenset(
         "workspaceproxy proxy_token app secretID scim_user scim_name"
     ).split()
 )
-"""What the site's administrator makes, whoever asks."""
+"""Objects that the site's administrator creates for every caller."""
 _FIXED = {
     "organizationname": "coder",
     "os": "linux",
@@ -457,20 +457,20 @@ _FIXED = {
 
 
 def _parameter(path: str, name: str) -> str:
-    """Parameters that are named alike and mean different things."""
+    """Return the key for parameters that share a name and differ in meaning."""
     if name == "id" and path.startswith("/scim/"):
         return "scim_user"
     if name == "name" and "/secrets/" in path:
         return "secret"
     if name == "templateversion" and path.endswith("archive"):
-        return "second_version"  # what is in use cannot be archived
+        return "second_version"  # a version in use cannot be archived
     return name
 
 
 @contextlib.asynccontextmanager
 async def populated(**settings: Any) -> AsyncIterator[Populated]:
-    """The deployment for the length of the block; its workspaces are built by a daemon the harness plays."""
-    answers = Answers(
+    """Yield the deployment; a daemon of the harness builds its workspaces."""
+    responses = Answers(
         import_=lambda job: {
             "start_resources": [resource("box", agents=[agent()])],
             "rich_parameters": parameters(),
@@ -478,15 +478,15 @@ async def populated(**settings: Any) -> AsyncIterator[Populated]:
         },
         build=_build,
     )
-    async with workspace_world(answers, **settings) as (world, _):
+    async with workspace_world(responses, **settings) as (world, _):
         yield Populated(world)
 
 
 @contextlib.asynccontextmanager
 async def equipped(**settings: Any) -> AsyncIterator[Populated]:
-    """The same with everything beside it that operations need: providers of identities, SCIM, a push service."""
+    """Yield the deployment with all external services: identity providers, SCIM, a push service."""
     with identity_provider() as idp, mail_server() as (box, smarthost), tempfile.TemporaryDirectory() as folder:
-        idp.claims = {"sub": "s-1", "email": "somebody@example.com", "email_verified": True}
+        idp.claims = {"sub": "s-1", "email": "person@example.com", "email_verified": True}
         env = {
             "CODER_EXTERNAL_AUTH_0_ID": "dev",
             "CODER_EXTERNAL_AUTH_0_TYPE": "custom",
@@ -516,19 +516,21 @@ async def equipped(**settings: Any) -> AsyncIterator[Populated]:
             "wildcard_access_url": "*.apps.example.com",
         }
         async with (
-            populated(**options, **settings) as found,
-            push_service(found.world, Path(folder)) as found.world.extra["push"],
+            populated(**options, **settings) as world,
+            push_service(world.world, Path(folder)) as world.world.extra["push"],
         ):
-            found.world.extra["mail"] = box
-            yield found
+            world.world.extra["mail"] = box
+            yield world
 
 
 def _build(job: Any) -> dict[str, Any]:
-    """A start makes a box whose agent has a token of its own, and an app that could speak for a task."""
+    """Answer a build: a start creates a box with an agent that has its own token, and an app that may report for a
+    task.
+    """
     app = str(uuid4())
     speaks = [pb.AITask(id=str(uuid4()), app_id=app)] if job.workspace_build.metadata.task_prompt else []
     if job.workspace_build.metadata.workspace_transition != pb.START:
         return {"state": b"{}", "resources": [], "ai_tasks": speaks}
-    made = full_agent(str(uuid4()))
-    made.apps.append(pb.App(id=app, slug="chat", url="http://localhost:19096"))
-    return {"state": b'{"version":4}', "resources": [resource("box", agents=[made])], "ai_tasks": speaks}
+    created = full_agent(str(uuid4()))
+    created.apps.append(pb.App(id=app, slug="chat", url="http://localhost:19096"))
+    return {"state": b'{"version":4}', "resources": [resource("box", agents=[created])], "ai_tasks": speaks}

@@ -1,7 +1,7 @@
-"""What dials a server retries, or ends with words, when something else answers: a reverse proxy, a sign-in page.
+"""Clients of a server retry, or fail with a message, when something else answers: a reverse proxy, a login page.
 
-Every cell of statuses and bodies is tried in this process by the functions that dial; the agent as a program of its
-own is tried with two of them.
+The functions that dial are tested in this process with every status and body; the agent as a separate program is tested
+with two of them.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def server() -> Iterator[OddServer]:
 
 @pytest.fixture
 def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """The pauses between tries, which take no time here."""
+    """Record the pauses between retries, which take no time here."""
     taken: list[float] = []
     ask = retry.Backoff.next_delay
 
@@ -74,19 +74,19 @@ def delays(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return taken
 
 
-def always(answer: bytes) -> Reply:
-    return lambda _method, _path: answer
+def always(response: bytes) -> Reply:
+    return lambda _method, _path: response
 
 
-def status_of(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
+def status_of(response: bytes) -> int:
+    return int(response.split(b" ", 2)[1])
 
 
 def dials(server: OddServer, path: str) -> int:
     return sum(method == "GET" and path in asked for method, asked in server.asked)
 
 
-async def until(condition: Any) -> None:
+async def wait_until(condition: Any) -> None:
     with trio.fail_after(60):
         while not condition():
             await trio.sleep(0.01)
@@ -98,7 +98,7 @@ def grows(delays: list[float]) -> bool:
 
 @asynccontextmanager
 async def ended_by(task: Any) -> AsyncIterator[None]:
-    """Runs `task` beside the block, and cancels it with the block."""
+    """Run `task` during the block, and cancel it afterwards."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(task)
         yield
@@ -111,13 +111,11 @@ async def test_dialling_raises_the_status(refusal: bytes, server: OddServer) -> 
         await connect_websocket(DialPolicy(server.url), "/api/v2/workspaceagents/me/rpc")
     error = refused.value
     assert error.status == status_of(refusal)
-    assert error not in [one.__cause__ for one in causes(error)]
+    assert error not in [item.__cause__ for item in causes(error)]
     assert explain_error(error).startswith(f"unexpected status {error.status}")
 
 
-async def test_an_agent_retries_with_a_line_each(
-    refusal: bytes, server: OddServer, delays: list[float], tmp_path: Path
-) -> None:
+async def test_agent_retries_and_logs(refusal: bytes, server: OddServer, delays: list[float], tmp_path: Path) -> None:
     server.answer = always(refusal)
     lines: list[str] = []
     policy = DialPolicy(server.url, token=Secret("x"))
@@ -125,14 +123,16 @@ async def test_an_agent_retries_with_a_line_each(
     sink: Any = lambda _level, _at, _name, message, fields: lines.append(f"{message}: {fields.get('error')}")  # noqa: E731
     with log.also(sink):
         async with ended_by(agent.run):
-            await until(lambda: dials(server, "/me/rpc") >= TRIES)
-    said = [line for line in lines if line.startswith("the connection to the server closed; redialling")]
-    assert len(said) >= TRIES - 1 and all(f"unexpected status {status_of(refusal)}" in line for line in said)
+            await wait_until(lambda: dials(server, "/me/rpc") >= TRIES)
+    retries = [line for line in lines if line.startswith("connection to the server ended; dialling again")]
+    assert len(retries) >= TRIES - 1 and all(f"unexpected status {status_of(refusal)}" in line for line in retries)
     assert grows(delays)
 
 
-async def test_a_link_retries_or_ends_with_words(refusal: bytes, server: OddServer, delays: list[float]) -> None:
-    """As `coder ssh` opens one. The API answers, the coordinator does not: so do proxies that forbid WebSockets."""
+async def test_link_retries_or_explains(refusal: bytes, server: OddServer, delays: list[float]) -> None:
+    """Connect as `coder ssh` does. The API answers, the coordinator does not, as behind proxies that refuse
+    WebSockets.
+    """
     whole = flawed("whole", 0)
     server.answer = lambda method, path: refusal if "/coordinate" in path else whole(method, path)
     errors: list[CoderError] = []
@@ -142,16 +142,16 @@ async def test_a_link_retries_or_ends_with_words(refusal: bytes, server: OddServ
             async with open_link(DialPolicy(server.url, token=Secret("x")), AGENT, direct=False):
                 await trio.sleep_forever()
         except* CoderError as group:
-            errors.extend(one for one in group.exceptions if isinstance(one, CoderError))
+            errors.extend(item for item in group.exceptions if isinstance(item, CoderError))
 
     async with ended_by(link):
-        await until(lambda: errors or dials(server, "/coordinate") >= TRIES)
+        await wait_until(lambda: errors or dials(server, "/coordinate") >= TRIES)
     is_final = status_of(refusal) in {403, 404}
     assert bool(errors) is is_final and (is_final or grows(delays))
-    assert all(f"status {status_of(refusal)}" in error_text(one, is_terminal=False) for one in errors)
+    assert all(f"status {status_of(refusal)}" in error_text(item, is_terminal=False) for item in errors)
 
 
-async def test_ssh_through_a_proxy_that_forbids_websockets_ends(server: OddServer, tmp_path: Path) -> None:
+async def test_ssh_without_websockets_fails(server: OddServer, tmp_path: Path) -> None:
     whole = flawed("whole", 0)
     forbidden = reply("<html>forbidden</html>", status="403 Forbidden", kind="text/html")
     server.answer = lambda method, path: forbidden if "/coordinate" in path else whole(method, path)
@@ -160,7 +160,7 @@ async def test_ssh_through_a_proxy_that_forbids_websockets_ends(server: OddServe
     assert result.code == 1 and "unexpected status 403: <html>forbidden</html>" in result.stderr
 
 
-async def test_a_provisioner_daemon_retries_or_ends_with_words(
+async def test_provisioner_retries_or_explains(
     refusal: bytes, server: OddServer, delays: list[float], tmp_path: Path
 ) -> None:
     server.answer = always(refusal)
@@ -174,14 +174,14 @@ async def test_a_provisioner_daemon_retries_or_ends_with_words(
             errors.append(error)
 
     async with ended_by(daemon):
-        await until(lambda: errors or dials(server, "/serve") >= TRIES)
+        await wait_until(lambda: errors or dials(server, "/serve") >= TRIES)
     is_final = status_of(refusal) in {403, 404}
     assert bool(errors) is is_final and (is_final or grows(delays))
-    assert all(f"status {status_of(refusal)}" in error_text(one, is_terminal=False) for one in errors)
+    assert all(f"status {status_of(refusal)}" in error_text(item, is_terminal=False) for item in errors)
 
 
 @pytest.mark.parametrize("cell", ["502 page", "403 JSON"])
-def test_the_agent_program_retries_and_ends_on_sigterm(cell: str, server: OddServer, tmp_path: Path) -> None:
+def test_agent_program_stops_on_sigterm(cell: str, server: OddServer, tmp_path: Path) -> None:
     status, body, kind = REFUSALS[cell]
     server.answer = always(reply(body, status=status, kind=kind))
     env = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}

@@ -1,8 +1,8 @@
-"""Attacks by everybody who holds something: what each tries, and that it is refused.
+"""Attacks with every kind of credential: each request, and the statuses that refuse it.
 
-Two lists. Keys of one kind at doors for another are generated from the routes, some hundreds of them. The others are
-written down, one row each: who asks, what, and the statuses that are a refusal; what must not have happened is looked
-at afterwards. Foreign ids are `test_foreign_ids*.py`, strange bytes `test_strange_requests.py`.
+There are two lists. Keys of one kind on routes for another are generated from the routes, some hundreds of them. The
+others are listed, one request a row: caller, request, refusing statuses; the state of the server is compared
+afterwards. Foreign ids are in `test_foreign_ids*.py`, malformed requests in `test_strange_requests.py`.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from tests.kit.api.id_fields import declared
 from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 
-NOBODY = "00000000-0000-4000-8000-00000000dead"
+UNKNOWN_ID = "00000000-0000-4000-8000-00000000dead"
 REFUSED = frozenset({400, 401, 403, 404, 405, 409, 410, 412, 413, 415, 426, 429})
 NOTHING = {'{"users":[],"count":0}'}
-"A list of what a key may read says as little as a refusal."
+"Routes that list only what the key may read: an empty list equals a refusal."
 _TOKEN = "Coder-Session-Token"
 
 
 @dataclass(frozen=True)
 class Door:
-    """One route as it is asked."""
+    """Request of one route."""
 
     method: str
     path: str
@@ -39,18 +39,18 @@ class Door:
 
 
 def _doors() -> Iterator[Door]:
-    for said, method, path in declared():
-        yield Door(method, re.sub(r"\{[^}]*\}", NOBODY, path), said.scope, said.signed_in)
+    for route, method, path in declared():
+        yield Door(method, re.sub(r"\{[^}]*\}", UNKNOWN_ID, path), route.scope, route.signed_in)
 
 
-async def _keys(found: ForeignWorld) -> dict[str, str]:
-    """Secrets of every kind that is no session, by who holds them."""
-    world = found.world
-    organization = found.mine["organization"]
+async def _keys(scene: ForeignWorld) -> dict[str, str]:
+    """Return secrets of every kind except sessions, by holder."""
+    world = scene.world
+    organization = scene.mine["organization"]
     path = f"/api/v2/organizations/{organization}/provisionerkeys"
-    provisioner = (await world.post(path, {"name": "attacks"}, token=found.token)).json()["key"]
+    provisioner = (await world.post(path, {"name": "attacks"}, token=scene.token)).json()["key"]
     proxy = (await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})).json()
-    return {"agent": found.agent_token, "provisioner": provisioner, "proxy": proxy["proxy_token"]}
+    return {"agent": scene.agent_token, "provisioner": provisioner, "proxy": proxy["proxy_token"]}
 
 
 _HEADERS = {
@@ -58,32 +58,32 @@ _HEADERS = {
     "provisioner": (_TOKEN, "Coder-Provisioner-Daemon-Key"),
     "proxy": (_TOKEN, "Coder-External-Proxy-Token"),
 }
-"""The headers each holder shows its secret in: its own, and the one of sessions."""
+"""Headers in which each holder sends its secret: its own, and the header of sessions."""
 _HOMES: dict[str, Unscoped] = {"agent": AGENT, "provisioner": PROVISIONER, "proxy": PROXY}
 
 
-async def test_keys_of_programs_open_no_door_of_people() -> None:
-    """Every route that asks for a session, with every other kind of key in every header."""
+async def test_machine_keys_are_refused() -> None:
+    """Every route that requires a session, with every other kind of key in every header."""
     wrong, asked = [], 0
-    async with foreign_world() as found:
-        for holder, key in (await _keys(found)).items():
+    async with foreign_world() as scene:
+        for holder, key in (await _keys(scene)).items():
             for door in _doors():
                 if not door.signed_in:
                     continue
                 for header in _HEADERS[holder]:
                     asked += 1
-                    answer = await _ask(found, door.method, door.path, {header: key})
-                    if answer.status_code != 401:
-                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {answer.status_code}")
+                    response = await _ask(scene, door.method, door.path, {header: key})
+                    if response.status_code != 401:
+                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {response.status_code}")
     assert asked > 500
     assert not wrong, "\n".join(wrong)
 
 
-async def test_sessions_open_no_door_of_programs() -> None:
-    """Every route for agents, proxies, daemons and clients, with an owner's session and the others' keys."""
+async def test_sessions_on_machine_routes() -> None:
+    """Every route for agents, proxies, daemons and clients, with an owner's session and the keys of the others."""
     wrong, asked = [], 0
-    async with foreign_world() as found:
-        keys = {**await _keys(found), "owner": found.world.token}
+    async with foreign_world() as scene:
+        keys = {**await _keys(scene), "owner": scene.world.token}
         for door in _doors():
             if not isinstance(door.scope, Unscoped) or door.scope not in _HOMES.values():
                 continue
@@ -93,36 +93,37 @@ async def test_sessions_open_no_door_of_programs() -> None:
                 names = {_TOKEN, "Authorization", "Coder-Provisioner-Daemon-Key", "Coder-External-Proxy-Token"}
                 for header in sorted(names):
                     asked += 1
-                    shown = f"Bearer {key}" if header == "Authorization" else key
-                    answer = await _ask(found, door.method, door.path, {header: shown})
-                    if answer.status_code not in {401, 403, 404}:
-                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {answer.status_code}")
+                    credential = f"Bearer {key}" if header == "Authorization" else key
+                    response = await _ask(scene, door.method, door.path, {header: credential})
+                    if response.status_code not in {401, 403, 404}:
+                        wrong.append(f"{holder} by {header}: {door.method} {door.path}: {response.status_code}")
     assert asked > 100
     assert not wrong, "\n".join(wrong)
 
 
-async def test_another_site_cannot_make_a_browser_change_anything() -> None:
-    """Every change, with the owner's cookie alone, as a foreign page's form would send it."""
+async def test_cross_site_changes_are_refused() -> None:
+    """Every change, with only the owner's cookie, as the form of a foreign page would send it."""
     wrong, asked = [], 0
-    async with foreign_world() as found:
-        cookie = f"coder_session_token={found.world.token}"
+    async with foreign_world() as scene:
+        cookie = f"coder_session_token={scene.world.token}"
         for door in _doors():
             if door.method in {"GET", "HEAD", "OPTIONS"} or not door.signed_in:
                 continue
             for more in ({}, {"X-CSRF-TOKEN": ""}, {"X-CSRF-TOKEN": "guess", "Origin": "https://evil.example"}):
                 asked += 1
-                answer = await _ask(found, door.method, door.path, {"Cookie": cookie, **more})
-                gone = answer.status_code == 404 and "Route not found" in answer.text  # a group that is left out
-                if not gone and (answer.status_code != 400 or "CSRF" not in answer.text):
-                    wrong.append(f"{door.method} {door.path}: {answer.status_code} {answer.text[:80]}")
+                response = await _ask(scene, door.method, door.path, {"Cookie": cookie, **more})
+                # a group of routes that this server leaves out
+                deleted = response.status_code == 404 and "Route not found" in response.text
+                if not deleted and (response.status_code != 400 or "CSRF" not in response.text):
+                    wrong.append(f"{door.method} {door.path}: {response.status_code} {response.text[:80]}")
     assert asked > 300
     assert not wrong, "\n".join(wrong)
 
 
-async def _ask(found: ForeignWorld, method: str, path: str, headers: dict[str, str], **rest: Any) -> httpx.Response:
-    answer = await found.world.client.request(method, path, headers=headers, **rest)
-    found.world.client.cookies.clear()
-    return answer
+async def _ask(scene: ForeignWorld, method: str, path: str, headers: dict[str, str], **rest: Any) -> httpx.Response:
+    response = await scene.world.client.request(method, path, headers=headers, **rest)
+    scene.world.client.cookies.clear()
+    return response
 
 
 ORG, USER, ME = "/api/v2/organizations/{organization}", "/api/v2/users/{user}", "/api/v2/users/me"
@@ -137,7 +138,7 @@ ROLE = {
 }
 
 WRITTEN: list[tuple[str, str, str, Any]] = [
-    # who gives themselves more
+    # callers who extend their own rights
     *[
         (who, "PUT", f"{ME}/roles", {"roles": [role]})
         for who in ("member", "admin")
@@ -169,7 +170,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
         "/api/v2/users",
         {"email": "x@b.c", "username": "x", "password": "SomeSecure123!", "organization_ids": ["{organization}"]},
     ),
-    # who takes somebody over
+    # callers who take over another account
     ("user-admin", "PUT", "/api/v2/users/admin/password", {"password": "Another1Secure!"}),
     ("user-admin", "PUT", "/api/v2/users/admin/roles", {"roles": []}),
     ("user-admin", "PUT", "/api/v2/users/admin/status/suspend", None),
@@ -216,7 +217,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
     *[(who, "DELETE", USER, None) for who in ("member", "admin")],
     ("member", "DELETE", ME, None),
     ("member", "PUT", f"{ME}/profile", {"username": "admin", "name": ""}),
-    # who makes a key that says more than the one it was made with
+    # callers who create a key with more rights than their own
     *[
         ("narrow", "POST", f"{ME}/keys/tokens", body)
         for body in (
@@ -249,7 +250,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
             ("POST", f"{ME}/wireguard-clients", {"name": "w", "public_key": "x"}),
         )
     ],
-    # who wants what is the server's
+    # callers who read secrets of the server
     *[
         (who, method, path, body)
         for who in ("member", "admin", "user-admin")
@@ -277,7 +278,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
         )
         if not (who == "user-admin" and path.endswith("idpsync/organization"))
     ],
-    # who meddles with another's workspace
+    # callers who change another user's workspace
     *[
         (who, method, path, body)
         for who in ("member", "neighbour", "admin")
@@ -311,7 +312,7 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
             ),
         )
     ],
-    # what a builder's own workspace does not allow
+    # actions that a template author may not do with an own workspace
     *[
         ("stranger", method, path, body)
         for method, path, body in (
@@ -338,69 +339,69 @@ WRITTEN: list[tuple[str, str, str, Any]] = [
 ]
 
 
-async def test_what_is_written_down_is_refused() -> None:
+async def test_listed_attacks_are_refused() -> None:
     wrong = []
-    async with foreign_world() as found:
-        world = found.world
+    async with foreign_world() as scene:
+        world = scene.world
         narrow = await world.post(
-            f"{ME}/keys/tokens", {"token_name": "narrow", "scopes": ["workspace:read"]}, token=found.stranger_token
+            f"{ME}/keys/tokens", {"token_name": "narrow", "scopes": ["workspace:read"]}, token=scene.stranger_token
         )
         assert narrow.status_code == 201, narrow.text
         _, user_admin = await world.member("people", roles=["user-admin"])
         tokens = {
-            "member": found.stranger_token,
-            "stranger": found.stranger_token,
-            "admin": found.token,
-            "neighbour": found.neighbour_token,
+            "member": scene.stranger_token,
+            "stranger": scene.stranger_token,
+            "admin": scene.token,
+            "neighbour": scene.neighbour_token,
             "user-admin": user_admin,
             "narrow": narrow.json()["key"],
         }
         names = {who: (await world.get(ME, token=key)).json().get("id", "") for who, key in tokens.items()}
         names["narrow"] = names["member"]
         values = {
-            **found.mine,
-            "user": found.foreign["user"],
-            "victims": found.foreign["organization"],
-            "victims_box": found.foreign["workspace"],
-            "victims_agent": found.foreign["agent"],
-            "victims_build": found.foreign["build"],
-            "box": found.strangers["workspace"],
-            "agent": found.strangers["agent"],
-            "build": found.strangers["build"],
+            **scene.mine,
+            "user": scene.foreign["user"],
+            "victims": scene.foreign["organization"],
+            "victims_box": scene.foreign["workspace"],
+            "victims_agent": scene.foreign["agent"],
+            "victims_build": scene.foreign["build"],
+            "box": scene.strangers["workspace"],
+            "agent": scene.strangers["agent"],
+            "build": scene.strangers["build"],
         }
-        before = await _state(found)
+        before = await _state(scene)
         for who, method, path, body in WRITTEN:
             own = {**values, "myself": names[who]}
             sent = {} if body is None else {"json": _filled(body, own)}
-            answer = await _ask(found, method, _filled(path, own), {_TOKEN: tokens[who]}, **sent)
-            if answer.status_code not in REFUSED and answer.text not in NOTHING:
-                wrong.append(f"{who}: {method} {path} {body}: {answer.status_code} {answer.text[:160]}")
-        after = await _state(found)
+            response = await _ask(scene, method, _filled(path, own), {_TOKEN: tokens[who]}, **sent)
+            if response.status_code not in REFUSED and response.text not in NOTHING:
+                wrong.append(f"{who}: {method} {path} {body}: {response.status_code} {response.text[:160]}")
+        after = await _state(scene)
     assert len(WRITTEN) > 200
     assert not wrong, "\n".join(wrong)
     assert after == before
 
 
-async def _state(found: ForeignWorld) -> list[Any]:
-    """What no attack may have changed, as an owner sees it."""
-    seen: list[Any] = []
+async def _state(scene: ForeignWorld) -> list[Any]:
+    """Return the state that no attack may change, as an owner sees it."""
+    state: list[Any] = []
     for path in (
         "/api/v2/users",
         "/api/v2/organizations",
         "/api/v2/workspaceproxies",
         "/api/v2/appearance",
-        f"/api/v2/organizations/{found.mine['organization']}/members",
-        f"/api/v2/organizations/{found.foreign['organization']}/members",
-        f"/api/v2/workspaces/{found.foreign['workspace']}/acl",
-        f"/api/v2/workspaces/{found.strangers['workspace']}/acl",
-        f"/api/v2/templates/{found.mine['template']}/acl",
-        f"/api/v2/users/{found.foreign['user']}/keys/tokens",
+        f"/api/v2/organizations/{scene.mine['organization']}/members",
+        f"/api/v2/organizations/{scene.foreign['organization']}/members",
+        f"/api/v2/workspaces/{scene.foreign['workspace']}/acl",
+        f"/api/v2/workspaces/{scene.strangers['workspace']}/acl",
+        f"/api/v2/templates/{scene.mine['template']}/acl",
+        f"/api/v2/users/{scene.foreign['user']}/keys/tokens",
     ):
-        answer = await found.world.get(path)
-        assert answer.status_code == 200, path
-        without_times = re.sub(r"\d{4}-\d\d-\d\dT[^\"]*", "", answer.text)
-        seen.append((path, re.sub(r'"status":"[^"]*"', "", without_times)))  # dormant people become active
-    return seen
+        response = await scene.world.get(path)
+        assert response.status_code == 200, path
+        without_times = re.sub(r"\d{4}-\d\d-\d\dT[^\"]*", "", response.text)
+        state.append((path, re.sub(r'"status":"[^"]*"', "", without_times)))  # dormant users become active
+    return state
 
 
 def _filled(value: Any, values: dict[str, str]) -> Any:
@@ -444,11 +445,11 @@ ODD_PATHS = (
 )
 
 
-async def test_odd_paths_lead_past_no_door() -> None:
+async def test_odd_paths_bypass_no_check() -> None:
     async with running_coderd(first_user=True) as world:
         sender = Sender(world.url, {"X-Original-URL": "/api/v2/users/me", "X-Rewrite-URL": "/api/v2/users"})
         for path in ODD_PATHS:
-            answer = await trio.to_thread.run_sync(sender.send, Strange("GET", path))
+            response = await trio.to_thread.run_sync(sender.send, Strange("GET", path))
             for secret in (b"root:", b"import trio", b'"email"'):
-                assert secret not in answer.body, (path, answer.body[:200])
+                assert secret not in response.body, (path, response.body[:200])
         sender.close()

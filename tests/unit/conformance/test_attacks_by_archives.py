@@ -1,7 +1,8 @@
-"""Attacks by template archives: each shape for each of those who take archives apart.
+"""Attacks by template archives: each malformed archive for each parser of archives.
 
-The server converts (tar to zip, zip to tar), the sandbox reads sources, the provisioner unpacks into a directory. Each
-refuses in its own words or leaves out what is no plain file; none fails otherwise, and nothing comes to be outside.
+The server converts archives (tar to zip, zip to tar), the sandbox reads sources, the provisioner unpacks into a
+directory. Each one refuses the archive with its own message or skips everything but plain files. No other failure is
+allowed, and no file may appear outside of the directory.
 """
 
 from __future__ import annotations
@@ -47,12 +48,17 @@ def _pax(name: str, headers: dict[str, str], data: bytes = b"") -> bytes:
 
 
 def _sparse(name: str, size: int) -> bytes:
-    said = {"GNU.sparse.major": "1", "GNU.sparse.minor": "0", "GNU.sparse.name": name, "GNU.sparse.realsize": str(size)}
-    return _pax("sparse", said, b"1\n0\n0\n".ljust(512, b"\0"))
+    headers = {
+        "GNU.sparse.major": "1",
+        "GNU.sparse.minor": "0",
+        "GNU.sparse.name": name,
+        "GNU.sparse.realsize": str(size),
+    }
+    return _pax("sparse", headers, b"1\n0\n0\n".ljust(512, b"\0"))
 
 
 def _patched(at: int, raw: bytes) -> bytes:
-    """A header with other bytes, and a checksum that fits them."""
+    """Return a header with other bytes and a matching checksum."""
     data = bytearray(_tar(_entry("x", data=b"hello"), format=tarfile.GNU_FORMAT))
     data[at : at + len(raw)] = raw
     data[148:156] = b" " * 8
@@ -103,11 +109,11 @@ TARS: dict[str, bytes] = {
     "twice in another case": _tar(_entry("main.tf"), _entry("MAIN.TF")),
     "twice in another form": _tar(_entry("a\u0301.tf"), _entry("\u00e1.tf")),
     "a link, and a file through it": _tar(_entry("d", LINK, "/tmp"), _entry("d/evil")),
-    "a link to what is above": _tar(_entry("d", LINK, "../.."), _entry("d/evil")),
+    "a link to a parent directory": _tar(_entry("d", LINK, "../.."), _entry("d/evil")),
     "a hard link to a file of the machine": _tar(_entry("d", HARD, "/etc/passwd"), _entry("d")),
     "a hard link to a later file": _tar(_entry("d", HARD, "main.tf"), _entry("main.tf")),
     "a link to itself": _tar(_entry("d", LINK, "d")),
-    "a folder nobody may enter": _tar(_entry("d", FOLDER, mode=0), _entry("d/x")),
+    "a folder without permissions": _tar(_entry("d", FOLDER, mode=0), _entry("d/x")),
     "special bits": _tar(_entry("run", mode=0o7777)),
     "an unknown kind": _tar(_entry("d", b"Z")),
     "a contiguous file": _tar(_entry("d", tarfile.CONTTYPE)),
@@ -225,7 +231,7 @@ def test_no_tar_does_harm(reader: str, tmp_path: Path) -> None:
             READERS[reader](data, inner)
         except (archives.ArchiveError, provisioner_archive.UnpackError):
             pass
-        except Exception as error:  # the point: whatever it is
+        except Exception as error:  # any error at all fails the test
             wrong.append(f"{what}: {type(error).__name__}: {str(error)[:120]}")
         beside = [path for path in outer.rglob("*") if path not in {inner, inner.parent}]
         wrong += [f"{what}: {path} outside" for path in beside if inner not in path.parents]
@@ -240,34 +246,34 @@ async def _uploaded(world: World, kind: str, data: bytes) -> httpx.Response:
 
 
 async def test_no_upload_does_harm() -> None:
-    """Over the whole way: uploaded, made a version of, downloaded both ways; a failure has words and no 500."""
+    """The whole flow: upload, create a version, download in both formats. A failure has a message and is no 500."""
     wrong: list[str] = []
     rows = [("application/x-tar", what, data) for what, data in TARS.items()]
     rows += [("application/zip", what, data) for what, data in ZIPS.items()]
     async with running_coderd(first_user=True) as world, connected_daemon(world):
         path = f"/api/v2/organizations/{world.organization_id}/templateversions"
         for kind, what, data in rows:
-            answer = await _uploaded(world, kind, data)
-            if answer.status_code not in {200, 201, 400}:
-                wrong.append(f"{kind} {what}: {answer.status_code} {answer.text[:120]}")
-            if answer.status_code not in {200, 201}:
+            response = await _uploaded(world, kind, data)
+            if response.status_code not in {200, 201, 400}:
+                wrong.append(f"{kind} {what}: {response.status_code} {response.text[:120]}")
+            if response.status_code not in {200, 201}:
                 continue
-            file_id = answer.json()["hash"]
+            file_id = response.json()["hash"]
             body: dict[str, Any] = {
                 "storage_method": "file",
                 "provisioner": "terraform",
                 "tags": {},
                 "file_id": file_id,
             }
-            made = await world.post(path, body)
-            if made.status_code not in {201, 400}:
-                wrong.append(f"{kind} {what}: a version: {made.status_code} {made.text[:120]}")
-            if made.status_code == 201 and "error in the server" in str(made.json()["job"].get("error")):
-                wrong.append(f"{kind} {what}: {made.json()['job']['error']}")
-            for wanted in ("", "zip"):
-                back = await world.get(f"/api/v2/files/{file_id}?format={wanted}")
+            created = await world.post(path, body)
+            if created.status_code not in {201, 400}:
+                wrong.append(f"{kind} {what}: a version: {created.status_code} {created.text[:120]}")
+            if created.status_code == 201 and "error in the server" in str(created.json()["job"].get("error")):
+                wrong.append(f"{kind} {what}: {created.json()['job']['error']}")
+            for expected in ("", "zip"):
+                back = await world.get(f"/api/v2/files/{file_id}?format={expected}")
                 if back.status_code not in {200, 400}:
-                    wrong.append(f"{kind} {what}: download {wanted}: {back.status_code} {back.text[:120]}")
-                if kind == "application/x-tar" and not wanted and back.content != data:
+                    wrong.append(f"{kind} {what}: download {expected}: {back.status_code} {back.text[:120]}")
+                if kind == "application/x-tar" and not expected and back.content != data:
                     wrong.append(f"{kind} {what}: other bytes came back")
     assert not wrong, "\n".join(wrong)

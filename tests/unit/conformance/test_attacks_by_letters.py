@@ -1,8 +1,8 @@
-"""Letters that no database, encoding or terminal takes, in every text anybody can send: refused or taken, never a 500.
+"""Characters that a database, encoding or terminal rejects, in every text of a request: refused or stored, never a 500.
 
-The places are generated from the routes: path parameters, fields of bodies, parameters and terms of queries. What a
-body becomes is told by its decoder, without a server; on the server each place is asked with a NUL, which passes
-decoders and stops at the database.
+The places are generated from the routes: path parameters, fields of bodies, parameters and terms of queries. Decoders
+are tested without a server. On the server each place is tested with a NUL, which passes decoders and fails in the
+database.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from tests.unit.conformance.test_foreign_ids_in_requests import Asker
 
 NUL = "x\x00y"
 ODD = (NUL, "x\ud800y", "\udc00", "\udfff\ud800", "\u202ex", "\ufeff", "\uffff", "x" * 70_000, "\U0010ffff" * 20_000)
-"""NUL, halves of pairs, what turns a line around, what is no letter, what is long."""
+"""NUL, lone surrogates, bidirectional controls, non-characters, long texts."""
 _NOT_ASKED = {"/api/v2/users/logout", "/api/v2/debug/profile"}
-"""Ends the asker's session; takes its time by design."""
+"""Routes that end the caller's session, or take long by design."""
 
 
 def _routes() -> Iterator[tuple[str, Any]]:
     app = application()
     for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is not None and not said.websocket:
-            yield re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), said
+        declared = getattr(app.view_functions[rule.endpoint], "route", None)
+        if declared is not None and not declared.websocket:
+            yield re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), declared
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -52,12 +52,12 @@ def _texts(value: Any) -> Iterator[str]:
             yield from _texts(item)
 
 
-def test_a_body_is_refused_or_made_of_texts_that_can_be_written_down() -> None:
-    """Every text of every type of request."""
+def test_stored_texts_are_valid() -> None:
+    """Every text field of every type of request."""
     asked = taken = 0
     wrong = []
-    for rule, said in _routes():
-        for kind in options(said.body):
+    for rule, declared in _routes():
+        for kind in options(declared.body):
             if not (isinstance(kind, type) and issubclass(kind, msgspec.Struct)):
                 continue
             for path in dict.fromkeys(texts_of(kind, ())):
@@ -65,11 +65,11 @@ def test_a_body_is_refused_or_made_of_texts_that_can_be_written_down() -> None:
                     asked += 1
                     raw = json.dumps(put({}, path, text)).encode()
                     try:
-                        body = parse_body(raw, kind, said.required)
+                        body = parse_body(raw, kind, declared.required)
                     except Refusal:
                         continue
                     taken += 1
-                    bad = [one for one in _texts(msgspec.to_builtins(body)) if not _is_writable(one)]
+                    bad = [item for item in _texts(msgspec.to_builtins(body)) if not _is_writable(item)]
                     if bad:
                         wrong.append(f"{rule} {path} {text[:20]!r}: {bad[0][:20]!r}")
     assert asked > 1000 and taken > 500, (asked, taken)
@@ -85,37 +85,38 @@ def _is_writable(text: str) -> bool:
 
 
 @pytest.mark.parametrize("whole", [False, pytest.param(True, marks=pytest.mark.soak)])
-async def test_no_letter_is_an_error_of_the_server(whole: bool) -> None:
-    """By whoever may ask, with a good request around it; the same with a plain text is no error either. Quickly: one
-    place of each name and kind."""
-    streams = {rule for rule, said in _routes() if said.answers is EVENTS} | _NOT_ASKED
-    wrong, asked, accepted, seen = [], 0, 0, set()
-    async with foreign_world() as found:
-        asker = Asker(found, found.world.token, found.agent_token)
+async def test_odd_letters_cause_no_error(whole: bool) -> None:
+    """An authorized caller sends an otherwise valid request; the same request with a plain text is no error either. For
+    speed, one place of each name and kind.
+    """
+    streams = {rule for rule, declared in _routes() if declared.answers is EVENTS} | _NOT_ASKED
+    wrong, asked, accepted, covered = [], 0, 0, set()
+    async with foreign_world() as scene:
+        asker = Asker(scene, scene.world.token, scene.agent_token)
         for place in text_places():
             kind = place.where, place.path[-1:]
-            if place.rule in streams or (not whole and kind in seen):
+            if place.rule in streams or (not whole and kind in covered):
                 continue
-            seen.add(kind)
-            plain, said = await asker.answer(place, "plain")
-            if _is_crash(plain, said):
-                wrong.append(f"{place} plain: {plain} {said[:200]}")
+            covered.add(kind)
+            plain, declared = await asker.answer(place, "plain")
+            if _is_crash(plain, declared):
+                wrong.append(f"{place} plain: {plain} {declared[:200]}")
             for text in ("x%00y", "x%ed%a0%80y", "%ff") if place.where == PATH else (NUL,):
-                status, said = await asker.answer(place, text)
+                status, declared = await asker.answer(place, text)
                 asked += 1
                 accepted += plain < 300
-                if _is_crash(status, said):
-                    wrong.append(f"{place} {text!r}: {status} {said[:200]}")
+                if _is_crash(status, declared):
+                    wrong.append(f"{place} {text!r}: {status} {declared[:200]}")
         for method, path, body in ANYTHING:
             for value in ODD_KINDS:
                 sent: Any = dict.fromkeys(body, value) if body else value
-                answer = await found.world.request(
-                    method, path.format(**found.mine), json=sent, token=found.agent_token if "/me/" in path else None
+                response = await scene.world.request(
+                    method, path.format(**scene.mine), json=sent, token=scene.agent_token if "/me/" in path else None
                 )
                 asked += 1
-                if _is_crash(answer.status_code, answer.text):
-                    wrong.append(f"{path} {sent}: {answer.text[:200]}")
-        still = await found.world.get("/api/v2/users/me")
+                if _is_crash(response.status_code, response.text):
+                    wrong.append(f"{path} {sent}: {response.text[:200]}")
+        still = await scene.world.get("/api/v2/users/me")
         assert still.status_code == 200, still.text
     assert asked > 200 and accepted > 15, (asked, accepted)
     assert not wrong, "\n".join(wrong)
@@ -134,13 +135,13 @@ ANYTHING: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("POST", "/api/v2/workspaceagents/me/tasks/00000000-0000-4000-8000-00000000dead/log-snapshot", ()),
     ("POST", "/oauth2/register", ("client_name", "redirect_uris", "jwks", "contacts")),
 )
-"""Fields, or whole bodies, whose type takes anything."""
+"""Fields, or whole bodies, that accept any type."""
 ODD_KINDS: tuple[Any, ...] = (1, True, "x", NUL, [1], [[]], {"x": 1}, {"x": {"x": []}}, {"x": NUL}, 1.5, None)
 
 
-def _is_crash(status: int, said: str) -> bool:
-    """Some refusals are a 500 of their own words, as recorded; this is what nobody thought of."""
-    return status >= 500 and "An internal server error occurred." in said
+def _is_crash(status: int, declared: str) -> bool:
+    """Whether a response is an unexpected error. Some refusals are a recorded 500 with a message of their own."""
+    return status >= 500 and "An internal server error occurred." in declared
 
 
 HEADERS = (
@@ -198,7 +199,7 @@ DOORS = (
 
 
 async def _lines(world: World, heads: list[bytes]) -> list[bytes]:
-    """The first line of the answer to each, on connections of their own."""
+    """Return the first line of the response to each request, on separate connections."""
     parts, lines = urlsplit(world.url), [b""] * len(heads)
     limit = trio.CapacityLimiter(8)
 
@@ -220,20 +221,20 @@ async def _lines(world: World, heads: list[bytes]) -> list[bytes]:
     return lines
 
 
-async def test_no_letter_of_a_head_is_an_error_of_the_server() -> None:
+async def test_odd_header_letters() -> None:
     wrong = []
     async with running_coderd(first_user=True) as world:
         host, key = urlsplit(world.url).netloc.encode(), world.token.encode()
 
         def head(door: str, name: str, value: bytes) -> bytes:
-            shown = (
+            credential = (
                 b"" if name in {"Cookie", "Coder-Session-Token", "Authorization"} else b"Coder-Session-Token: " + key
             )
-            lines = [b"GET " + door.encode() + b" HTTP/1.1", b"Host: " + host, b"Connection: close", shown]
+            lines = [b"GET " + door.encode() + b" HTTP/1.1", b"Host: " + host, b"Connection: close", credential]
             return b"\r\n".join([*(line for line in lines if line), name.encode() + b": " + value, b"", b""])
 
         asked = [(door, name, value) for door in DOORS for name in HEADERS for value in VALUES]
-        for place, line in zip(asked, await _lines(world, [head(*one) for one in asked]), strict=True):
+        for place, line in zip(asked, await _lines(world, [head(*item) for item in asked]), strict=True):
             if not line.startswith(b"HTTP/1.1 ") or line.split()[1] >= b"500":
                 wrong.append(f"{place[0]} {place[1]}: {place[2][:20]!r}: {line!r}")
         plain = await _lines(world, [head("/api/v2/users/me", name, b"x") for name in HEADERS[:3]])

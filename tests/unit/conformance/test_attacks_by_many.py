@@ -1,7 +1,7 @@
-"""Attacks by a plain member who makes many small things: each kind has an end, also for many requests at once.
+"""Attacks by a plain member who creates many small objects: each kind is limited, also for concurrent requests.
 
-The limits are set low here, what they are in earnest is said where they are. Bodies and messages are
-`test_bounded_work.py` and `test_request_limits.py`; requests a minute `test_every_budget.py`.
+The limits are low here; the real ones are defined with the limits. Bodies and messages are in `test_bounded_work.py`
+and `test_request_limits.py`, requests a minute in `test_every_budget.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 
 FEW = 4
 KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
-    # (what it counts as, where it is made, from what, where one is deleted)
+    # (kind of the limit, path to create, body, path to delete)
     ("tokens", "users/me/keys/tokens", lambda n: {"token_name": f"t{n}"}, "users/me/keys/{id}"),
     (
         "secrets",
@@ -61,57 +61,57 @@ KINDS: tuple[tuple[str, str, Callable[[int], Any], str], ...] = (
 )
 
 
-def _place(kind: str, path: str) -> str:
+def _path_of(kind: str, path: str) -> str:
     return f"/api/{'experimental' if kind == 'skills' else 'v2'}/{path}"
 
 
 OTHERS = {"unfinished dry runs", "unfinished imports", "provisioners"}
-"""What is made otherwise, or ends by itself: each has a test of its own below."""
+"""Kinds created differently, or that end on their own: each has its own test below."""
 
 
-def test_every_kind_is_tried() -> None:
+def test_every_kind_has_case() -> None:
     assert {kind for kind, *_ in KINDS} | OTHERS == set(LIMITS) == set(object_counts._KINDS)
 
 
 async def _flood(count: int, ask: Callable[[int], Any]) -> list[httpx.Response]:
-    answers: list[httpx.Response] = []
+    responses: list[httpx.Response] = []
 
     async def one(number: int) -> None:
-        answers.append(await ask(number))
+        responses.append(await ask(number))
 
     async with trio.open_nursery() as nursery:
         for number in range(count):
             nursery.start_soon(one, number)
-    return answers
+    return responses
 
 
-async def test_nobody_keeps_more_than_a_few(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_object_limits_apply(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     async with running_coderd(first_user=True) as world:
-        for kind, path, body, one in KINDS:
+        for kind, path, body, item in KINDS:
             _, token = await world.member()
             _, other = await world.member()
-            url = _place(kind, path)
+            url = _path_of(kind, path)
 
             def make(n: int, url: str = url, body: Any = body, token: str = token) -> Any:
                 return world.post(url, body(n), token=token)
 
-            answers = await _flood(FEW * 3, make)
-            made = [answer for answer in answers if answer.status_code in {200, 201}]
-            assert len(made) == FEW, f"{kind}: {[answer.text for answer in answers]}"
-            assert {answer.status_code for answer in answers if answer not in made} == {409}, kind
-            assert (await world.post(url, body(99), token=other)).is_success, f"{kind}: another user's"
-            known = made[0].json()
+            responses = await _flood(FEW * 3, make)
+            created = [response for response in responses if response.status_code in {200, 201}]
+            assert len(created) == FEW, f"{kind}: {[response.text for response in responses]}"
+            assert {response.status_code for response in responses if response not in created} == {409}, kind
+            assert (await world.post(url, body(99), token=other)).is_success, f"{kind}: of another user"
+            known = created[0].json()
             key = known.get("key", "").partition("-")[0] if isinstance(known, dict) else ""
-            asked = made[0].request.content.decode()
+            asked = created[0].request.content.decode()
             marks = ("s{}\\n", '"s{}"', "A{}=")
             number = next((n for n in range(FEW * 3) if any(mark.format(n) in asked for mark in marks)), 0)
-            gone = await world.delete(_place(kind, one.format(id=key, number=number)), token=token)
-            assert gone.status_code == 204, gone.text
+            deleted = await world.delete(_path_of(kind, item.format(id=key, number=number)), token=token)
+            assert deleted.status_code == 204, deleted.text
             assert (await world.post(url, body(98), token=token)).is_success, f"{kind}: after one was deleted"
 
 
-async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_existing_excess_may_shrink(monkeypatch: pytest.MonkeyPatch) -> None:
     skill = "---\nname: {}\ndescription: d\n---\n"
     things: dict[str, tuple[str, Callable[[str], Any], dict[str, Any], dict[str, Any]]] = {
         "secrets": (
@@ -127,7 +127,7 @@ async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(m
             {"content": skill.format("a") + "x" * 300},
         ),
     }
-    assert set(things) == {kind for kind, limit in LIMITS.items() if limit.most_bytes}
+    assert set(things) == {kind for kind, limit in LIMITS.items() if limit.max_bytes}
     async with running_coderd(first_user=True) as world:
         for path, body, less, more in things.values():
             for name in "abc":
@@ -136,19 +136,21 @@ async def test_who_kept_more_before_there_was_a_limit_may_change_and_lessen_it(m
                 with monkeypatch.context() as later:
                     later.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, limit))
                     assert (await world.patch(f"{path}/a", less)).status_code == 200
-                    assert (await world.patch(f"{path}/a", more)).status_code == (409 if limit.most > 1 else 200)
+                    assert (await world.patch(f"{path}/a", more)).status_code == (409 if limit.max_count > 1 else 200)
                     assert (await world.post(path, body("d"))).status_code == 409
 
 
-async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each way of signing in ends what was used longest ago, also of many at once; tokens and other people's stay."""
-    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+async def test_login_ends_oldest_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kind of login ends the session used longest ago, also with concurrent logins. Tokens and other users'
+    sessions stay.
+    """
+    monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         _, other = await world.member()
         _, token = await world.member("busy")
-        made = await world.post("/api/v2/users/me/keys/tokens", {}, token=token)
-        kept = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {}, token=token)
+        kept = created.json()["key"]
 
         async def key(_: int) -> httpx.Response:
             return await world.post("/api/v2/users/me/keys", token=kept)
@@ -158,7 +160,7 @@ async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.Monk
             return await world.post("/api/v2/users/login", body, token="")
 
         async def sessions() -> set[str]:
-            return {one["id"] for one in (await world.get("/api/v2/users/me/sessions", token=kept)).json()}
+            return {item["id"] for item in (await world.get("/api/v2/users/me/sessions", token=kept)).json()}
 
         for make in (key, sign_in):
             clock.advance(60)
@@ -166,17 +168,17 @@ async def test_nobody_is_shut_out_by_sessions_of_before(monkeypatch: pytest.Monk
             (last,) = await _flood(1, make)
             assert last.status_code == 201 and len(await sessions()) <= FEW
             clock.advance(60)
-            answers = await _flood(FEW * 3, make)
+            responses = await _flood(FEW * 3, make)
             world.client.cookies.clear()
-            assert [answer.status_code for answer in answers] == [201] * len(answers), answers[0].text
+            assert [response.status_code for response in responses] == [201] * len(responses), responses[0].text
             left = await sessions()
             assert len(left) == FEW and not left & before
         assert (await world.get("/api/v2/users/me", token=other)).status_code == 200
 
 
-async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are kept for a week: what lives longer, a command line's, is not ended for them."""
-    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+async def test_expired_sessions_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Expired sessions are kept for a week. A CLI session, which lives longer, must not be ended for them."""
+    monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         _, token = await world.member("busy")
@@ -197,9 +199,9 @@ async def test_sessions_that_are_over_take_nobodys_room(monkeypatch: pytest.Monk
         assert len((await world.get("/api/v2/users/me/sessions", token=command_line)).json()) == FEW
 
 
-async def test_a_signing_in_ends_so_many_sessions_and_tells_it_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
-    """There may be thousands from before there was a most: they go by and by, and each time one notice says so."""
-    monkeypatch.setattr(object_limits, "MOST_SESSIONS", FEW)
+async def test_login_ends_sessions_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of sessions may predate the limit: each login ends a batch of them, with one notice."""
+    monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
     monkeypatch.setattr(key_store, "ENDED_AT_ONCE", 40)
     now = SystemClock().now()
     async with running_coderd(first_user=True) as world:
@@ -227,28 +229,28 @@ async def test_a_signing_in_ends_so_many_sessions_and_tells_it_in_a_word(monkeyp
                     break
                 heard.append(payload)
     assert left == [62, 23, FEW]
-    assert [one for one in heard if one.startswith("user")] == [f"user {user_id}"] * 2
+    assert [item for item in heard if item.startswith("user")] == [f"user {user_id}"] * 2
     assert len(heard) == 2 + min(24 - FEW, key_store.MOST_NOTICES)
 
 
-async def test_tokens_that_are_over_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that makes one for each of its runs has many that ended, which are shown for a week."""
+async def test_expired_tokens_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program that creates a token for each run has many expired ones, which are listed for a week."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     path = "/api/v2/users/me/keys/tokens"
     async with running_coderd(first_user=True) as world:
-        made = [(await world.post(path, {})).json()["key"].partition("-")[0] for _ in range(FEW)]
+        created = [(await world.post(path, {})).json()["key"].partition("-")[0] for _ in range(FEW)]
         assert (await world.post(path, {})).status_code == 409
-        for key in made[1:]:
+        for key in created[1:]:
             assert (await world.put(f"/api/v2/users/me/keys/{key}/expire")).status_code == 204
-        shown = (await world.get(path, params={"include_expired": "true"})).json()
-        assert len(shown) == FEW
+        tokens = (await world.get(path, params={"include_expired": "true"})).json()
+        assert len(tokens) == FEW
         assert (await world.post(path, {})).status_code == 201
-        shown = (await world.get(path, params={"include_expired": "true"})).json()
-        assert len(shown) == 2 and made[0] in {one["id"] for one in shown}
+        tokens = (await world.get(path, params={"include_expired": "true"})).json()
+        assert len(tokens) == 2 and created[0] in {item["id"] for item in tokens}
 
 
-async def test_nobody_fills_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what one asks for and no daemon takes: the refusal says what makes room, and it does."""
+async def test_queue_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Jobs that no daemon accepts: the refusal names a remedy, and the remedy works."""
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(FEW)))
     async with running_coderd(first_user=True) as world:
         versions = f"/api/v2/organizations/{world.organization_id}/templateversions"
@@ -268,23 +270,25 @@ async def test_nobody_fills_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
             def make(n: int, path: str = path, body: Any = body, who: str = who) -> Any:
                 return world.post(path, body, token=who)
 
-            answers = await _flood(FEW * 3, make)
-            made = [answer.json()["id"] for answer in answers if answer.status_code == 201]
-            assert len(made) == FEW, f"{kind}: {[answer.text for answer in answers]}"
-            assert {answer.status_code for answer in answers} == {201, 409}, kind
-            assert (await world.post(path, body, token=another)).status_code == 201, f"{kind}: another's"
-            assert (await world.patch(cancel.format(id=made[0]), token=who)).status_code == 200
+            responses = await _flood(FEW * 3, make)
+            created = [response.json()["id"] for response in responses if response.status_code == 201]
+            assert len(created) == FEW, f"{kind}: {[response.text for response in responses]}"
+            assert {response.status_code for response in responses} == {201, 409}, kind
+            assert (await world.post(path, body, token=another)).status_code == 201, f"{kind}: of another user"
+            assert (await world.patch(cancel.format(id=created[0]), token=who)).status_code == 200
             assert (await make(0)).status_code == 201, f"{kind}: after one was canceled"
             assert (await make(0)).status_code == 409
 
 
 @pytest.mark.parametrize("kind", ["unfinished dry runs", "unfinished imports"])
-def test_who_is_refused_by_the_queue_is_told_what_helps(kind: str) -> None:
+def test_full_queue_names_remedy(kind: str) -> None:
     assert "Wait" in LIMITS[kind].remedy and "cancel" in LIMITS[kind].remedy
 
 
-async def test_nobody_brings_a_crowd_of_provisioners(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is looked at for every job of the organization. Those that left make room; keys are not counted."""
+async def test_provisioners_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each daemon is considered for every job of the organization. Disconnected daemons do not count, nor do those with
+    a key.
+    """
     monkeypatch.setattr(object_limits, "LIMITS", dict.fromkeys(LIMITS, ObjectLimit(2)))
     async with running_coderd(first_user=True) as world, AsyncExitStack() as open_ones:
         _, token = await world.member()
@@ -298,27 +302,27 @@ async def test_nobody_brings_a_crowd_of_provisioners(monkeypatch: pytest.MonkeyP
         async with connected_daemon(world, name="the owner's"):
             pass
         await open_ones.aclose()
-        await _all_gone(world)
+        await _all_disconnected(world)
         async with connected_daemon(world, name="c", **mine):
             (here,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
             assert here["name"] == "c"
 
 
-async def _all_gone(world: World) -> None:
+async def _all_disconnected(world: World) -> None:
     with trio.fail_after(60):
         while (await world.get("/api/v2/organizations/default/provisionerdaemons")).json():
             await trio.sleep(0.02)
 
 
 @pytest.mark.parametrize("forget", ["another that comes", "a week"])
-async def test_a_provisioner_with_a_job_is_not_forgotten(monkeypatch: pytest.MonkeyPatch, forget: str) -> None:
-    """However long nobody saw it: it comes back by its name, and what it did counts."""
+async def test_provisioner_with_job_is_kept(monkeypatch: pytest.MonkeyPatch, forget: str) -> None:
+    """A daemon keeps its name for reconnecting, however long it was away, and its job counts."""
     monkeypatch.setattr(object_limits, "LIMITS", {**LIMITS, "provisioners": ObjectLimit(1)})
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world, name="busy", token=world.token) as daemon:
             job = await daemon.acquire()
-        await _all_gone(world)
+        await _all_disconnected(world)
         if forget == "a week":
             assert await world.ctx.db.run(daemon_store.forget_daemons, world.ctx.clock.now()) == 0
         else:
@@ -330,13 +334,13 @@ async def test_a_provisioner_with_a_job_is_not_forgotten(monkeypatch: pytest.Mon
             await daemon.complete_import(job)
         done = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
         assert done["status"] == "succeeded"
-        await _all_gone(world)
-        async with connected_daemon(world, name="other", token=world.token):  # it has no job any more
+        await _all_disconnected(world)
+        async with connected_daemon(world, name="other", token=world.token):  # its job has ended
             pass
 
 
-async def test_names_no_index_can_hold_are_refused() -> None:
-    """What is random is not made shorter by the database."""
+async def test_oversized_names_are_refused() -> None:
+    """Random names, which the database cannot compress."""
     async with running_coderd(first_user=True) as world:
         name = secrets.token_hex(8000)
         for path, body in (
@@ -345,13 +349,13 @@ async def test_names_no_index_can_hold_are_refused() -> None:
             ("/api/v2/users/me/secrets", {"name": "a", "value": "v", "file_path": f"/{name}"}),
             ("/api/v2/users/me/keys/tokens", {"token_name": name}),
         ):
-            answer = await world.post(path, body)
-            assert answer.status_code == 400, (path, answer.text)
+            response = await world.post(path, body)
+            assert response.status_code == 400, (path, response.text)
 
 
-async def test_what_somebody_keeps_is_not_large(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither made so nor changed to it."""
-    limits = {kind: ObjectLimit(100, 5000 if one.most_bytes else 0) for kind, one in LIMITS.items()}
+async def test_object_sizes_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when created nor when changed."""
+    limits = {kind: ObjectLimit(100, 5000 if item.max_bytes else 0) for kind, item in LIMITS.items()}
     monkeypatch.setattr(object_limits, "LIMITS", limits)
     async with running_coderd(first_user=True) as world:
         _, token = await world.member()
@@ -374,8 +378,8 @@ async def test_what_somebody_keeps_is_not_large(monkeypatch: pytest.MonkeyPatch)
             ("POST", skills, {"content": head.replace("name: s", "name: t") + "x" * 6000}),
             ("PATCH", f"{skills}/s", {"content": head + "x" * 6000}),
         ):
-            answer = await world.request(method, path, json=body, token=token)
-            assert answer.status_code == 409, f"{method} {path}: {answer.status_code} {answer.text}"
+            response = await world.request(method, path, json=body, token=token)
+            assert response.status_code == 409, f"{method} {path}: {response.status_code} {response.text}"
         assert len((await world.get("/api/v2/users/me/secrets", token=token)).json()) == 1
 
 
@@ -385,39 +389,37 @@ async def _upload(world: World, name: str, token: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize(("most", "size"), [(FEW, 1 << 30), (1000, FEW * 10_240 + 1)])
-async def test_uploads_that_nothing_was_made_of_make_room(
-    monkeypatch: pytest.MonkeyPatch, most: int, size: int
-) -> None:
+async def test_unused_uploads_are_replaced(monkeypatch: pytest.MonkeyPatch, most: int, size: int) -> None:
     monkeypatch.setattr(files, "MOST_UNUSED", most)
     monkeypatch.setattr(files, "MOST_UNUSED_BYTES", size)
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         assert len(tar({"a": "x" * 3000})) == 10_240
         user_id, token = await world.member("author", ["template-admin"])
-        answers = await _flood(FEW * 3, lambda n: _upload(world, str(n), token))
-        statuses = sorted(answer.status_code for answer in answers)
+        responses = await _flood(FEW * 3, lambda n: _upload(world, str(n), token))
+        statuses = sorted(response.status_code for response in responses)
         assert statuses == [201] * FEW + [409] * FEW * 2
-        used = next(answer.json()["hash"] for answer in answers if answer.status_code == 201)
+        used = next(response.json()["hash"] for response in responses if response.status_code == 201)
         body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": used}
         path = f"/api/v2/organizations/{world.organization_id}/templateversions"
         assert (await world.post(path, body, token=token)).status_code == 201
         await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
-        assert (await _upload(world, "one more", token)).status_code == 201, "what is used does not count"
+        assert (await _upload(world, "one more", token)).status_code == 201, "uploads in use do not count"
         assert (await _upload(world, "and more", token)).status_code == 409
         await _two_hours_later(world, UUID(user_id))
         assert (await _upload(world, "later", token)).status_code == 201
-        assert (await world.get(f"/api/v2/files/{used}", token=token)).status_code == 200, "what is used stays"
+        assert (await world.get(f"/api/v2/files/{used}", token=token)).status_code == 200, "uploads in use stay"
 
 
 async def _two_hours_later(world: World, user_id: UUID) -> None:
-    said = text("UPDATE files SET created_at = created_at - interval '2 hours' WHERE created_by = :user")
+    statement = text("UPDATE files SET created_at = created_at - interval '2 hours' WHERE created_by = :user")
 
     async def write(tx: Any) -> None:
-        await tx.execute(said, {"user": user_id})
+        await tx.execute(statement, {"user": user_id})
 
     await world.ctx.db.run(write)
 
 
-async def test_an_inbox_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_inbox_drops_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(message_store, "MOST_IN_INBOX", FEW)
     async with running_coderd(first_user=True) as world:
         user_id, token = await world.member()
@@ -430,7 +432,7 @@ async def test_an_inbox_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> N
             return [(row[0], row[1]) for row in await tx.execute(statement)]
 
         async def delivered() -> bool:
-            # The server's own loop may be at one that is older than what it left to us.
+            # The server's own loop may be delivering an older message.
             await deliver_due(world.ctx)
             return await world.ctx.db.read(message_store.next_due) is None
 
@@ -439,7 +441,7 @@ async def test_an_inbox_forgets_the_oldest(monkeypatch: pytest.MonkeyPatch) -> N
                 await trio.sleep(0.02)
         assert dict(await world.ctx.db.read(count)) == {UUID(world.user_id): FEW, UUID(user_id): 1}
         newest = (await world.get("/api/v2/notifications/inbox")).json()["notifications"]
-        assert [one["title"] for one in newest] == [f"n{FEW * 3 - 1 - number}" for number in range(FEW)]
+        assert [item["title"] for item in newest] == [f"n{FEW * 3 - 1 - number}" for number in range(FEW)]
 
 
 async def _send(world: World, token: str, title: str, count: int) -> None:
@@ -449,14 +451,14 @@ async def _send(world: World, token: str, title: str, count: int) -> None:
         assert sent.status_code == 204, sent.text
 
 
-async def test_messages_to_oneself_are_few_a_minute() -> None:
+async def test_own_messages_are_rate_limited() -> None:
     async with running_coderd(first_user=True, dangerous_disable_rate_limits=False) as world:
         body = {"content": {"title": "a", "message": "b"}}
         statuses = [(await world.post("/api/v2/notifications/custom", body)).status_code for _ in range(40)]
         assert 0 < statuses.count(429) < 20, statuses
 
 
-async def test_a_workspace_shares_few_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_shared_ports_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(port_shares, "MOST_SHARED_PORTS", FEW)
     async with workspace_world() as it:
         path = f"/api/v2/workspaces/{it.workspace['id']}/port-share"
@@ -467,10 +469,10 @@ async def test_a_workspace_shares_few_ports(monkeypatch: pytest.MonkeyPatch) -> 
             body = {"agent_name": "main", "port": 8000 + number, "share_level": "public", "protocol": "http"}
             return it.world.post(path, body)
 
-        answers = await _flood(FEW * 3, share)
-        assert sorted(answer.status_code for answer in answers) == [200] * FEW + [400] * FEW * 2
+        responses = await _flood(FEW * 3, share)
+        assert sorted(response.status_code for response in responses) == [200] * FEW + [400] * FEW * 2
         kept = (await it.world.get(path)).json()["shares"]
         assert len(kept) == FEW
         monkeypatch.setattr(port_shares, "MOST_SHARED_PORTS", FEW - 2)
-        assert (await share(kept[0]["port"] - 8000)).status_code == 200, "one that is shared may be shared otherwise"
+        assert (await share(kept[0]["port"] - 8000)).status_code == 200, "a shared port may be shared at another level"
         assert (await share(FEW * 4)).status_code == 400

@@ -1,6 +1,6 @@
-"""Attacks by those who may give rights to others: more than their own, by custom roles, provider settings and keys.
+"""Attacks by callers who may grant rights: granting more than their own, by custom roles, IdP sync and keys.
 
-Ids of other organizations are `test_foreign_ids*.py`; what becomes of a right meanwhile, `test_locked_changes.py`.
+Ids of other organizations are in `test_foreign_ids*.py`, rights that change meanwhile in `test_locked_changes.py`.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tests.kit.server.race_conditions import filled
 from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
 
-# ---- settings of providers
+# ---- IdP sync settings
 
 _ADMIN = "organization-admin"
 SYNC: tuple[tuple[str, dict[str, Any]], ...] = (
-    # (below .../idpsync/roles, body): each gives somebody who logs in a role, or takes one
+    # (below .../idpsync/roles, body): each assigns a role at login, or removes one
     ("", {"field": "roles", "mapping": {}}),
     ("", {"field": "roles", "mapping": None}),
     ("", {"field": "roles", "mapping": {"x": [_ADMIN]}}),
@@ -60,37 +60,37 @@ HARMLESS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-async def test_no_provider_gives_what_one_may_not_give() -> None:
+async def test_sync_assigns_no_forbidden_role() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}"
         assert (await world.post(f"{base}/members/roles", _role("own", ["template:delete"]))).status_code == 200
         _, site = await world.member("site", ["user-admin"])
-        one, local = await world.member("local")
+        item, local = await world.member("local")
         roles = {"roles": ["organization-user-admin"]}
-        assert (await world.put(f"{base}/members/{one}/roles", roles)).status_code == 200
+        assert (await world.put(f"{base}/members/{item}/roles", roles)).status_code == 200
         for who, token in (("user-admin", site), ("organization-user-admin", local)):
             for more, body in SYNC:
                 asked += 1
-                answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
-                if answer.status_code not in {400, 403}:
-                    wrong.append(f"{who} {more} {body}: {answer.status_code} {answer.text}")
+                response = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
+                if response.status_code not in {400, 403}:
+                    wrong.append(f"{who} {more} {body}: {response.status_code} {response.text}")
             for more, body in HARMLESS:
-                answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
-                assert answer.status_code == 200, f"{who} {more} {body}: {answer.text}"
+                response = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
+                assert response.status_code == 200, f"{who} {more} {body}: {response.text}"
         for more, body in SYNC:
-            answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body)
-            assert answer.status_code == 200, f"an owner {more} {body}: {answer.text}"
-        for token in (site, local):  # what an owner set is not theirs to take, but anybody may turn it off
+            response = await world.patch(f"{base}/settings/idpsync/roles{more}", body)
+            assert response.status_code == 200, f"an owner {more} {body}: {response.text}"
+        for token in (site, local):  # they may not remove an owner's mappings, but may turn sync off
             for more, body in (
                 ("/mapping", {"add": [], "remove": [{"Given": "x", "Gets": _ADMIN}]}),
                 ("", {"field": "", "mapping": {}}),
                 ("/config", {"field": "other"}),
             ):
                 asked += 1
-                answer = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
-                if answer.status_code != 400:
-                    wrong.append(f"{more} {body}: {answer.status_code} {answer.text}")
+                response = await world.patch(f"{base}/settings/idpsync/roles{more}", body, token=token)
+                if response.status_code != 400:
+                    wrong.append(f"{more} {body}: {response.status_code} {response.text}")
             off = await world.patch(f"{base}/settings/idpsync/roles/config", {"field": ""}, token=token)
             assert off.status_code == 200, off.text
             await world.patch(f"{base}/settings/idpsync/roles/config", {"field": "roles"})
@@ -99,7 +99,7 @@ async def test_no_provider_gives_what_one_may_not_give() -> None:
 
 
 GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
-    # (below .../idpsync/groups, body): each puts somebody who logs in into a group, or takes one out
+    # (below .../idpsync/groups, body): each adds users to a group at login, or removes them
     ("", {"field": "groups"}),
     ("", {"mapping": {"x": ["{group}"]}}),
     ("", {"regex_filter": "a.*"}),
@@ -111,21 +111,21 @@ GROUPS: tuple[tuple[str, dict[str, Any]], ...] = (
 )
 
 
-async def test_no_provider_puts_people_into_groups_for_who_may_not() -> None:
+async def test_sync_requires_group_update() -> None:
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}"
         group = (await world.post(f"{base}/groups", {"name": "few"})).json()["id"]
         spec = _role("settings", ["organization:read", "idpsync_settings:read", "idpsync_settings:update"])
         assert (await world.post(f"{base}/members/roles", spec)).status_code == 200
-        one, token = await world.member("one")
+        item, token = await world.member("one")
         other, may = await world.member("other")
-        for user, role in ((one, "settings"), (other, "organization-user-admin")):
+        for user, role in ((item, "settings"), (other, "organization-user-admin")):
             assert (await world.put(f"{base}/members/{user}/roles", {"roles": [role]})).status_code == 200
         off = {"field": "", "mapping": {}}
         for more, body in GROUPS:
-            path, wanted = f"{base}/settings/idpsync/groups{more}", filled(body, {"group": group})
-            assert (await world.patch(path, wanted, token=token)).status_code == 403, (more, body)
-            assert (await world.patch(path, wanted, token=may)).status_code == 200, (more, body)
+            path, expected = f"{base}/settings/idpsync/groups{more}", filled(body, {"group": group})
+            assert (await world.patch(path, expected, token=token)).status_code == 403, (more, body)
+            assert (await world.patch(path, expected, token=may)).status_code == 200, (more, body)
             assert (await world.patch(f"{base}/settings/idpsync/groups", off, token=may)).status_code == 200
             assert (await world.patch(f"{base}/settings/idpsync/groups", off, token=token)).status_code == 200
         assert (await world.patch(f"{base}/settings/idpsync/groups", {"field": "groups"})).status_code == 200
@@ -133,8 +133,8 @@ async def test_no_provider_puts_people_into_groups_for_who_may_not() -> None:
         assert turned_off.status_code == 200, turned_off.text
 
 
-async def test_no_provider_makes_groups_for_who_may_not() -> None:
-    """Another field, or another filter, makes others than an owner has allowed."""
+async def test_sync_requires_group_create() -> None:
+    """Another field or filter creates other groups than an owner has allowed."""
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}"
         spec = _role("mover", ["organization:read", "idpsync_settings:read", "idpsync_settings:update", "group:update"])
@@ -151,8 +151,8 @@ async def test_no_provider_makes_groups_for_who_may_not() -> None:
             ({"field": "other", "auto_create_missing_groups": False}, 200),
         ):
             assert (await world.patch(path, stored)).status_code == 200
-            answer = await world.patch(path, stored | change, token=token)
-            assert answer.status_code == status, f"{change}: {answer.status_code} {answer.text}"
+            response = await world.patch(path, stored | change, token=token)
+            assert response.status_code == status, f"{change}: {response.status_code} {response.text}"
 
 
 # ---- custom roles
@@ -176,7 +176,7 @@ def _role(name: str, grants: list[str], denied: list[str] = [], **rest: Any) -> 
 
 
 MAKER = ["assign_org_role:*", "workspace:read", "organization_member:read", "template:read", "idpsync_settings:*"]
-"What somebody may do who may make roles, and who is denied `template:read` by another one."
+"Permissions of a caller who may create roles, and is denied `template:read` by another role."
 TOO_MUCH: tuple[dict[str, Any], ...] = (
     *[
         _role("wide", [grant])
@@ -237,52 +237,52 @@ TOO_MUCH: tuple[dict[str, Any], ...] = (
         )
     ],
 )
-"""None of which a maker may make, nor an own role become."""
+"""Roles such a caller may not create, nor change an own role into."""
 
 
-async def test_a_role_gives_no_more_than_its_maker_has() -> None:
+async def test_custom_role_within_own_permissions() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}/members"
         for role in (_role("maker", MAKER), _role("ban", [], ["template:read"])):
             assert (await world.post(f"{base}/roles", role)).status_code == 200
-        one, token = await world.member("maker")
+        item, token = await world.member("maker")
         other, _ = await world.member("other")
-        assert (await world.put(f"{base}/{one}/roles", {"roles": ["maker", "ban"]})).status_code == 200
+        assert (await world.put(f"{base}/{item}/roles", {"roles": ["maker", "ban"]})).status_code == 200
         for body in TOO_MUCH:
             for method in ("POST", "PUT"):
                 asked += 1
                 named = {**body, "name": "maker"} if method == "PUT" and body["name"] == "wide" else body
-                answer = await world.request(method, f"{base}/roles", json=named, token=token)
-                if answer.status_code not in {400, 403, 404}:
-                    wrong.append(f"{method} {body}: {answer.status_code} {answer.text[:150]}")
+                response = await world.request(method, f"{base}/roles", json=named, token=token)
+                if response.status_code not in {400, 403, 404}:
+                    wrong.append(f"{method} {body}: {response.status_code} {response.text[:150]}")
         for method, path, sent in (
             ("PUT", f"{base}/roles", _role("ban", [])),
             ("PUT", f"{base}/roles", _role("ban", ["workspace:read"])),
             ("PUT", f"{base}/roles", _role("ban", [], ["template:update"])),
             ("DELETE", f"{base}/roles/ban", None),
-            ("PUT", f"{base}/{one}/roles", {"roles": ["maker"]}),
+            ("PUT", f"{base}/{item}/roles", {"roles": ["maker"]}),
             *[("PUT", f"{base}/{other}/roles", {"roles": [name]}) for name in (_ADMIN, "organization-user-admin")],
         ):
             asked += 1
-            answer = await world.request(method, path, json=sent, token=token)
-            if answer.status_code not in {400, 403, 404}:
-                wrong.append(f"{method} {path} {sent}: {answer.status_code} {answer.text[:150]}")
+            response = await world.request(method, path, json=sent, token=token)
+            if response.status_code not in {400, 403, 404}:
+                wrong.append(f"{method} {path} {sent}: {response.status_code} {response.text[:150]}")
         assert (await world.post(f"{base}/roles", _role("fine", ["workspace:read"]), token=token)).status_code == 200
         banned = _role("ban", [], ["template:read", "template:update"])
         assert (await world.put(f"{base}/roles", banned, token=token)).status_code == 200
-        assert (await world.put(f"{base}/roles", _role("ban", []))).status_code == 200, "an owner may"
+        assert (await world.put(f"{base}/roles", _role("ban", []))).status_code == 200, "an owner is allowed"
         assert (await world.delete(f"{base}/roles/ban")).status_code == 204
     assert asked > 90
     assert not wrong, "\n".join(wrong)
 
 
-# ---- keys with limits
+# ---- limited keys
 
 _READS = ["user:read", "organization:read"]
 _BOX, _OTHER = str(uuid4()), str(uuid4())
 KEYS: tuple[tuple[dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
-    # (a key, what it must not make)
+    # (key, request the key must not make)
     (
         {"scopes": ["coder:apikeys.manage_self", *_READS]},
         (
@@ -334,14 +334,14 @@ KEYS: tuple[tuple[dict[str, Any], tuple[dict[str, Any], ...]], ...] = (
 )
 
 
-async def test_a_limited_key_makes_nothing_wider() -> None:
-    """Neither keys, nor sessions, nor roles, nor applications' consents, nor WireGuard clients for all workspaces."""
+async def test_limited_key_widens_nothing() -> None:
+    """Neither keys, sessions, roles, consents for applications, nor WireGuard clients for all workspaces."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         base = f"/api/v2/organizations/{world.organization_id}/members/roles"
-        for own, wanted in KEYS:
+        for own, expected in KEYS:
             key = (await world.post("/api/v2/users/me/keys/tokens", own)).json()["key"]
-            rows: list[tuple[str, Any]] = [("/api/v2/users/me/keys/tokens", body) for body in wanted]
+            rows: list[tuple[str, Any]] = [("/api/v2/users/me/keys/tokens", body) for body in expected]
             rows += [
                 ("/api/v2/users/me/keys", None),
                 ("/api/v2/users/me/tokens", {}),
@@ -349,19 +349,19 @@ async def test_a_limited_key_makes_nothing_wider() -> None:
             ]
             for path, body in rows:
                 asked += 1
-                answer = await world.post(path, body, token=key)
-                if answer.status_code < 400:
-                    wrong.append(f"{own}: {path} {body}: {answer.status_code} {answer.text[:100]}")
+                response = await world.post(path, body, token=key)
+                if response.status_code < 400:
+                    wrong.append(f"{own}: {path} {body}: {response.status_code} {response.text[:100]}")
             within = {"scopes": ["api_key:create"], "allow_list": own.get("allow_list", ["*:*"])[:1]}
-            made = await world.post("/api/v2/users/me/keys/tokens", within, token=key)
-            assert made.status_code == 201, made.text
+            created = await world.post("/api/v2/users/me/keys/tokens", within, token=key)
+            assert created.status_code == 201, created.text
         listed = ["assign_org_role:*", "organization:*", f"workspace:{_BOX}", f"template:{_BOX}"]
         key = (await world.post("/api/v2/users/me/keys/tokens", {"allow_list": listed})).json()["key"]
         for grant in ("workspace:read", "workspace:*", "template:update", "*:*"):
             asked += 1
-            answer = await world.post(base, _role("wide", [grant]), token=key)
-            if answer.status_code != 403 and answer.status_code != 400:
-                wrong.append(f"{listed}: a role with {grant}: {answer.status_code}")
+            response = await world.post(base, _role("wide", [grant]), token=key)
+            if response.status_code != 403 and response.status_code != 400:
+                wrong.append(f"{listed}: a role with {grant}: {response.status_code}")
         assert (await world.post(base, _role("fine", ["organization:read"]), token=key)).status_code == 200
     assert asked > 40
     assert not wrong, "\n".join(wrong)
@@ -370,28 +370,28 @@ async def test_a_limited_key_makes_nothing_wider() -> None:
 # ---- the system user
 
 
-async def test_nobody_is_given_a_key_of_the_system_user() -> None:
-    """A template may show its program the owner's session token, and keep it where the next owner reads it."""
-    async with world_with_preset() as (world, answers, preset):
+async def test_system_user_gets_no_key() -> None:
+    """A template may show its program the owner's session token, and store it where the next owner finds it."""
+    async with world_with_preset() as (world, responses, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))
         await settled(world, str(ahead))
         await make_ready(world, ahead)
         user_id, claimer = await world.member("claimer")
         body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
-        made = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
-        assert made.json()["id"] == str(ahead)
+        created = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
+        assert created.json()["id"] == str(ahead)
         await settled(world, str(ahead))
-        builds = [job.workspace_build.metadata for job in answers.seen if job.WhichOneof("type") == "workspace_build"]
-        before, claimed = (one for one in builds if one.workspace_id == str(ahead))
+        builds = [job.workspace_build.metadata for job in responses.seen if job.WhichOneof("type") == "workspace_build"]
+        before, claimed = (item for item in builds if item.workspace_id == str(ahead))
         assert before.workspace_owner_session_token == ""
         me = await world.get("/api/v2/users/me", token=claimed.workspace_owner_session_token)
         assert me.json()["id"] == user_id
 
 
 @pytest.mark.parametrize("scope", ["coder:all", "coder:application_connect"])
-async def test_a_key_of_the_system_user_opens_nothing(scope: str) -> None:
-    """Should there be one, of an earlier release."""
+async def test_system_user_key_is_refused(scope: str) -> None:
+    """Such a key may exist from an earlier release."""
     async with running_coderd(first_user=True) as world:
         await new_template(world)
         row, token = new_key(PREBUILDS_USER_ID, "none", timedelta(days=1), world.ctx.clock.now(), scopes=[scope])
@@ -405,22 +405,22 @@ async def test_a_key_of_the_system_user_opens_nothing(scope: str) -> None:
             f"/api/v2/organizations/{world.organization_id}",
             f"/api/v2/workspaceagents/{uuid4()}/pty",
         ):
-            for shown in (
+            for credential in (
                 {"Coder-Session-Token": token},
                 {"Cookie": f"coder_session_token={token}"},
                 {"Authorization": f"Bearer {token}"},
             ):
-                answer = await world.get(path, token="", headers=shown)
-                assert answer.status_code in {401, 404}, f"{path}: {answer.status_code}"
+                response = await world.get(path, token="", headers=credential)
+                assert response.status_code in {401, 404}, f"{path}: {response.status_code}"
                 world.client.cookies.clear()
 
 
-# ---- denials that somebody might leave behind
+# ---- denials that removing a member could drop
 
 
 DENYING = sorted(name for name, role in ORGANIZATION_ROLES.items() if role.organization_denied)
 REMOVERS: tuple[tuple[str, str], ...] = (
-    # (site role, organization role): who may remove members, and may not take such roles from them
+    # (site role, organization role): may remove members, but may not unassign such roles
     ("user-admin", ""),
     ("", "organization-user-admin"),
     ("", "remover"),
@@ -428,8 +428,10 @@ REMOVERS: tuple[tuple[str, str], ...] = (
 )
 
 
-async def test_nobody_leaves_a_denial_behind_by_leaving() -> None:
-    """Removed and added anew somebody has no roles: who may not take a role that denies may not remove its holder."""
+async def test_removal_keeps_denials() -> None:
+    """Removing and adding a member drops its roles. A caller who may not unassign a denying role may not remove its
+    holder.
+    """
     wrong = []
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{world.organization_id}/members"
@@ -453,23 +455,23 @@ async def test_nobody_leaves_a_denial_behind_by_leaving() -> None:
             kept = {"roles": [role, "organization-auditor"]}
             assert (await world.put(f"{path}/roles", kept)).status_code == 200
             for who, token in removers:
-                answer = await world.delete(path, token=token)
-                if answer.status_code != 403 or role not in answer.text:
-                    wrong.append(f"{who} {role}: {answer.status_code} {answer.text[:100]}")
+                response = await world.delete(path, token=token)
+                if response.status_code != 403 or role not in response.text:
+                    wrong.append(f"{who} {role}: {response.status_code} {response.text[:100]}")
             assert {item["name"] for item in (await world.get(path)).json()["roles"]} == set(kept["roles"])
             assert (await world.delete(path)).status_code == 204
             assert (await world.post(path)).status_code == 200
-        for who, token in removers:  # whom nothing is denied they remove, roles and all
+        for who, token in removers:  # members without denials can be removed with their roles
             assert (await world.put(f"{path}/roles", {"roles": ["organization-auditor"]})).status_code == 200
             assert (await world.delete(path, token=token)).status_code == 204, who
             assert (await world.post(path)).status_code == 200
     assert not wrong, "\n".join(wrong)
 
 
-# ---- who may make no workspaces
+# ---- users who may create no workspaces
 
 
-async def test_who_is_banned_from_making_workspaces_makes_none() -> None:
+async def test_workspace_creation_ban() -> None:
     async with world_with_preset() as (world, _, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))
@@ -480,25 +482,25 @@ async def test_who_is_banned_from_making_workspaces_makes_none() -> None:
 
 
 async def _as_banned(world: World, preset: str, ahead: UUID) -> list[str]:
-    one, token = await world.member("banned")
+    item, token = await world.member("banned")
     base = f"/api/v2/organizations/{world.organization_id}/members"
     banned = {"roles": ["organization-workspace-access", "organization-workspace-creation-ban"]}
-    assert (await world.put(f"{base}/{one}/roles", banned)).status_code == 200
+    assert (await world.put(f"{base}/{item}/roles", banned)).status_code == 200
     template = world.extra["template"]
     new = {"name": "mine", "template_id": template["id"]}
     version = {"name": "mine", "template_version_id": template["active_version_id"]}
     claim = {**new, "template_version_preset_id": preset}
     wrong = []
     for body in (new, version, claim):
-        for path in ("/api/v2/users/me/workspaces", f"{base}/me/workspaces", f"{base}/{one}/workspaces"):
-            answer = await world.post(path, body, token=token)
-            if answer.status_code not in {403, 404}:
-                wrong.append(f"{path} {body}: {answer.status_code} {answer.text[:100]}")
+        for path in ("/api/v2/users/me/workspaces", f"{base}/me/workspaces", f"{base}/{item}/workspaces"):
+            response = await world.post(path, body, token=token)
+            if response.status_code not in {403, 404}:
+                wrong.append(f"{path} {body}: {response.status_code} {response.text[:100]}")
     task = {"template_version_id": template["active_version_id"], "input": "x", "name": "mine"}
     for path in ("/api/v2/tasks/me", "/api/v2/tasks/banned", "/api/experimental/tasks/me"):
         for body in (task, {**task, "template_version_preset_id": preset}):
-            answer = await world.post(path, body, token=token)
-            if answer.status_code not in {400, 403, 404}:
-                wrong.append(f"{path} {body}: {answer.status_code} {answer.text[:100]}")
+            response = await world.post(path, body, token=token)
+            if response.status_code not in {400, 403, 404}:
+                wrong.append(f"{path} {body}: {response.status_code} {response.text[:100]}")
     assert await prebuilt(world) == [ahead]
     return wrong

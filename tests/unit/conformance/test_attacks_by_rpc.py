@@ -1,7 +1,7 @@
-"""Attacks by whoever runs in a workspace or as a daemon: messages that no genuine peer sends, over the real links.
+"""Attacks by programs in a workspace or by daemons: messages that no genuine peer sends, over real connections.
 
-Each row is one message. It may be refused or harmless; it may not be an internal error, end anybody else's
-connection, or leave behind what pages and metrics cannot show. Ids are `test_foreign_ids_in_rpc.py`.
+Each row is one message. It may be refused or harmless. It must not cause an internal error, close another peer's
+connection, or store values that pages and metrics cannot show. Ids are in `test_foreign_ids_in_rpc.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HUGE = 2**63 - 1
 LONG = "x" * 100_000
 NUL = r"a\000b"
 AS_AGENT: tuple[tuple[str, str], ...] = (
-    # numbers that are none
+    # not-a-number and infinite values
     *[
         ("UpdateStats", f"stats {{ connection_count: 1 connection_median_latency_ms: {value} }}")
         for value in ("nan", "inf", "-inf", "1e308", "-1e308")
@@ -62,7 +62,7 @@ AS_AGENT: tuple[tuple[str, str], ...] = (
             f'metrics {{ name: "m" type: GAUGE value: 1 labels {{ name: "a\\"}} 1\\nx" value: "{LONG}" }} }}',
         )
     ],
-    # times out of every calendar
+    # times outside of every calendar
     *[
         ("UpdateLifecycle", f"lifecycle {{ state: {state} changed_at {{ seconds: {at} nanos: {nanos} }} }}")
         for state in ("STARTING", "READY")
@@ -77,7 +77,7 @@ AS_AGENT: tuple[tuple[str, str], ...] = (
     ],
     *[("UpdateLifecycle", f"lifecycle {{ state: {state} }}") for state in ("STATE_UNSPECIFIED", "CREATED", "OFF")],
     ("UpdateLifecycle", ""),
-    # texts that no database or page holds
+    # texts that a database or a page rejects
     *[
         ("UpdateStartup", f'startup {{ version: "{version}" expanded_directory: "{folder}" }}')
         for version, folder in (
@@ -176,7 +176,7 @@ AS_AGENT: tuple[tuple[str, str], ...] = (
 )
 
 
-async def test_messages_of_agents_harm_nobody() -> None:
+async def test_agent_messages_affect_own_agent() -> None:
     apps = [provisioner_pb2.App(slug="web", url="http://localhost:1")]
     metadata = [provisioner_pb2.Agent.Metadata(key="load", display_name="Load", script="x", interval=1, timeout=1)]
     wrong = []
@@ -184,13 +184,13 @@ async def test_messages_of_agents_harm_nobody() -> None:
         for method, text in AS_AGENT:
             name = f"Agent.{method}"
             request = text_format.Parse(text, id_fields.request_of(name))
-            said = ""
+            error_text = ""
             try:
                 await agent.call(method, request, id_fields.reply_type(name))
             except (RpcError, RpcClosed) as error:
-                said = str(error)
-            if "internal" in said or "ended" in said:
-                wrong.append(f"{method} {text[:120]}: {said}")
+                error_text = str(error)
+            if "internal" in error_text or "ended" in error_text:
+                wrong.append(f"{method} {text[:120]}: {error_text}")
         await agent.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
         wrong += await _unreadable(it)
     assert len(AS_AGENT) > 100
@@ -198,7 +198,7 @@ async def test_messages_of_agents_harm_nobody() -> None:
 
 
 async def _unreadable(it: AgentWorld) -> list[str]:
-    """Pages that cannot be shown any more: no success, or numbers that are none of JSON."""
+    """Return the pages that cannot be shown any more: no success, or JSON with invalid numbers."""
     world, wrong = it.world, []
     day = "start_time=2026-01-01T00:00:00Z&end_time=2026-01-02T00:00:00Z"
     for path in (
@@ -216,13 +216,13 @@ async def _unreadable(it: AgentWorld) -> list[str]:
         "/api/v2/insights/daus?tz_offset=0",
         f"/api/v2/workspaces/{it.workspace['id']}/timings",
     ):
-        answer = await world.get(path)
+        response = await world.get(path)
         try:
-            json.loads(answer.text, parse_constant=_no_number)
+            json.loads(response.text, parse_constant=_no_number)
         except ValueError as error:
             wrong.append(f"{path}: {error}")
-        if answer.status_code != 200:
-            wrong.append(f"{path}: {answer.status_code} {answer.text[:200]}")
+        if response.status_code != 200:
+            wrong.append(f"{path}: {response.status_code} {response.text[:200]}")
     return wrong
 
 
@@ -236,7 +236,7 @@ def _node(**more: Any) -> dict[str, Any]:
 
 
 def _strange_nodes() -> list[tuple[str, dict[str, Any]]]:
-    """What a peer may say of itself to get others' packets or to hurt them."""
+    """Return nodes by which a peer tries to get the packets of others or to harm them."""
     return [
         ("everything", _node(addresses=["::/0"], allowed_ips=["::/0"])),
         ("everything of IPv4", _node(addresses=["0.0.0.0/0"], allowed_ips=["0.0.0.0/0"])),
@@ -249,8 +249,8 @@ def _strange_nodes() -> list[tuple[str, dict[str, Any]]]:
     ]
 
 
-async def test_nodes_that_claim_too_much_are_refused() -> None:
-    """By agents and by clients; the address of somebody else's agent among them."""
+async def test_foreign_node_claims_are_refused() -> None:
+    """Sent by agents and by clients, also with the address of another user's agent."""
     async with workspace_world() as it:
         theirs = str(agent_address(it.agent_id)) + "/128"
         another = ("another's", _node(addresses=[theirs], allowed_ips=[theirs]))
@@ -273,7 +273,7 @@ async def test_nodes_that_claim_too_much_are_refused() -> None:
                         "/coder.tailnet.v2.Tailnet/Coordinate", type(request), tailnet_pb2.CoordinateResponse
                     ) as stream:
                         await stream.send(request)
-                        # Nobody may have this: it ends a stream that went on.
+                        # A refused tunnel ends the stream, so its end can be awaited.
                         last = tailnet_pb2.CoordinateRequest.Tunnel(id=os.urandom(16))
                         await stream.send(tailnet_pb2.CoordinateRequest(add_tunnel=last))
                         with trio.fail_after(60):
@@ -283,7 +283,9 @@ async def test_nodes_that_claim_too_much_are_refused() -> None:
                                 heard[path, what] = error.text
         refused = ("Addresses: ", "Node.addresses has 5000 elements")
         accepted = [
-            f"{path} {what}: {said}" for (path, what), said in heard.items() if not any(one in said for one in refused)
+            f"{path} {what}: {reply}"
+            for (path, what), reply in heard.items()
+            if not any(item in reply for item in refused)
         ]
         assert not accepted, "\n".join(accepted)
 
@@ -334,7 +336,7 @@ AS_DAEMON: tuple[tuple[str, str], ...] = (
 
 
 @pytest.mark.parametrize("number", range(0, len(AS_DAEMON), 10))
-async def test_messages_of_daemons_harm_only_their_job(number: int) -> None:
+async def test_daemon_messages_affect_own_job(number: int) -> None:
     wrong = []
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         for method, text in AS_DAEMON[number : number + 10]:
@@ -352,17 +354,17 @@ async def test_messages_of_daemons_harm_only_their_job(number: int) -> None:
                 await daemon.fail(job, "over")
             except RpcError as error:
                 assert "already completed" in error.text
-            found = await ended(world, f"/api/v2/templateversions/{version['id']}")
+            result = await ended(world, f"/api/v2/templateversions/{version['id']}")
             for more in ("", "/logs", "/resources", "/rich-parameters", "/presets", "/variables", "/external-auth"):
-                answer = await world.get(f"/api/v2/templateversions/{found['id']}{more}")
-                if answer.status_code not in {200, 404}:
-                    wrong.append(f"{method} {text[:120]}: {more} {answer.status_code} {answer.text[:200]}")
+                response = await world.get(f"/api/v2/templateversions/{result['id']}{more}")
+                if response.status_code not in {200, 404}:
+                    wrong.append(f"{method} {text[:120]}: {more} {response.status_code} {response.text[:200]}")
         assert not (await world.get("/healthz")).is_error
     assert not wrong, "\n".join(wrong)
 
 
-async def test_strange_results_of_builds_end_them() -> None:
-    """A build whose report cannot be stored fails with a sentence; none runs on for ever."""
+async def test_invalid_build_result_fails_build() -> None:
+    """A build with a report that cannot be stored fails with a message; it does not run for ever."""
     at = f"seconds: {HUGE}"
     reports = [
         f'timings {{ stage: "{NUL}" source: "{NUL}" action: "a" resource: "{LONG}" start {{ }} end {{ }} }}',
@@ -381,8 +383,8 @@ async def test_strange_results_of_builds_end_them() -> None:
         await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
         for number, text in enumerate(reports):
             body = {"name": f"w{number}", "template_id": template["id"]}
-            made = await world.post("/api/v2/users/me/workspaces", body)
-            assert made.status_code == 201, made.text
+            created = await world.post("/api/v2/users/me/workspaces", body)
+            assert created.status_code == 201, created.text
             job = await daemon.acquire()
             result = text_format.Parse(text, provisionerd_pb2.CompletedJob.WorkspaceBuild())
             request = provisionerd_pb2.CompletedJob(job_id=job.job_id, workspace_build=result)
@@ -391,9 +393,9 @@ async def test_strange_results_of_builds_end_them() -> None:
             except RpcError as error:
                 wrong.append(f"{text[:120]}: {error}")
                 await daemon.fail(job, "over")
-            build = made.json()["latest_build"]["id"]
-            for path in (f"workspaces/{made.json()['id']}", f"workspacebuilds/{build}/timings"):
-                answer = await world.get(f"/api/v2/{path}")
-                if answer.status_code != 200:
-                    wrong.append(f"{text[:120]}: {path} {answer.status_code} {answer.text[:200]}")
+            build = created.json()["latest_build"]["id"]
+            for path in (f"workspaces/{created.json()['id']}", f"workspacebuilds/{build}/timings"):
+                response = await world.get(f"/api/v2/{path}")
+                if response.status_code != 200:
+                    wrong.append(f"{text[:120]}: {path} {response.status_code} {response.text[:200]}")
     assert not wrong, "\n".join(wrong)

@@ -1,4 +1,4 @@
-"""Attacks by the moment: two at once, and what was right when it began and is right no more when it ends."""
+"""Attacks by timing: concurrent requests, and rights that are lost between the begin and the end of a request."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tests.kit.server.server_in_process import World, running_coderd
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
 from tests.unit.conformance.test_attacks_on_workspaces import at_once
 
-# ---- two who take each other's place
+# ---- two callers who remove each other's rights
 
 
 @pytest.mark.parametrize("undo", ["roles", "removed"])
-async def test_two_organization_admins_do_not_undo_each_other(undo: str) -> None:
-    """Who is undone first undoes nobody: what an organization's admin may do, it may at the moment of the change."""
+async def test_concurrent_organization_admins(undo: str) -> None:
+    """The first one who loses the role cannot remove the other's: the role must exist at the moment of the change."""
     async with running_coderd(first_user=True) as world:
         organization = f"/api/v2/organizations/{world.organization_id}/members"
         for number in range(4):
@@ -35,15 +35,15 @@ async def test_two_organization_admins_do_not_undo_each_other(undo: str) -> None
                 return await world.delete(f"{organization}/{who}", token=by)
 
             (ann, ann_key), (ben, ben_key), (control, _) = people
-            assert (await act(control, ann_key)).status_code < 300, "an admin undoes another"
+            assert (await act(control, ann_key)).status_code < 300, "an admin removes another"
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             members = (await world.get(organization)).json()
-            admins = [one["user_id"] for one in members if one["roles"] and one["user_id"] in {ann, ben}]
+            admins = [item["user_id"] for item in members if item["roles"] and item["user_id"] in {ann, ben}]
             assert len(admins) == 1, f"{undo} {number}: {admins}"
 
 
-async def test_two_who_administer_users_do_not_suspend_each_other() -> None:
+async def test_concurrent_suspensions() -> None:
     async with running_coderd(first_user=True) as world:
         for number in range(4):
             people = [await world.member(f"{name}{number}", ["user-admin"]) for name in ("ann", "ben", "control")]
@@ -52,7 +52,7 @@ async def test_two_who_administer_users_do_not_suspend_each_other() -> None:
                 return await world.put(f"/api/v2/users/{who}/status/suspend", token=by)
 
             (ann, ann_key), (ben, ben_key), (control, _) = people
-            assert (await act(control, ann_key)).status_code < 300, "one of them suspends another"
+            assert (await act(control, ann_key)).status_code < 300, "an administrator suspends another"
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             states = [(await world.get(f"/api/v2/users/{who}")).json()["status"] for who in (ann, ben)]
@@ -60,8 +60,8 @@ async def test_two_who_administer_users_do_not_suspend_each_other() -> None:
 
 
 @pytest.mark.parametrize("undo", ["roles", "deleted"])
-async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
-    """Where a third stays, so that it is not the last owner's place that saves one of them."""
+async def test_concurrent_owners(undo: str) -> None:
+    """With a third owner, so that the protection of the last owner does not save one of them."""
     async with running_coderd(first_user=True) as world:
         for number in range(3):
             people = [await world.member(f"{name}{number}", ["owner"]) for name in ("ann", "ben", "control")]
@@ -72,19 +72,19 @@ async def test_two_owners_do_not_undo_each_other(undo: str) -> None:
                 return await world.delete(f"/api/v2/users/{who}", token=by)
 
             (ann, ann_key), (ben, ben_key), (control, _) = people
-            assert (await act(control, ann_key)).status_code < 300, "an owner undoes another"
+            assert (await act(control, ann_key)).status_code < 300, "an owner removes another"
             pairs = [(ben, ann_key), (ann, ben_key)]
             await at_once(2, lambda turn, act=act, pairs=pairs: act(*pairs[turn]))  # type: ignore[misc]
             mine = [await world.get("/api/v2/users/me", token=key) for key in (ann_key, ben_key)]
-            left = [one for one in mine if one.status_code == 200 and one.json()["roles"]]
-            assert len(left) == 1, f"{undo} {number}: {[one.text for one in mine]}"
+            left = [item for item in mine if item.status_code == 200 and item.json()["roles"]]
+            assert len(left) == 1, f"{undo} {number}: {[item.text for item in mine]}"
 
 
-# ---- one resume token, twice at once
+# ---- concurrent use of a resume token
 
 
-async def test_a_resume_token_shown_twice_at_once_is_one_peer() -> None:
-    """By its own session one of the two stays; by another session or another user nobody comes in beside it."""
+async def test_concurrent_resume_is_one_peer() -> None:
+    """With the same session, one of the two connections stays; another session or user is refused."""
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world, path = view_context.world, "/api/v2/tailnet?version=2.0"
         _, eve = await world.member("eve")
@@ -94,7 +94,7 @@ async def test_a_resume_token_shown_twice_at_once_is_one_peer() -> None:
             await first.ask(view_context.agent_id)
             resume = await first.resume_token()
         links: dict[int, Any] = {}
-        said: dict[int, str] = {}
+        statuses: dict[int, str] = {}
         turned_away: list[int] = []
         overwritten = trio.Event()
 
@@ -102,7 +102,7 @@ async def test_a_resume_token_shown_twice_at_once_is_one_peer() -> None:
             async with coordinating(world, path, world.token, resume=resume) as link:
                 links[number] = link
                 await link.tell(first.key, first.disco)
-                said[number] = await link.refusal()
+                statuses[number] = await link.refusal()
                 overwritten.set()
 
         async def foreign(token: str) -> None:
@@ -119,10 +119,10 @@ async def test_a_resume_token_shown_twice_at_once_is_one_peer() -> None:
                     strangers.start_soon(foreign, eve)
             with trio.fail_after(60):
                 await overwritten.wait()
-            ((number, why),) = said.items()
+            ((number, why),) = statuses.items()
             assert "overwritten" in why
-            assert await links[1 - number].resume_token(), "the other one goes on"
-            assert said.keys() == {number}
+            assert await links[1 - number].resume_token(), "the other one stays connected"
+            assert statuses.keys() == {number}
             nursery.cancel_scope.cancel()
         assert turned_away == [401] * 4
         assert [*agent._node.peers()].count(first.key) <= 1

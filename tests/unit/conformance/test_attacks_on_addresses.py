@@ -1,7 +1,7 @@
-"""Addresses of the server's own network, put by everybody but an owner wherever an address can stand.
+"""Addresses of the server's own network, sent by callers other than owners in every place for an address.
 
-Nothing may be asked there: not at once, and not by what the server does by itself afterwards. The table of what a
-server does ask is in docs/security.md; push services of browsers are `test_attacks_on_logins.py`.
+The server must not send a request there, neither immediately nor in the background. docs/security.md lists the requests
+that a server does send; push services are in `test_attacks_on_logins.py`.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ HEADERS = (
 
 
 class Canary:
-    """A service inside that trusts its neighbours, and counts those who come."""
+    """Internal service that trusts its neighbours and counts requests."""
 
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}/inside"
@@ -68,15 +68,15 @@ async def _canary() -> AsyncIterator[Canary]:
         nursery.cancel_scope.cancel()
 
 
-async def test_nobody_else_makes_the_server_ask_inside() -> None:
+async def test_no_request_to_internal_addresses() -> None:
     asked = accepted = 0
-    async with foreign_world(experiments=("oauth2", "web-push")) as found, _canary() as canary:
-        world = found.world
-        me = (await world.get("/api/v2/users/me", token=found.token)).json()["id"]
+    async with foreign_world(experiments=("oauth2", "web-push")) as scene, _canary() as canary:
+        world = scene.world
+        me = (await world.get("/api/v2/users/me", token=scene.token)).json()["id"]
         roles = {"roles": ["user-admin", "template-admin", "auditor"]}
         assert (await world.put(f"/api/v2/users/{me}/roles", roles)).status_code == 200
         proxy = await new_proxy(world)
-        asker = Asker(found, found.token, found.agent_token)
+        asker = Asker(scene, scene.token, scene.agent_token)
         for place in text_places():
             name = place.path[-1] if place.path else ""
             if place.where == PATH or place.rule in _NOT_ASKED or not _ADDRESS.search(name):
@@ -87,13 +87,13 @@ async def test_nobody_else_makes_the_server_ask_inside() -> None:
         for name in HEADERS:
             for path in ("/api/v2/users/me", "/", "/oauth2/authorize", "/api/v2/users/oidc/callback"):
                 headers = {name: canary.url.removeprefix("http://") if name == "Host" else canary.url}
-                assert (await _got(world.client, path, headers, found.token)).status_code < 500
+                assert (await _got(world.client, path, headers, scene.token)).status_code < 500
                 asked += 1
         await deliver_due(world.ctx)
         health = world.ctx.part(ProxyHealth)
         await health.look()
         assert canary.heads == []
-        # The proxy's own token says where the proxy is: there the server asks, and the canary would have heard it.
+        # A proxy's own token sets the proxy's address. The server asks that one, and the canary would notice.
         body: dict[str, Any] = {
             "access_url": canary.url,
             "wildcard_hostname": "",
@@ -104,9 +104,9 @@ async def test_nobody_else_makes_the_server_ask_inside() -> None:
             "version": "v2.99.0",
             "derp_enabled": False,
         }
-        shown = {"Coder-External-Proxy-Token": proxy}
+        credential = {"Coder-External-Proxy-Token": proxy}
         registered = await world.request(
-            "POST", "/api/v2/workspaceproxies/me/register", json=body, headers=shown, token=""
+            "POST", "/api/v2/workspaceproxies/me/register", json=body, headers=credential, token=""
         )
         assert registered.status_code in {200, 201}, registered.text
         await health.look()

@@ -1,4 +1,4 @@
-"""Applications by hosts written in every way."""
+"""Hosts of applications in every spelling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAME = (
     f"{OPEN}:3000",
     "open--main--dev--admin.apps.test",
 )
-"""Ways to write the host of an application that is open to everybody."""
+"""Spellings of the host of a public application."""
 ODD = (
     *[
         f"{OPEN}{end}"
@@ -105,18 +105,18 @@ ODD = (
         )
     ],
 )
-"""Hosts that are no application's; one that is answered by it is written wrongly all the same, see `LENIENT`."""
+"""Hosts of no application. One of them is accepted nevertheless, see `LENIENT`."""
 LENIENT = {"open--dev--admin.apps.test.", f"{OPEN}:99999"}
-"""The root's dot makes no other name of it, and no port does."""
+"""Spellings that are equal: with a trailing dot, or with a port."""
 
 
-async def test_hosts_of_applications_written_in_every_way(tmp_path: Path) -> None:
+async def test_application_host_spellings(tmp_path: Path) -> None:
     wrong = []
     async with view_context(tmp_path) as s:
 
         async def asked(host: str) -> tuple[int, bool]:
-            answer = await s.get("/echo", token="", headers={"Host": host.encode()})
-            return answer.status_code, answer.text.startswith('{"method"')
+            response = await s.get("/echo", token="", headers={"Host": host.encode()})
+            return response.status_code, response.text.startswith('{"method"')
 
         async def reached() -> bool:
             return (await asked(OPEN))[1]

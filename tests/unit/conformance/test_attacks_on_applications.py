@@ -1,7 +1,7 @@
-"""Attacks on applications of a workspace, over the whole way: addresses, cookies, tickets, ports, ambiguous bytes.
+"""Attacks on workspace applications, end to end: addresses, cookies, tickets, ports, ambiguous bytes.
 
-Each row is one request by somebody who may not come in, or that must not become two. What comes in is told by the
-application itself, which answers with what it got. What sharing means is `tests/unit/appproxy/apps/test_apps.py`.
+Each row is one request of an unauthorized caller, or one that must not be parsed as two. The application answers with
+the request it got. Sharing levels are in `tests/unit/appproxy/apps/test_apps.py`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ HOST = "web--dev--admin"
 PORT = "{port}--main--dev--admin"
 
 ADDRESSES: tuple[tuple[str, str], ...] = (
-    # (host before the wildcard or "", path): what only the workspace's owner may open, written in every way
+    # (host before the wildcard or "", path): applications for the workspace's owner only, in every spelling
     *[
         ("", path)
         for path in (
@@ -97,22 +97,22 @@ ADDRESSES: tuple[tuple[str, str], ...] = (
     ],
 )
 RESERVED = (0, 1, 2, 3, 4, 5, 6, 7, 8)
-"""Ports of the agent itself and below; nobody opens them by a browser, not even the owner."""
+"""Ports of the agent itself and below, which no browser may open, not even the owner's."""
 
 
 async def _opened(s: Scene, host: str, path: str, **rest: Any) -> str:
-    """What the application saw, when it was reached."""
+    """Return the request that the application got, if any."""
     headers = {**({"Host": f"{host}.apps.test"} if host else {}), **rest.pop("headers", {})}
-    answer = await s.get(path, headers=headers, token=rest.pop("token", ""), **rest)
+    response = await s.get(path, headers=headers, token=rest.pop("token", ""), **rest)
     # The 500 is recorded: a port under a path.
-    assert answer.status_code < 500 or "Ports cannot be opened" in answer.text, (host, path, answer.text)
-    there = answer.headers.get("location", "")
+    assert response.status_code < 500 or "Ports cannot be opened" in response.text, (host, path, response.text)
+    there = response.headers.get("location", "")
     own = {"", urlsplit(s.world.url).netloc, f"{host}.apps.test".lower(), f"{host}.apps.test"}
     assert urlsplit(there).netloc in own, (host, path, there)
-    return answer.text if answer.status_code == 200 and answer.text.startswith('{"method"') else ""
+    return response.text if response.status_code == 200 and response.text.startswith('{"method"') else ""
 
 
-async def test_applications_open_to_nobody_else(tmp_path: Path) -> None:
+async def test_applications_refuse_other_users(tmp_path: Path) -> None:
     wrong, asked = [], 0
     async with view_context(tmp_path) as s:
         world, workspace = s.world, s.agent.workspace
@@ -149,7 +149,7 @@ async def test_applications_open_to_nobody_else(tmp_path: Path) -> None:
 
 
 async def _by_tickets(s: Scene, token: str) -> list[str]:
-    """Tickets for something else, and of somebody else's making."""
+    """Tickets for other applications, and forged ones."""
     world = s.world
     me, agent = (await world.get("/api/v2/users/me", token=token)).json()["id"], s.agent.agent_id
     workspace = s.agent.workspace["id"]
@@ -165,7 +165,9 @@ async def _by_tickets(s: Scene, token: str) -> list[str]:
         AppRequest("path", "/@admin/dev/apps/web/", "admin", "dev", "", "web", "prefix"),
         terminal_request(agent),
     ]
-    tokens = [(await app_tokens.issue_ticket(world.ctx, Ticket(one, workspace, agent, url, me)))[0] for one in requests]
+    tokens = [
+        (await app_tokens.issue_ticket(world.ctx, Ticket(item, workspace, agent, url, me)))[0] for item in requests
+    ]
     whole, _ = await app_tokens.issue_ticket(world.ctx, Ticket(good, workspace, agent, url, me))
     head, claims, signature = whole.split(".")
     tokens += [
@@ -182,8 +184,11 @@ async def _by_tickets(s: Scene, token: str) -> list[str]:
         whole[:-4],
     ]
     for text in tokens:
-        for shown in ({"Cookie": f"coder_signed_app_token={text}"}, {"Cookie": f'coder_signed_app_token="{text}"'}):
-            if await _opened(s, "", MINE, headers=shown):
+        for credential in (
+            {"Cookie": f"coder_signed_app_token={text}"},
+            {"Cookie": f'coder_signed_app_token="{text}"'},
+        ):
+            if await _opened(s, "", MINE, headers=credential):
                 wrong.append(f"ticket {text[:60]}")
         if await _opened(s, "", f"{MINE}?{SIGNED_TOKEN_QUERY}={text}"):
             wrong.append(f"ticket in the query {text[:60]}")
@@ -195,7 +200,7 @@ async def _by_tickets(s: Scene, token: str) -> list[str]:
 
 
 async def _by_headers(s: Scene, token: str) -> list[str]:
-    """Names of hosts, people and proxies in headers are words of whoever sends them."""
+    """Names of hosts, users and proxies in headers are claims of the sender."""
     wrong = []
     host = f"{HOST}.apps.test"
     for headers in (
@@ -222,15 +227,15 @@ async def _by_headers(s: Scene, token: str) -> list[str]:
         {"Referer": s.world.url},
     ):
         for path in ("/echo", MINE):
-            for shown in ("", token):
-                answer = await s.get(path, headers=headers, token=shown)
-                if answer.text.startswith('{"method"'):
+            for credential in ("", token):
+                response = await s.get(path, headers=headers, token=credential)
+                if response.text.startswith('{"method"'):
                     wrong.append(f"{headers} {path}")
     return wrong
 
 
 async def _secrets_stay(s: Scene) -> list[str]:
-    """An application never sees what its visitor showed to come in, however it was shown."""
+    """An application never gets the credential by which its visitor came in, in any form."""
     token, wrong = s.world.token, []
     ways: list[tuple[str, dict[str, str]]] = [
         (f"{MINE}?coder_session_token={token}", {}),
@@ -252,8 +257,8 @@ async def _secrets_stay(s: Scene) -> list[str]:
         (MINE, {"Coder-Session-Token": token, "Connection": "coder-session-token, cookie"}),
     ]
     for path, headers in ways:
-        answer = await s.get(path, token="", headers=headers)
-        if token in answer.text:
+        response = await s.get(path, token="", headers=headers)
+        if token in response.text:
             wrong.append(f"{path} {headers}: seen by the application")
     return wrong
 
@@ -265,7 +270,7 @@ def _head(s: Scene, *lines: str, method: str = "POST", path: str = MINE, body: s
 
 
 async def test_one_request_never_becomes_two(tmp_path: Path) -> None:
-    """What one side takes for a body and the other for the next request: smuggled bytes reach no application."""
+    """A body for one parser and a second request for the other: smuggled bytes must not reach an application."""
     hidden = "GET /@admin/dev/apps/web/echo/smuggled HTTP/1.1\r\nHost: x\r\n\r\n"
     size, chunked = len(hidden), f"{len(hidden):x}\r\n{hidden}\r\n0\r\n\r\n"
     async with view_context(tmp_path) as s:
@@ -313,8 +318,8 @@ async def test_one_request_never_becomes_two(tmp_path: Path) -> None:
             heads = [line for line in received.split(b"\r\n") if line.startswith(b"HTTP/1.1 ")]
             if b"/echo/smuggled" in received.replace(hidden.encode(), b""):
                 wrong.append(f"smuggled by {sent[:300]!r}: {received[:300]!r}")
-            # A second answer may only be to a request without credentials, asked for by the sender itself.
-            if len([one for one in heads if b" 200 " in one]) > 1:
+            # A second success may only answer a request without credentials that the sender itself made.
+            if len([item for item in heads if b" 200 " in item]) > 1:
                 wrong.append(f"two answers to {sent[:300]!r}")
     assert not wrong, "\n".join(wrong)
 
@@ -324,14 +329,14 @@ async def _raw(s: Scene, sent: bytes) -> bytes:
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         await stream.send_all(sent)
         received = b""
-        with trio.move_on_after(0.5):  # what stays open has said what it has to say
+        with trio.move_on_after(0.5):  # a connection that stays open has sent its response
             while piece := await stream.receive_some():
                 received += piece
         return received
 
 
-async def test_pages_of_others_use_no_cookie(tmp_path: Path) -> None:
-    """Requests that another person's application makes a visitor's browser send."""
+async def test_cross_application_cookies_are_refused(tmp_path: Path) -> None:
+    """Requests that another user's application makes a visitor's browser send."""
     async with view_context(tmp_path) as s:
         ticket = (await s.get(MINE)).headers["set-cookie"].partition(";")[0]
         wrong = []
@@ -345,17 +350,17 @@ async def test_pages_of_others_use_no_cookie(tmp_path: Path) -> None:
         ):
             for method in ("POST", "PUT", "PATCH", "DELETE"):
                 headers = {"Cookie": ticket, "Origin": origin, "Sec-Fetch-Site": "cross-site"}
-                answer = await s.get(MINE, method=method, token="", headers=headers)
-                if answer.status_code == 200:
+                response = await s.get(MINE, method=method, token="", headers=headers)
+                if response.status_code == 200:
                     wrong.append(f"{method} from {origin}")
-                # To a host without TLS browsers say nothing of whose page it is, and old ones never do.
+                # Browsers send no fetch metadata to a host without TLS, and old browsers never do.
                 silent = await s.get(MINE, method=method, token="", headers={"Cookie": ticket, "Origin": origin})
                 if silent.status_code == 200:
                     wrong.append(f"{method} from {origin} without Sec-Fetch-Site")
                 if origin == "null":
                     own = {**headers, "Sec-Fetch-Site": "same-origin"}
                     if (await s.get(MINE, method=method, token="", headers=own)).status_code != 200:
-                        wrong.append(f"{method} of a page of its own that tells no referrer")
+                        wrong.append(f"{method} of an own page without a referrer")
             upgrade = {
                 "Cookie": ticket,
                 "Origin": origin,
@@ -364,11 +369,11 @@ async def test_pages_of_others_use_no_cookie(tmp_path: Path) -> None:
                 "Sec-WebSocket-Version": "13",
                 "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==",
             }
-            answer = await s.get("/@admin/dev/apps/web/ws", token="", headers=upgrade)
-            if answer.status_code in {101, 200}:
+            response = await s.get("/@admin/dev/apps/web/ws", token="", headers=upgrade)
+            if response.status_code in {101, 200}:
                 wrong.append(f"a WebSocket from {origin}")
-            shown = await s.get(MINE, token="", headers={"Cookie": ticket, "Origin": origin})
-            if shown.headers.get("access-control-allow-origin"):
+            page = await s.get(MINE, token="", headers={"Cookie": ticket, "Origin": origin})
+            if page.headers.get("access-control-allow-origin"):
                 wrong.append(f"{origin} may read")
         mine = json.loads((await s.get(MINE, token="", headers={"Cookie": ticket})).text)
         assert mine["method"] == "GET"

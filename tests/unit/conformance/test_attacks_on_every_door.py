@@ -1,7 +1,7 @@
-"""Attacks that are the same at every door: pages of other sites that want to read, names that are patterns, names of
-files that lead elsewhere, lines of the log, cookies shown twice, device codes of others.
+"""Attacks that are the same for every route: cross-site reads, search terms as patterns, path traversal, forged log
+lines, repeated cookies, foreign device codes.
 
-An attack counts by its control: what is lawful beside it is asked in the same test, and comes in.
+Each test has a control: a legitimate request of the same kind succeeds.
 """
 
 from __future__ import annotations
@@ -24,40 +24,40 @@ from tests.kit.server.server_in_process import FIRST_USER, World, running_coderd
 from tests.kit.server.two_organizations import foreign_world
 from tests.unit.coderd.services.login.test_external_auth import ME, authenticated, deployment
 
-NOBODY = "00000000-0000-4000-8000-00000000dead"
+UNKNOWN_ID = "00000000-0000-4000-8000-00000000dead"
 EVERYBODYS = re.compile(r"^/(latency-check|\.well-known/|derp)")
-"What tells nobody anything of anybody, and is read by pages of other hosts of ours."
+"Public data, which pages of other hosts of the deployment read."
 
 
-async def test_no_page_of_another_site_reads_an_answer() -> None:
-    """Every route, asked as a browser asks for a page that is not ours: before the request, and with it."""
+async def test_cross_site_reads_are_refused() -> None:
+    """Every route, requested as a browser does for a foreign page: the preflight, and the request."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         cookie = f"coder_session_token={world.token}"
-        seen = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie, "Origin": world.url})
-        assert seen.status_code == 200, "our own page reads"
+        own_page = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie, "Origin": world.url})
+        assert own_page.status_code == 200, "the own page may read"
         for rule in application().url_map.iter_rules():
             if rule.websocket or EVERYBODYS.match(rule.rule) or "logout" in rule.rule or "profile" in rule.rule:
                 continue
-            path = re.sub(r"<(?:[^:<>]*:)?[^<>]*>", NOBODY, rule.rule)
+            path = re.sub(r"<(?:[^:<>]*:)?[^<>]*>", UNKNOWN_ID, rule.rule)
             before = {"Access-Control-Request-Method": "PUT", "Access-Control-Request-Headers": "coder-session-token"}
             for origin in ("https://evil.test", "null", f"{world.url}.evil.test"):
                 for method, more in (("OPTIONS", before), ("HEAD", {"Cookie": cookie})):
                     asked += 1
                     with trio.move_on_after(60) as late:
-                        answer = await world.client.request(method, path, headers={"Origin": origin, **more})
+                        response = await world.client.request(method, path, headers={"Origin": origin, **more})
                     world.client.cookies.clear()
                     if late.cancelled_caught:
                         wrong.append(f"{method} {path}: no answer")
-                    elif any(name.startswith("access-control-allow") for name in answer.headers):
-                        wrong.append(f"{method} {path} from {origin}: {answer.status_code} {dict(answer.headers)}")
+                    elif any(name.startswith("access-control-allow") for name in response.headers):
+                        wrong.append(f"{method} {path} from {origin}: {response.status_code} {dict(response.headers)}")
     assert asked > 1000
     assert not wrong, "\n".join(wrong[:40])
 
 
 PATTERNS = ("%", "_", "%%", "a_min", "adm%", "\\", "\\%", ".*", "^admin$", "a(d|x)min", "[a-z]*", "*", "adm?n")
 LISTS = (
-    # (path, a search by a piece of a name, one that finds by itself, the list's key)
+    # (path, search by a part of a name, search that matches, key of the list)
     ("/api/v2/users", "{}", "admin", "users"),
     ("/api/v2/users", "name:{}", "", "users"),
     ("/api/v2/templates", "name:{}", "victims", ""),
@@ -73,11 +73,11 @@ LISTS = (
 )
 
 
-async def test_what_is_searched_for_is_no_pattern() -> None:
-    """Signs of LIKE and of regular expressions are letters like others; what is there is found by its name."""
+async def test_search_terms_are_literal() -> None:
+    """Wildcards of LIKE and of regular expressions are plain characters; an object is found by its name."""
     wrong = []
-    async with foreign_world() as found:
-        world = found.world
+    async with foreign_world() as scene:
+        world = scene.world
         for path, search, real, key in LISTS:
 
             async def ask(text: str, path: str = path, search: str = search) -> httpx.Response:
@@ -88,11 +88,11 @@ async def test_what_is_searched_for_is_no_pattern() -> None:
                 rows = control.json() if not key else control.json()[key]
                 assert control.status_code == 200 and rows, f"{path} {search.format(real)}: {control.text[:200]}"
             for pattern in PATTERNS:
-                answer = await ask(pattern)
-                shown: Any = answer.json() if answer.status_code == 200 else []
-                rows = shown[key] if key and shown else shown
-                if answer.status_code not in {200, 400} or rows:
-                    wrong.append(f"{path} {search.format(pattern)}: {answer.status_code} {len(rows)} rows")
+                response = await ask(pattern)
+                body: Any = response.json() if response.status_code == 200 else []
+                rows = body[key] if key and body else body
+                if response.status_code not in {200, 400} or rows:
+                    wrong.append(f"{path} {search.format(pattern)}: {response.status_code} {len(rows)} rows")
     assert not wrong, "\n".join(wrong)
 
 
@@ -119,26 +119,26 @@ TARGETS = ("etc/passwd", "pyproject.toml", "coder/__init__.py", "server.py", "pr
 _BETRAYED = re.compile(r"root:x:0|\[project\]|__future__|PATH=")
 
 
-async def test_no_name_of_a_file_leads_out_of_its_folder() -> None:
+async def test_file_names_stay_in_folder() -> None:
     wrong, asked = [], 0
     async with running_coderd(first_user=True, swagger_enable=True) as world:
         parts = urlsplit(world.url)
-        said = await _bytes(world, "/swagger/page.js")
-        assert b" 200 " in said.splitlines()[0], "what is in a folder is served"
+        reply = await _bytes(world, "/swagger/page.js")
+        assert b" 200 " in reply.splitlines()[0], "a file in the folder is served"
         for folder in FOLDERS:
             for up in UP:
                 for target in TARGETS:
                     asked += 1
-                    said = await _bytes(world, f"/{folder}{up * 8}{target}")
-                    if _BETRAYED.search(said.decode("latin-1")) or said.split()[1].startswith(b"5"):
-                        wrong.append(f"/{folder}{up}…{target}: {said[:60]!r}")
+                    reply = await _bytes(world, f"/{folder}{up * 8}{target}")
+                    if _BETRAYED.search(reply.decode("latin-1")) or reply.split()[1].startswith(b"5"):
+                        wrong.append(f"/{folder}{up}…{target}: {reply[:60]!r}")
         assert parts.port
     assert asked > 500
     assert not wrong, "\n".join(wrong)
 
 
 async def _bytes(world: World, target: str, more: str = "") -> bytes:
-    """The whole answer to an address that no friendly client would send as it is."""
+    """Return the whole response to a path that no normal client sends unchanged."""
     parts = urlsplit(world.url)
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         await stream.send_all(f"GET {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n{more}\r\n".encode("latin-1"))
@@ -162,8 +162,8 @@ FORGED = (
 )
 
 
-async def test_nobody_writes_a_line_of_the_log() -> None:
-    """What people and programs send of themselves, and the server may write down: one line stays one."""
+async def test_log_lines_cannot_be_forged() -> None:
+    """Texts about users and programs that the server may log: a line stays a line."""
     out = io.StringIO()
     async with running_coderd(first_user=True) as world:
         with log.also(log.human_sink(out)):
@@ -181,8 +181,8 @@ async def test_nobody_writes_a_line_of_the_log() -> None:
                     ("/api/v2/users/me/keys/tokens", {"token_name": text}),
                     ("/api/v2/organizations", {"name": "fine", "display_name": text}),
                 ):
-                    answer = await world.post(path, body)
-                    assert answer.status_code < 500, (path, text, answer.text)
+                    response = await world.post(path, body)
+                    assert response.status_code < 500, (path, text, response.text)
                     world.client.cookies.clear()
                 await _bytes(world, "/api/v2/buildinfo", f"User-Agent: {text.encode('utf-8').hex()}\x1b[31m\r\n")
     lines = out.getvalue().splitlines()
@@ -191,8 +191,8 @@ async def test_nobody_writes_a_line_of_the_log() -> None:
     assert not forged, forged
 
 
-async def test_a_cookie_that_is_shown_twice_opens_no_more() -> None:
-    """Cookies of near names, and a good one among bad ones: who asks is who holds a key, or nobody."""
+async def test_repeated_cookies_grant_nothing() -> None:
+    """Cookies with similar names, and a valid one among invalid ones: only the holder of a key is authenticated."""
     async with running_coderd(first_user=True) as world:
         me, token = await world.member("mary")
         bad = f"{token.partition('-')[0]}-{'x' * 22}"
@@ -209,14 +209,14 @@ async def test_a_cookie_that_is_shown_twice_opens_no_more() -> None:
             f"coder_session_token={bad}; $Path=/",
             f"coder_session_token={token},{token}",
         ):
-            answer = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie})
+            response = await world.client.get("/api/v2/users/me", headers={"Cookie": cookie})
             world.client.cookies.clear()
-            assert answer.status_code == 401, f"{cookie}: {answer.text[:100]}"
+            assert response.status_code == 401, f"{cookie}: {response.text[:100]}"
         for first, second in ((token, world.token), (world.token, token), (bad, token), (token, bad)):
             both = f"coder_session_token={first}; coder_session_token={second}"
-            answer = await world.client.get("/api/v2/users/me", headers={"Cookie": both})
+            response = await world.client.get("/api/v2/users/me", headers={"Cookie": both})
             world.client.cookies.clear()
-            assert answer.status_code in {200, 401}
+            assert response.status_code in {200, 401}
 
 
 DEVICE_CODES = (
@@ -232,17 +232,17 @@ DEVICE_CODES = (
 )
 
 
-async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
-    """Of no code that is not one, of no one without the right, and not twice the other's account."""
+async def test_device_code_links_its_user() -> None:
+    """An invalid code, a caller without permission, and a second use of the other user's account."""
     async with deployment() as (world, _idp):
         _, other = await world.member("other")
         begun = (await world.get(f"{ME}/dev/device")).json()
         for code in DEVICE_CODES:
-            answer = await world.post(f"{ME}/dev/device", {"device_code": code}, token="")
-            assert answer.status_code == 401
+            response = await world.post(f"{ME}/dev/device", {"device_code": code}, token="")
+            assert response.status_code == 401
         for provider in ("fake", "none", "dev%2f..", "DEV"):
-            answer = await world.post(f"{ME}/{provider}/device", {"device_code": begun["device_code"]})
-            assert answer.status_code in {400, 404}, f"{provider}: {answer.text}"
+            response = await world.post(f"{ME}/{provider}/device", {"device_code": begun["device_code"]})
+            assert response.status_code in {400, 404}, f"{provider}: {response.text}"
         assert (await world.post(f"{ME}/dev/device", {"device_code": ""})).status_code == 400
         assert (await world.post(f"{ME}/dev/device", {"device_code": begun["device_code"]})).status_code == 204
         assert await authenticated(world, "dev")
@@ -251,20 +251,20 @@ async def test_a_device_code_links_its_bearer_and_nobody_else() -> None:
 
 
 @pytest.mark.parametrize("number", ["1e999", "-1", '"x"', "null", "[]", "{}", "true", "1e18", "1" + "0" * 400])
-async def test_a_provider_that_answers_strangely_is_told_of(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its numbers are no errors of ours."""
+async def test_strange_provider_reply_is_reported(number: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its numbers cause no errors of the server."""
     body = f'{{"device_code":"c","user_code":"u","verification_uri":"https://p.test","expires_in":{number}}}'
 
-    async def said(*_: object, **__: object) -> OutgoingReply:
+    async def fake_fetch(*_: object, **__: object) -> OutgoingReply:
         return OutgoingReply(200, body.encode())
 
     async with deployment() as (world, _):
-        assert (await world.get(f"{ME}/dev/device")).status_code == 200, "as it is meant"
-        monkeypatch.setattr(external_auth, "fetch", said)
-        answer = await world.get(f"{ME}/dev/device")
-        assert answer.status_code == 200 and 0 < answer.json()["expires_in"] < 10**9, answer.text
+        assert (await world.get(f"{ME}/dev/device")).status_code == 200, "a normal reply"
+        monkeypatch.setattr(external_auth, "fetch", fake_fetch)
+        response = await world.get(f"{ME}/dev/device")
+        assert response.status_code == 200 and 0 < response.json()["expires_in"] < 10**9, response.text
         granted = oauth_exchange._expiry(world.ctx.clock.now(), json.loads(number))
         assert granted is None or granted > world.ctx.clock.now()
         who = OutgoingReply(200, f'{{"id":{number},"login":"x"}}'.encode())
-        found = external_auth._told(who, external_auth._github_user)
-        assert found is None or abs(found.id) < 2**63
+        user = external_auth._parsed(who, external_auth._github_user)
+        assert user is None or abs(user.id) < 2**63

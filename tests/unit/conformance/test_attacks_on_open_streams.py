@@ -1,8 +1,8 @@
-"""A stream about a thing ends when its reader may see the thing no longer: generated over every WebSocket route.
+"""A stream about an object ends when its reader may no longer see the object: generated for every WebSocket route.
 
-What ends with somebody's session, roles, groups or organizations is `test_session_revocation.py`. Here nothing of the
-reader changes: the owner of the thing no longer shares it, or it is deleted, and sharing ends with it. Tunnels and
-terminals are the last of the list, with the tests that show them.
+Changes of a user's session, roles, groups or organizations are in `test_session_revocation.py`. Here the reader does
+not change: the object's owner stops sharing it, or deletes it, which ends sharing. Tunnels and terminals are at the end
+of the list, with the tests that cover them.
 """
 
 from __future__ import annotations
@@ -41,23 +41,23 @@ ELSEWHERE = {
     "/api/v2/workspaceagents/{agent}/coordinate": f"{_RPC}/test_coordination.py",
     "/api/v2/organizations/{organization}/provisionerdaemons/serve": f"{_RPC}/test_provisioners.py",
 }
-"""What asks anew by itself, and where that is shown."""
+"""Routes that recheck themselves, and their tests."""
 INBOX = "/api/v2/notifications/inbox/watch"
 SHARING = "/api/v2/organizations/default/settings/workspace-sharing"
 
 
 async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
-    """An agent that agrees to a WebSocket and says one thing."""
+    """An agent that accepts a WebSocket and sends one message."""
     ours, theirs = trio.testing.memory_stream_pair()
     await theirs.send_all(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
     await theirs.send_all(b"\x81\x02{}")
     return ours
 
 
-async def _places(world: World, guest: str) -> dict[str, str]:
-    """One of each, shared with the guest, with jobs that wait, so that nothing ends by itself."""
+async def _objects(world: World, guest: str) -> dict[str, str]:
+    """Return one object of each kind, shared with the guest, with pending jobs, so that no stream ends on its own."""
     workspace, building = await new_workspace(world), await new_workspace(world, "building")
-    (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+    (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
     template = world.extra["template"]
     await without_daemon(world)
     built = await world.post(f"/api/v2/workspaces/{building['id']}/builds", {"transition": "stop"})
@@ -72,7 +72,7 @@ async def _places(world: World, guest: str) -> dict[str, str]:
         "done": template["active_version_id"],
         "template": template["id"],
     }
-    body = {"group_perms": {world.organization_id: ""}}  # it is shared with everybody when it is made
+    body = {"group_perms": {world.organization_id: ""}}  # a new template is shared with all members
     assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", body)).status_code == 200
     await _share(world, places, guest)
     return places
@@ -84,14 +84,14 @@ async def _share(world: World, places: dict[str, str], guest: str, *, away: bool
         ("workspaces", "building", f"{whom}_roles", "use"),
         ("templates", "template", f"{whom}_perms", "admin"),
     ):
-        answer = await world.patch(f"/api/v2/{kind}/{places[name]}/acl", {field: {guest: "" if away else role}})
-        assert answer.status_code in {200, 204}, answer.text
+        response = await world.patch(f"/api/v2/{kind}/{places[name]}/acl", {field: {guest: "" if away else role}})
+        assert response.status_code in {200, 204}, response.text
 
 
 async def _dry_run(world: World, token: str, version: str) -> str:
-    made = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
-    assert made.status_code == 201, made.text
-    return str(made.json()["id"])
+    created = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
+    assert created.status_code == 201, created.text
+    return str(created.json()["id"])
 
 
 def _path(rule: str, places: dict[str, str]) -> str:
@@ -120,50 +120,51 @@ async def _ends(stream: WebSocketStream, patience: float) -> bool:
 
 
 def rules() -> list[str]:
-    return sorted({one.rule for one in streams() if one.parameters and one.rule not in ELSEWHERE})
+    return sorted({item.rule for item in streams() if item.parameters and item.rule not in ELSEWHERE})
 
 
 def about_a_workspace() -> list[str]:
-    """Those whose thing goes when a workspace is deleted."""
+    """Return routes whose object goes with a deleted workspace."""
     return [rule for rule in rules() if re.search(r"\{(workspace|build|agent)\}", rule)]
 
 
-async def test_streams_end_with_what_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = rules()
-    assert len(found) >= 9
+    routes = rules()
+    assert len(routes) >= 9
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _places(world, guest)
+        places = await _objects(world, guest)
         places["job"] = await _dry_run(world, token, places["done"])
-        for rule in found:
+        for rule in routes:
             async with _open(world, token, _path(rule, places)) as hers, _open(world, world.token, INBOX) as mine:
                 await _share(world, places, guest, away=True)
                 if not await _ends(hers, PATIENCE):
                     wrong.append(f"{rule}: still open")
                 elif hers.close_code not in {1000, 1008}:
                     wrong.append(f"{rule}: {hers.close_code}")
-                assert not await _ends(mine, 0.01), "somebody else's stays"
+                assert not await _ends(mine, 0.01), "another user's stream stays"
             await _share(world, places, guest)
     assert not wrong, "\n".join(wrong)
 
 
-async def test_streams_end_with_sharing_in_the_organization(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All lists are emptied at once, while the owner looks on: what is read for all who look says so, too, and whoever
-    comes now is judged by that."""
+async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All access lists are emptied at once while the owner watches: the shared read of all watchers reports it, and a
+    new watcher is checked against it.
+    """
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = about_a_workspace()
-    assert len(found) >= 6
+    routes = about_a_workspace()
+    assert len(routes) >= 6
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _places(world, guest)
-        for rule in found:
+        places = await _objects(world, guest)
+        for rule in routes:
             path = _path(rule, places)
             async with _open(world, world.token, path), _open(world, token, path) as hers:
                 off = await world.patch(SHARING, {"sharing_disabled": True})
@@ -174,7 +175,7 @@ async def test_streams_end_with_sharing_in_the_organization(monkeypatch: pytest.
                     wrong.append(f"{rule}: {hers.close_code}")
                 try:
                     async with _open(world, token, path):
-                        wrong.append(f"{rule}: opened anew")
+                        wrong.append(f"{rule}: reopened")
                 except HttpError as error:
                     assert error.status == 404, rule
             on = await world.patch(SHARING, {"sharing_disabled": False})
@@ -184,27 +185,27 @@ async def test_streams_end_with_sharing_in_the_organization(monkeypatch: pytest.
 
 
 async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sharing does, so that its guests' streams do; the owner goes on seeing how it ended."""
+    """Sharing ends, and with it the guests' streams; the owner still sees the end."""
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = about_a_workspace()
-    assert len(found) >= 6
+    routes = about_a_workspace()
+    assert len(routes) >= 6
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        made = [await new_workspace(world, f"w{place}") for place in range(len(found))]
+        created = [await new_workspace(world, f"w{place}") for place in range(len(routes))]
         await without_daemon(world)
-        for rule, workspace in zip(found, made, strict=True):
-            (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+        for rule, workspace in zip(routes, created, strict=True):
+            (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
             path = f"/api/v2/workspaces/{workspace['id']}"
             build = await world.post(f"{path}/builds", {"transition": "stop"}) if "{build}" in rule else None
             places = {"workspace": workspace["id"], "agent": agent["id"], "build": build.json()["id"] if build else ""}
             shared = await world.patch(f"{path}/acl", {"user_roles": {guest: "use"}})
             assert shared.status_code == 204, shared.text
             async with _open(world, token, _path(rule, places)) as hers:
-                gone = await world.post(f"{path}/abandon")
-                assert gone.status_code == 200, gone.text
+                deleted = await world.post(f"{path}/abandon")
+                assert deleted.status_code == 200, deleted.text
                 if not await _ends(hers, PATIENCE):
                     wrong.append(f"{rule}: still open")
                 elif hers.close_code not in {1000, 1008}:
@@ -212,61 +213,61 @@ async def test_streams_end_with_the_workspace(monkeypatch: pytest.MonkeyPatch) -
     assert not wrong, "\n".join(wrong)
 
 
-async def test_a_newer_build_is_no_loss_of_rights(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is followed of an agent goes on while the workspace is ordered to stop; logs end by themselves."""
-    answers: list[bool | None] = []
-    is_ordered, put = False, recheck_rights._answer
+async def test_newer_build_keeps_streams(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Streams about an agent continue while a stop is queued; log streams end on their own."""
+    responses: list[bool | None] = []
+    is_ordered, put = False, recheck_rights._is_allowed
 
     async def noted(ask: Any) -> bool | None:
         counts = is_ordered
-        answer = await put(ask)
+        response = await put(ask)
         if counts:
-            answers.append(answer)
-        return answer
+            responses.append(response)
+        return response
 
     async def asked() -> bool:
-        return bool(answers)
+        return bool(responses)
 
-    monkeypatch.setattr(recheck_rights, "_answer", noted)
+    monkeypatch.setattr(recheck_rights, "_is_allowed", noted)
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
-    found = [one for one in rules() if "{agent}" in one and "logs" not in one]
-    assert len(found) >= 2
+    routes = [item for item in rules() if "{agent}" in item and "logs" not in item]
+    assert len(routes) >= 2
     async with workspace_world() as (world, _):
-        made = [await new_workspace(world, f"w{place}") for place in range(len(found))]
+        created = [await new_workspace(world, f"w{place}") for place in range(len(routes))]
         await without_daemon(world)
-        for rule, workspace in zip(found, made, strict=True):
-            (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
-            answers.clear()
+        for rule, workspace in zip(routes, created, strict=True):
+            (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
+            responses.clear()
             is_ordered = False
             async with _open(world, world.token, _path(rule, {"agent": agent["id"]})) as stream:
                 ordered = await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "stop"})
                 assert ordered.status_code == 201, ordered.text
                 is_ordered = True
-                await world.member(f"m{workspace['name']}")  # somebody joins: everybody is asked
+                await world.member(f"m{workspace['name']}")  # a new member triggers a check of every stream
                 await eventually(asked)
-                assert all(answers), rule
+                assert all(responses), rule
                 assert not await _ends(stream, 0.01), f"{rule}: {stream.close_code}"
 
 
-# ---- every stream, also of events, by every loss of its reader
+# ---- every stream, also server-sent events, and every loss of its reader
 
 
 def event_streams() -> list[str]:
-    """Server-sent events about a workspace or an agent, for people."""
-    app, found = application(), set()
+    """Server-sent events about a workspace or an agent, for users."""
+    app, routes = application(), set()
     for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is not None and said.answers is EVENTS and said.scope is not AGENT:
-            found.add(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule))
-    return sorted(found)
+        declared = getattr(app.view_functions[rule.endpoint], "route", None)
+        if declared is not None and declared.answers is EVENTS and declared.scope is not AGENT:
+            routes.add(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule))
+    return sorted(routes)
 
 
 PERSONAL = [INBOX, "/api/v2/tailnet?version=2.0"]
-"""About nobody's thing: what stays open, or is opened anew, by whoever may sign in."""
+"""Streams about no shared object: they stay open, or reopen, for every user who may log in."""
 LOSSES: dict[str, tuple[dict[str, Any], tuple[str, str, Any]]] = {
-    # how the guest got in, and (method, path, body) of what takes it away
+    # way of access of the guest, and (method, path, body) of the request that removes it
     "leaves the organization": ({"user": True}, ("DELETE", "/api/v2/organizations/default/members/{guest}", None)),
     "leaves the group": ({"group": True}, ("PATCH", "/api/v2/groups/{group}", {"remove_users": ["{guest}"]})),
     "the group is deleted": ({"group": True}, ("DELETE", "/api/v2/groups/{group}", None)),
@@ -284,7 +285,7 @@ LOSSES: dict[str, tuple[dict[str, Any], tuple[str, str, Any]]] = {
     ),
 }
 SHUT_OUT = {"is suspended", "is deleted", "the session ends", "the password is changed"}
-"""What ends what is personal, too."""
+"""Losses that end personal streams, too."""
 
 
 async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
@@ -296,8 +297,8 @@ async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str
     if "user" in how:
         await _share(world, places, guest)
     if "group" in how:
-        made = await world.post("/api/v2/organizations/default/groups", {"name": name})
-        names["group"] = made.json()["id"]
+        created = await world.post("/api/v2/organizations/default/groups", {"name": name})
+        names["group"] = created.json()["id"]
         added = await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
         assert added.status_code == 200, added.text
         await _share(world, places, names["group"], whom="group")
@@ -306,9 +307,9 @@ async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str
 
 @asynccontextmanager
 async def _events(world: World, token: str, path: str) -> AsyncIterator[AsyncIterator[str]]:
-    async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as answer:
-        assert answer.status_code == 200, path
-        lines = answer.aiter_lines()
+    async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as response:
+        assert response.status_code == 200, path
+        lines = response.aiter_lines()
         assert await anext(lines), path
         yield lines
 
@@ -320,12 +321,12 @@ async def _lines_end(lines: AsyncIterator[str]) -> bool:
     return not scope.cancelled_caught
 
 
-async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of a guest's at once, while those of the owner go on; what is opened anew is refused like to a stranger."""
+async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All streams of a guest at once, while the owner's stay. Reopening is refused as for a stranger."""
     for module in (recheck_rights, session_revocation):
         monkeypatch.setattr(module, "PAUSE", 0.0)
     for module in (agent_streams, workspace_streams):
-        monkeypatch.setattr(module, "PING_EVERY", 0.5)  # a silent stream of events checks rights with each ping
+        monkeypatch.setattr(module, "PING_EVERY", 0.5)  # silent event streams check with each ping
     monkeypatch.setattr(agent_containers, "dial", _silent)
     monkeypatch.setattr(agent_containers, "require_connected", lambda *_: None)
     about, events = rules(), event_streams()
@@ -333,7 +334,7 @@ async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch
     wrong = []
     async with workspace_world() as (world, _):
         helper, _ = await world.member("helper")
-        places = await _places(world, helper)
+        places = await _objects(world, helper)
         for number, (loss, (how, (method, path, body))) in enumerate(LOSSES.items()):
             names, token = await _let_in(world, places, f"guest{number}", how)
             places["job"] = await _dry_run(world, token, places["done"])
@@ -354,11 +355,11 @@ async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch
                 for rule, lines in heard.items():
                     if not await _lines_end(lines):
                         wrong.append(f"{loss}: {rule} is open still")
-                assert not await _ends(mine, 0.01), "somebody else's stays"
+                assert not await _ends(mine, 0.01), "another user's stream stays"
             for rule in (*about, *(PERSONAL if loss in SHUT_OUT else ())):
                 try:
                     async with _open(world, token, _path(rule, places)):
-                        wrong.append(f"{loss}: {rule} was opened anew")
+                        wrong.append(f"{loss}: {rule} was reopened")
                 except HttpError as error:
                     assert error.status in {401, 404}, f"{loss}: {rule}: {error.status}"
             for rule in events:
@@ -369,7 +370,7 @@ async def test_every_stream_ends_with_every_loss(monkeypatch: pytest.MonkeyPatch
 
 FORM = "/api/v2/templateversions/{version}/dynamic-parameters"
 FORM_ENDS: dict[str, tuple[str, str, Any]] = {
-    # (method, path, body) of what takes a reader's form away, and leaves everybody else's
+    # (method, path, body) of requests that end one reader's form and no other's
     "the organization is left": ("DELETE", "/api/v2/organizations/default/members/{guest}", None),
     "the account is suspended": ("PUT", "/api/v2/users/{guest}/status/suspend", None),
     "the account is deleted": ("DELETE", "/api/v2/users/{guest}", None),
@@ -377,16 +378,18 @@ FORM_ENDS: dict[str, tuple[str, str, Any]] = {
 }
 
 
-async def _asked(stream: WebSocketStream, number: int, **body: Any) -> Any:
+async def _rendered(stream: WebSocketStream, number: int, **body: Any) -> Any:
     await stream.send_message(json.dumps({"id": number, "inputs": {}, **body}))
     with trio.fail_after(PATIENCE):
-        while (said := json.loads(await stream.receive_some()))["id"] != number:
+        while (declared := json.loads(await stream.receive_some()))["id"] != number:
             pass
-    return said
+    return declared
 
 
-async def test_two_people_fill_in_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each with their own rights: what ends one's form ends no other's, and nobody is told of people elsewhere."""
+async def test_two_users_of_one_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with their own rights: a loss of one user does not end the other's form, and a notice reaches only its
+    own.
+    """
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
         template = world.extra["template"]
@@ -403,12 +406,12 @@ async def test_two_people_fill_in_one_form(monkeypatch: pytest.MonkeyPatch) -> N
             (guest, token), (_, others) = people
             names = {"guest": guest, "template": template["id"]}
             async with _open(world, token, path) as hers, _open(world, others, path) as theirs:
-                first = await _asked(hers, 1), await _asked(theirs, 1)
+                first = await _rendered(hers, 1), await _rendered(theirs, 1)
                 assert first[0]["parameters"] == first[1]["parameters"] and first[0]["parameters"]
                 taken = await world.request(method, where.format(**names), json=filled(body, names))
                 assert taken.status_code in {200, 204}, taken.text
                 assert await _ends(hers, PATIENCE), f"{how}: still open"
-                assert (await _asked(theirs, 2))["parameters"] == first[1]["parameters"], how
+                assert (await _rendered(theirs, 2))["parameters"] == first[1]["parameters"], how
             with pytest.raises(HttpError) as refused:
                 async with _open(world, token, path):
                     pass
@@ -416,7 +419,7 @@ async def test_two_people_fill_in_one_form(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
-    # (method, path, body) of what becomes of a form's version, and whether a guest may see it afterwards
+    # (method, path, body) of changes to a form's version, and whether a guest may see it afterwards
     "archived": ("POST", "/api/v2/templateversions/{version}/archive", None, True),
     "renamed": ("PATCH", "/api/v2/templateversions/{version}", {"name": "another"}, True),
     "another one is active": ("PATCH", "/api/v2/templates/{template}/versions", {"id": "{second}"}, True),
@@ -430,8 +433,8 @@ FORM_MOVES: dict[str, tuple[str, str, Any, bool]] = {
 }
 
 
-async def test_a_form_whose_template_changes_under_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is open is worth what is opened anew: sharing ends with the template, whose versions stay."""
+async def test_form_follows_template_rights(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An open form has the rights of a reopened one: sharing ends with the template, whose versions stay."""
     monkeypatch.setattr(recheck_rights, "PAUSE", 0.0)
     async with workspace_world() as (world, _):
         _, token = await world.member("guest")
@@ -449,16 +452,16 @@ async def test_a_form_whose_template_changes_under_it(monkeypatch: pytest.Monkey
                 assert promoted.status_code == 200, promoted.text
             path = FORM.replace("{version}", first)
             async with _open(world, token, path) as hers, _open(world, world.token, path) as mine:
-                await _asked(hers, 1)
-                await _asked(mine, 1)
+                await _rendered(hers, 1)
+                await _rendered(mine, 1)
                 changed = await world.request(method, where.format(**names), json=filled(body, names))
                 assert changed.status_code == 200, f"{how}: {changed.text}"
-                await world.member(f"new{number}")  # everybody is asked
+                await world.member(f"new{number}")  # triggers a check of every stream
                 if stays:
-                    await _asked(hers, 2)
+                    await _rendered(hers, 2)
                 else:
                     assert await _ends(hers, PATIENCE), how
-                await _asked(mine, 2)  # by a role, which nobody took
+                await _rendered(mine, 2)  # by a role, which has not been removed
             again = await world.get(f"/api/v2/templateversions/{first}", token=token)
             assert again.status_code == (200 if stays else 404), f"{how}: {again.text}"
             dry = await _dry_run_status(world, token, first)
@@ -466,5 +469,5 @@ async def test_a_form_whose_template_changes_under_it(monkeypatch: pytest.Monkey
 
 
 async def _dry_run_status(world: World, token: str, version: str) -> int:
-    answer = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
-    return answer.status_code
+    response = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
+    return response.status_code

@@ -1,8 +1,8 @@
-"""What is open through an agent, held by whoever lost the right to it: applications, ports and terminals, by every
-way in and every loss.
+"""Connections through an agent whose visitor loses the right: applications, ports and terminals, by every kind of
+access and loss.
 
-Each loss is tried on all at once. What no notice tells is judged by the look of each minute, which is made here by
-hand; tunnels are `test_coordination.py`, streams about a thing `test_attacks_on_open_streams.py`.
+Each loss is tried on all connections at once. Losses without a notice are found by the check of each minute, which is
+run here directly. Tunnels are in `test_coordination.py`, streams about an object in `test_attacks_on_open_streams.py`.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from tests.unit.appproxy.apps.test_apps import Scene, view_context
 
 PATIENCE = 60.0
 WAYS = (
-    "application of everybody by path",
-    "application of everybody",
+    "public application by path",
+    "public application",
     "application by host",
     "terminal",
     "terminal by ticket",
-    "port of everybody",
+    "public port",
     "port of the organization",
 )
 BY_SHARE = {"application by host", "terminal", "terminal by ticket"}
-"""What the workspace's owner has to share with the visitor."""
+"""Access that the workspace's owner shares with the visitor."""
 BY_KEY = set(WAYS) - {"terminal by ticket"}
-"""What was opened by showing a key; a ticket names the user alone."""
+"""Access by a key; a ticket only names the user."""
 INSIDE = {*BY_SHARE, "port of the organization"}
-"""What members of the organization alone are let into."""
+"""Access for members of the organization."""
 
-LEVELS = (("authenticated", "port of everybody"), ("organization", "port of the organization"))
-"""How the one port is shared, in turns, and what that is called above."""
+LEVELS = (("authenticated", "public port"), ("organization", "port of the organization"))
+"""Sharing levels of the one port, in turn, and their names above."""
 LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
-    # whether it is shared with a group; (method, path, body); what of it ends
+    # whether it is shared with a group; (method, path, body); the access that ends
     "shared no longer": (
         False,
         ("PATCH", "/api/v2/workspaces/{workspace}/acl", {"user_roles": {"{guest}": ""}}),
@@ -61,7 +61,7 @@ LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
 
 
 class _Doors:
-    """The ways into one workspace for one visitor."""
+    """Ways into one workspace for one visitor."""
 
     def __init__(self, scene: Scene, token: str) -> None:
         self.scene, self.token = scene, token
@@ -71,7 +71,7 @@ class _Doors:
         world, agent = self.scene.world, self.scene.agent
         by_key = DialPolicy(world.url, token=Secret(self.token))
         pty = f"/api/v2/workspaceagents/{agent.agent_id}/pty?reconnect={uuid4()}&command=sleep+600"
-        if way == "application of everybody by path":
+        if way == "public application by path":
             return await connect_websocket(by_key, "/@admin/dev/apps/all/ws")
         if way == "terminal":
             return await connect_websocket(by_key, pty)
@@ -79,7 +79,7 @@ class _Doors:
             return await connect_websocket(DialPolicy(world.url), f"{pty}&coder_signed_app_token_23db1dde={ticket}")
         label = {
             "application by host": "web--dev--admin",
-            "application of everybody": "all--dev--admin",
+            "public application": "all--dev--admin",
         }.get(way) or f"{self.scene.app.port}--main--dev--admin"
         there = f"http://{label}.apps.test:{self._port}"
         return await connect_websocket(replace(by_key, url=there, address="127.0.0.1"), "/ws")
@@ -88,8 +88,8 @@ class _Doors:
         world, agent_id = self.scene.world, str(self.scene.agent.agent_id)
         url = world.url.replace("http://", "ws://") + f"/api/v2/workspaceagents/{agent_id}/pty"
         body = {"url": url, "agentID": agent_id}
-        made = await world.post("/api/v2/applications/reconnecting-pty-signed-token", body, token=self.token)
-        return str(made.json()["signed_token"])
+        created = await world.post("/api/v2/applications/reconnecting-pty-signed-token", body, token=self.token)
+        return str(created.json()["signed_token"])
 
 
 async def _ends(socket: WebSocketStream, patience: float = PATIENCE) -> bool:
@@ -104,8 +104,8 @@ async def _let_in(world: World, workspace: str, name: str, by_group: bool) -> tu
     names = {"guest": guest, "key": token.partition("-")[0], "group": "", "workspace": workspace}
     roles = {"user_roles": {guest: "use"}}
     if by_group:
-        made = await world.post("/api/v2/organizations/default/groups", {"name": name})
-        names["group"] = made.json()["id"]
+        created = await world.post("/api/v2/organizations/default/groups", {"name": name})
+        names["group"] = created.json()["id"]
         await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
         roles = {"group_roles": {names["group"]: "use"}}
     shared = await world.patch(f"/api/v2/workspaces/{workspace}/acl", roles)
@@ -123,35 +123,35 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
             level, way = LEVELS[number % 2]
             changed = await world.post(f"/api/v2/workspaces/{workspace}/port-share", {**share, "share_level": level})
             assert changed.status_code == 200, changed.text
-            ways = [one for one in WAYS if not one.startswith("port") or one == way]
+            ways = [item for item in WAYS if not item.startswith("port") or item == way]
             names, token = await _let_in(world, workspace, f"guest{number}", by_group)
             doors = _Doors(scene, token)
             async with AsyncExitStack() as stack:
                 opened = {}
-                for one in ways:
-                    opened[one] = await doors.open(one, await doors.ticket())
-                    stack.push_async_callback(trio.aclose_forcefully, opened[one])
+                for item in ways:
+                    opened[item] = await doors.open(item, await doors.ticket())
+                    stack.push_async_callback(trio.aclose_forcefully, opened[item])
                 await visits.look()
-                assert [one for one, socket in opened.items() if not await _answers(one, socket)] == [], loss
+                assert [item for item, socket in opened.items() if not await _responds(item, socket)] == [], loss
                 taken = await world.request(method, path.format(**names), json=filled(body, names))
                 assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
                 await visits.look()
-                for one, socket in opened.items():
-                    if one in ending and not await _ends(socket):
-                        wrong.append(f"{loss}: {one} is open still")
-                    elif one not in ending and not await _answers(one, socket):
-                        wrong.append(f"{loss}: {one} ended, too")
-            for one in set(ways) & ending - {"terminal by ticket"}:
+                for item, socket in opened.items():
+                    if item in ending and not await _ends(socket):
+                        wrong.append(f"{loss}: {item} is open still")
+                    elif item not in ending and not await _responds(item, socket):
+                        wrong.append(f"{loss}: {item} ended, too")
+            for item in set(ways) & ending - {"terminal by ticket"}:
                 try:
-                    await trio.aclose_forcefully(await doors.open(one))
-                    wrong.append(f"{loss}: {one} was opened anew")
+                    await trio.aclose_forcefully(await doors.open(item))
+                    wrong.append(f"{loss}: {item} was reopened")
                 except HttpError as error:
-                    assert error.status in {303, 307, 401, 403, 404}, f"{loss}: {one}: {error.status}"
+                    assert error.status in {303, 307, 401, 403, 404}, f"{loss}: {item}: {error.status}"
     assert not wrong, "\n".join(wrong)
 
 
-async def _answers(way: str, socket: WebSocketStream) -> bool:
+async def _responds(way: str, socket: WebSocketStream) -> bool:
     if way.startswith("terminal"):
-        return True  # a command that says nothing
+        return True  # a command without output
     await socket.send_message("still here")
     return await socket.receive_message() == "still here"

@@ -1,6 +1,6 @@
-"""Attacks on quotas: a member who may afford so much tries to have more running, by every way a build can end.
+"""Attacks on quotas: a member tries to run more than the budget, by every way a build can end.
 
-Two workspaces of 10 credits each, and 10 are allowed: the second is never granted while the first may still run.
+Two workspaces of 10 credits each, with a budget of 10: the second is never granted while the first may still run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ NONE = pd.FailedJob.WorkspaceBuild()
 
 @dataclass
 class Member:
-    """Who tries, with a workspace `first` that costs all they may."""
+    """The attacker, with a workspace `first` that uses the whole budget."""
 
     world: World
     daemon: FakeDaemon
@@ -36,26 +36,26 @@ class Member:
 
     async def new(self, name: str) -> str:
         body = {"template_id": self.template, "name": name}
-        made = await self.world.post("/api/v2/users/me/workspaces", body, token=self.token)
-        assert made.status_code == 201, made.text
-        return str(made.json()["id"])
+        created = await self.world.post("/api/v2/users/me/workspaces", body, token=self.token)
+        assert created.status_code == 201, created.text
+        return str(created.json()["id"])
 
     async def queue(self, transition: str) -> str:
         path = f"/api/v2/workspaces/{self.first}/builds"
-        made = await self.world.post(path, {"transition": transition}, token=self.token)
-        assert made.status_code == 201, made.text
-        return str(made.json()["id"])
+        created = await self.world.post(path, {"transition": transition}, token=self.token)
+        assert created.status_code == 201, created.text
+        return str(created.json()["id"])
 
     async def cancel(self, build: str) -> None:
-        answer = await self.world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=self.token)
-        assert answer.status_code == 200, answer.text
+        response = await self.world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=self.token)
+        assert response.status_code == 200, response.text
 
     async def commit(self, job: Any, cost: int) -> bool:
         request = pd.CommitQuotaRequest(job_id=job.job_id, daily_cost=cost)
         return bool((await self.daemon.call("CommitQuota", request, pd.CommitQuotaResponse)).ok)
 
     async def begin(self, transition: str, *costs: int) -> Any:
-        """A build that runs, after its daemon asked for so much."""
+        """Start a build whose daemon has requested the cost."""
         await self.queue(transition)
         job = await self.daemon.acquire()
         for cost in costs:
@@ -121,11 +121,11 @@ async def _failed_after_asking_for_less_than_nothing(m: Member) -> None:
 async def _succeeded_with_less_than_nothing(m: Member) -> None:
     job = await m.begin("start", -1000)
     await m.end(job)
-    await m.fail(await m.begin("start", 1))  # what it is granted afterwards is no more than it may have
+    await m.fail(await m.begin("start", 1))  # granting it later must not exceed the budget
     await m.end(await m.begin("start", ALLOWED))
 
 
-async def _asked_twice(m: Member) -> None:
+async def _requested_twice(m: Member) -> None:
     await m.fail(await m.begin("start", ALLOWED, 0, ALLOWED, 0))
 
 
@@ -138,7 +138,7 @@ async def _canceled_while_it_stops(m: Member) -> None:
 
 
 async def _unlimited_meanwhile(m: Member) -> None:
-    """What is granted without limits counts when there are limits again."""
+    """Cost granted while there was no limit counts when there is one again."""
     group = f"/api/v2/groups/{m.world.organization_id}"
     await m.world.patch(group, {"quota_allowance": 0})
     job = await m.begin("start", ALLOWED)
@@ -160,15 +160,15 @@ WAYS: tuple[Callable[[Member], Awaitable[None]], ...] = (
     _failed_after_asking_for_less,
     _failed_after_asking_for_less_than_nothing,
     _succeeded_with_less_than_nothing,
-    _asked_twice,
+    _requested_twice,
     _canceled_while_it_stops,
     _unlimited_meanwhile,
 )
 
 
 async def _member(world: World, daemon: FakeDaemon) -> Member:
-    answer = await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": ALLOWED})
-    assert answer.status_code == 200, answer.text
+    response = await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": ALLOWED})
+    assert response.status_code == 200, response.text
     template = await new_template(world, allow_user_cancel_workspace_jobs=True)
     await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
     return Member(world, daemon, "", template["id"])
@@ -182,7 +182,7 @@ async def _with_first(m: Member, name: str) -> None:
     await m.end(job)
 
 
-async def test_what_may_still_run_counts() -> None:
+async def test_unfinished_builds_count() -> None:
     wrong = []
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         m = await _member(world, daemon)
@@ -191,15 +191,15 @@ async def test_what_may_still_run_counts() -> None:
             await way(m)
             mine = await m.new("second")
             while (job := await m.daemon.acquire()).workspace_build.metadata.workspace_id != mine:
-                pass  # what was left in the queue: its daemon is never heard of again
+                pass  # left in the queue: its daemon never returns
             if await m.commit(job, ALLOWED):
                 wrong.append(way.__name__)
             await m.fail(job)
     assert not wrong, wrong
 
 
-async def test_what_ended_well_counts_no_more() -> None:
-    """A second is granted when the first was stopped, or deleted, or had become cheaper."""
+async def test_successful_build_lowers_cost() -> None:
+    """The second workspace is granted after the first was stopped, deleted, or became cheaper."""
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         m = await _member(world, daemon)
         for number, (transition, costs) in enumerate((("stop", ()), ("stop", (0,)), ("delete", ()), ("start", (0,)))):
@@ -211,7 +211,7 @@ async def test_what_ended_well_counts_no_more() -> None:
             await m.end(job)
 
 
-async def test_two_at_once_are_not_granted_both() -> None:
+async def test_concurrent_builds_share_budget() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         m = await _member(world, daemon)
         _, m.token = await world.member("quick")
@@ -230,7 +230,7 @@ async def test_two_at_once_are_not_granted_both() -> None:
 
 
 @pytest.mark.parametrize("allowed", [ALLOWED, ALLOWED - 1])
-async def test_a_prebuilt_workspace_is_given_to_who_can_afford_it(allowed: int) -> None:
+async def test_claim_requires_budget(allowed: int) -> None:
     async with world_with_preset() as (world, _, preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))
@@ -240,15 +240,15 @@ async def test_a_prebuilt_workspace_is_given_to_who_can_afford_it(allowed: int) 
         await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": allowed})
         _, claimer = await world.member("claimer")
         body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
-        made = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
-        assert (made.json()["id"] == str(ahead)) is (allowed == ALLOWED), made.text
-        await settled(world, made.json()["id"])
+        created = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
+        assert (created.json()["id"] == str(ahead)) is (allowed == ALLOWED), created.text
+        await settled(world, created.json()["id"])
 
 
 async def _costs(world: World, workspace_id: str, cost: int) -> None:
-    said = text("UPDATE workspace_builds SET daily_cost = :cost, granted_cost = :cost WHERE workspace_id = :id")
+    statement = text("UPDATE workspace_builds SET daily_cost = :cost, granted_cost = :cost WHERE workspace_id = :id")
 
     async def write(tx: Any) -> None:
-        await tx.execute(said, {"cost": cost, "id": workspace_id})
+        await tx.execute(statement, {"cost": cost, "id": workspace_id})
 
     await world.ctx.db.run(write)

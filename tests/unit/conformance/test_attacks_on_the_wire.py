@@ -1,7 +1,7 @@
-"""Attacks by pages of other sites, by names in headers, and by addresses that nobody can take apart.
+"""Attacks by pages of other sites, by names in headers, and by malformed addresses.
 
-Each row is one request. What a browser says of itself (Origin) is believed against it, never for it; what proxies say
-only where they are trusted. Applications are `test_attacks_on_applications.py`.
+Each row is one request. A browser's Origin header can only reduce rights. Headers of proxies count only from trusted
+proxies. Applications are in `test_attacks_on_applications.py`.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ ELSEWHERE = (
     "chrome-extension://x",
     "http://\xe2\x84\x80",
 )
-"""Origins that are not this server, however near; among them what is no address at all."""
+"""Origins other than this server, however similar, and malformed ones."""
 _UPGRADE = (
     "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
 )
 _ANY_ORIGIN = {"/derp", "/derp/streams"}
-"Relays know nobody and no cookie: whoever holds a node's key speaks for it."
+"Relays know no users and no cookies: the holder of a node's key speaks for the node."
 
 
 async def _raw(world: World, head: str) -> bytes:
-    """The first line of the answer."""
+    """Return the first line of the response."""
     parts = urlsplit(world.url)
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         await stream.send_all(head.encode("latin-1"))
@@ -56,7 +56,7 @@ async def _raw(world: World, head: str) -> bytes:
     return received.partition(b"\r\n")[0]
 
 
-async def test_no_page_of_another_site_opens_a_websocket() -> None:
+async def test_cross_site_websockets_are_refused() -> None:
     """Every WebSocket, with an owner's cookie as a browser would add it."""
     wrong, asked = [], 0
     async with running_coderd(first_user=True) as world:
@@ -69,9 +69,9 @@ async def test_no_page_of_another_site_opens_a_websocket() -> None:
                 asked += 1
                 head = f"GET {path}?version=2.0 HTTP/1.1\r\nHost: {host}\r\n{_UPGRADE}"
                 head += f"Origin: {origin.format(host=host)}\r\nCookie: coder_session_token={world.token}\r\n\r\n"
-                said = await _raw(world, head)
-                if said.split()[1] not in {b"400", b"401", b"403", b"404"}:
-                    wrong.append(f"{path} from {origin!r}: {said!r}")
+                reply = await _raw(world, head)
+                if reply.split()[1] not in {b"400", b"401", b"403", b"404"}:
+                    wrong.append(f"{path} from {origin!r}: {reply!r}")
     assert asked > 200
     assert not wrong, "\n".join(wrong)
 
@@ -83,20 +83,21 @@ CHANGES: tuple[tuple[str, str, Any], ...] = (
     ("PUT", "/api/v2/users/me/gitsshkey", None),
     ("POST", "/api/v2/users/logout", None),
     ("POST", "/api/v2/organizations", {"name": "mine"}),
-    ("DELETE", "/api/v2/users/nobody", None),
+    ("DELETE", "/api/v2/users/missing", None),
     ("PUT", "/api/v2/notifications/settings", {"notifier_paused": True}),
     ("PUT", "/api/v2/appearance", {"application_name": "x", "logo_url": "", "announcement_banners": []}),
 )
 
 
 _HIDDEN = ("same-site", "cross-site", "")
-"What browsers say of a page whose origin they hide (Sec-Fetch-Site) that may be anybody's; old ones say nothing."
+"Values of Sec-Fetch-Site for a page with a hidden origin, which may be any page; old browsers send none."
 
 
 @pytest.mark.parametrize("place", ["header", "form"])
-async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None:
-    """An application below the dashboard's own domain is the same site to a browser: the session's cookie comes
-    along, and the token against forgery is what that page set and says."""
+async def test_foreign_cookie_proves_nothing(place: str) -> None:
+    """To a browser, an application on a subdomain of the dashboard's domain is the same site: it sends the session's
+    cookie, and the page controls the CSRF token.
+    """
     wrong = []
     async with client(access_url="https://coder.test") as it:
         world = it.world
@@ -114,17 +115,17 @@ async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None
                 sent: dict[str, Any] = {"data": body} if place == "form" else {"json": body}
                 if place == "header":
                     headers["X-CSRF-TOKEN"] = "tossed"
-                answer = await world.client.request(method, path, headers=headers, **sent)
+                response = await world.client.request(method, path, headers=headers, **sent)
                 world.client.cookies.clear()
-                if answer.status_code != 400 or "CSRF" not in answer.text:
-                    wrong.append(f"{method} {path} from {origin} {site}: {answer.status_code} {answer.text[:100]}")
+                if response.status_code != 400 or "CSRF" not in response.text:
+                    wrong.append(f"{method} {path} from {origin} {site}: {response.status_code} {response.text[:100]}")
         own = {"Cookie": f"coder_session_token={world.token}; csrf_token=t", "X-CSRF-TOKEN": "t", "Origin": world.url}
-        made = await world.client.post("/api/v2/users/me/keys", headers=own)
-        assert made.status_code == 201, made.text
+        created = await world.client.post("/api/v2/users/me/keys", headers=own)
+        assert created.status_code == 201, created.text
         for site in ("same-origin", "none"):
             hidden = {**own, "Origin": "null", "Sec-Fetch-Site": site}
-            made = await world.client.post("/api/v2/users/me/keys", headers=hidden)
-            assert made.status_code == 201, f"a page of ours that tells no referrer: {made.text}"
+            created = await world.client.post("/api/v2/users/me/keys", headers=hidden)
+            assert created.status_code == 201, f"an own page without a referrer: {created.text}"
             wrong_token = await world.client.post("/api/v2/users/me/keys", headers={**hidden, "X-CSRF-TOKEN": "x"})
             assert wrong_token.status_code == 400
     assert not wrong, "\n".join(wrong)
@@ -139,19 +140,19 @@ async def test_a_cookie_that_another_page_set_proves_nothing(place: str) -> None
         ("http://coder.test:80", "coder.test"),
     ],
 )
-async def test_the_dashboards_own_page_is_known_however_its_address_is_spelled(access_url: str, host: str) -> None:
-    """Browsers leave a scheme's own port out, settings and proxies may not; another port is another page."""
+async def test_own_origin_spellings(access_url: str, host: str) -> None:
+    """Browsers omit a scheme's default port, settings and proxies may not; another port is another page."""
     scheme = access_url.partition(":")[0]
     async with running_coderd(first_user=True, access_url=access_url) as world:
         cookie = f"coder_session_token={world.token}; csrf_token=t"
         for origin, fine in ((f"{scheme}://coder.test", True), (f"{scheme}://coder.test:444", False)):
             named = {"Cookie": cookie, "X-CSRF-TOKEN": "t", "Origin": origin, "Host": host}
-            made = await world.client.post("/api/v2/users/me/keys", headers=named)
-            assert (made.status_code == 201) is fine, f"{origin}: {made.text}"
+            created = await world.client.post("/api/v2/users/me/keys", headers=named)
+            assert (created.status_code == 201) is fine, f"{origin}: {created.text}"
             path = f"/api/v2/workspaceagents/{uuid4()}/pty"
             head = f"GET {path} HTTP/1.1\r\nHost: {host}\r\n{_UPGRADE}"
-            said = await _raw(world, f"{head}Origin: {origin}\r\nCookie: {cookie}\r\n\r\n")
-            assert said.split()[1] == (b"404" if fine else b"403"), origin
+            reply = await _raw(world, f"{head}Origin: {origin}\r\nCookie: {cookie}\r\n\r\n")
+            assert reply.split()[1] == (b"404" if fine else b"403"), origin
 
 
 BROKEN = (
@@ -183,16 +184,18 @@ _REGISTER = {
 }
 
 
-async def test_addresses_nobody_can_read_are_refused() -> None:
-    """Wherever an address comes from outside: never an error of ours, and nothing that breaks for others later."""
+async def test_malformed_addresses_are_refused() -> None:
+    """Wherever an address comes from outside: no error of the server, and no stored value that breaks other
+    requests.
+    """
     wrong = []
     async with running_coderd(first_user=True, wildcard_access_url="*.apps.test", experiments=("oauth2",)) as world:
-        made = await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})
-        proxy = {"Coder-External-Proxy-Token": made.json()["proxy_token"]}
+        created = await world.post("/api/v2/workspaceproxies", {"name": "away", "display_name": "", "icon": ""})
+        proxy = {"Coder-External-Proxy-Token": created.json()["proxy_token"]}
         for text in BROKEN:
-            shown = quote(text)
+            quoted = quote(text)
             rows: list[tuple[str, str, Any, dict[str, str]]] = [
-                ("GET", f"/api/v2/applications/auth-redirect?redirect_uri={shown}", None, {}),
+                ("GET", f"/api/v2/applications/auth-redirect?redirect_uri={quoted}", None, {}),
                 (
                     "POST",
                     "/api/v2/applications/reconnecting-pty-signed-token",
@@ -200,8 +203,8 @@ async def test_addresses_nobody_can_read_are_refused() -> None:
                     {},
                 ),
                 ("POST", "/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": text}, {}),
-                ("GET", f"/login?redirect={shown}", None, {}),
-                ("GET", f"/api/v2/users/oidc/callback?redirect={shown}", None, {}),
+                ("GET", f"/login?redirect={quoted}", None, {}),
+                ("GET", f"/api/v2/users/oidc/callback?redirect={quoted}", None, {}),
                 (
                     "POST",
                     "/api/v2/workspaceproxies/me/issue-signed-app-token",
@@ -227,9 +230,9 @@ async def test_addresses_nobody_can_read_are_refused() -> None:
             ]
             for method, path, body, headers in rows:
                 sent = {"Coder-Session-Token": world.token, **headers}
-                answer = await world.client.request(method, path, json=body, headers=sent)
-                if answer.status_code >= 500:
-                    wrong.append(f"{method} {path} {body}: {answer.status_code} {answer.text[:100]}")
+                response = await world.client.request(method, path, json=body, headers=sent)
+                if response.status_code >= 500:
+                    wrong.append(f"{method} {path} {body}: {response.status_code} {response.text[:100]}")
             for path in (
                 "/api/v2/regions",
                 "/api/v2/workspaceproxies",
@@ -273,28 +276,30 @@ _PAGES = (
 
 
 @pytest.mark.parametrize("redirects", [False, True])
-async def test_nobody_else_says_where_this_server_is(redirects: bool) -> None:
-    """Addresses in pages, scripts and redirects are the configured one, whatever host was asked for."""
+async def test_host_header_is_not_trusted(redirects: bool) -> None:
+    """Addresses in pages, scripts and redirects are the configured one, whatever the Host header says."""
     wrong = []
     more: dict[str, Any] = {"access_url": "http://coder.test", "redirect_to_access_url": True} if redirects else {}
     async with running_coderd(
         first_user=not redirects, wildcard_access_url="*.apps.test", experiments=("oauth2",), **more
     ) as world:
-        shown: list[dict[str, str]] = [{"Host": host} for host in HOSTS if host.isascii()]
-        shown += [{name: "host=evil.test;proto=https" if name == "Forwarded" else "evil.test"} for name in FORWARDED]
-        for headers in shown:
+        credential: list[dict[str, str]] = [{"Host": host} for host in HOSTS if host.isascii()]
+        credential += [
+            {name: "host=evil.test;proto=https" if name == "Forwarded" else "evil.test"} for name in FORWARDED
+        ]
+        for headers in credential:
             for path in _PAGES:
-                answer = await world.client.get(path, headers={**headers, "Coder-Session-Token": world.token})
+                response = await world.client.get(path, headers={**headers, "Coder-Session-Token": world.token})
                 world.client.cookies.clear()
-                told = "".join(f"{name}: {value}\n" for name, value in answer.headers.items())
-                if answer.status_code >= 500 or "evil.test" in answer.text + told:
-                    wrong.append(f"{headers} {path}: {answer.status_code} {told}")
+                reported = "".join(f"{name}: {value}\n" for name, value in response.headers.items())
+                if response.status_code >= 500 or "evil.test" in response.text + reported:
+                    wrong.append(f"{headers} {path}: {response.status_code} {reported}")
     assert not wrong, "\n".join(wrong)
 
 
 WHO: tuple[tuple[dict[str, str], str], ...] = (
     ({"X-Forwarded-For": "203.0.113.7"}, "203.0.113.7"),
-    ({"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}, "203.0.113.7"),  # the first is the client's own word
+    ({"X-Forwarded-For": "198.51.100.1, 203.0.113.7"}, "203.0.113.7"),  # the first one is the client's claim
     ({"X-Forwarded-For": "203.0.113.7, 127.0.0.1"}, "203.0.113.7"),
     ({"X-Forwarded-For": "evil, 127.0.0.1"}, "127.0.0.1"),
     ({"X-Forwarded-For": "203.0.113.7, evil"}, "127.0.0.1"),
@@ -312,8 +317,8 @@ WHO: tuple[tuple[dict[str, str], str], ...] = (
 
 
 @pytest.mark.parametrize("trusted", [False, True])
-async def test_whose_address_a_request_has(trusted: bool) -> None:
-    """As the audit log keeps it: what is said in headers counts from trusted proxies alone."""
+async def test_client_address(trusted: bool) -> None:
+    """As the audit log records it: headers count only from trusted proxies."""
     more: dict[str, Any] = {"proxy_trusted_origins": ("127.0.0.0/8",), "proxy_trusted_headers": ("X-Forwarded-For",)}
     wrong = []
     async with running_coderd(first_user=True, **(more if trusted else {})) as world:
@@ -326,16 +331,16 @@ async def test_whose_address_a_request_has(trusted: bool) -> None:
                 "organization_ids": [world.organization_id],
             }
             sent = {**headers, "Coder-Session-Token": world.token}
-            made = await world.client.post("/api/v2/users", json=body, headers=sent)
-            assert made.status_code == 201, made.text
+            created = await world.client.post("/api/v2/users", json=body, headers=sent)
+            assert created.status_code == 201, created.text
             rows = (await world.get(f"/api/v2/audit?limit=1&q=resource_target:{name}")).json()["audit_logs"]
             if [row["ip"] for row in rows] != [expected if trusted else "127.0.0.1"]:
                 wrong.append(f"{headers}: {[row['ip'] for row in rows]}")
     assert not wrong, "\n".join(wrong)
 
 
-async def test_answers_to_one_are_kept_for_no_other() -> None:
-    """What says who asked differs by cookie, whatever conditions and ranges a request names."""
+async def test_responses_are_not_shared() -> None:
+    """Responses that depend on the user vary by cookie, whatever conditions and ranges a request has."""
     wrong = []
     async with running_coderd(first_user=True) as world:
         _, member = await world.member("bob")
@@ -358,43 +363,43 @@ async def test_answers_to_one_are_kept_for_no_other() -> None:
                 {"Range": "bytes=" + "9" * 5000 + "-"},
                 {"Accept-Encoding": "gzip"},
             ):
-                seen: dict[str, httpx.Response] = {}
-                for who, token in (("owner", world.token), ("member", member), ("nobody", "")):
-                    answer = seen[who] = await world.get(path, token=token, headers=more)
+                responses: dict[str, httpx.Response] = {}
+                for who, token in (("owner", world.token), ("member", member), ("anonymous", "")):
+                    response = responses[who] = await world.get(path, token=token, headers=more)
                     world.client.cookies.clear()
-                    vary = answer.headers.get("vary", "").lower()
-                    if answer.status_code >= 500 or "cookie" not in vary:
-                        wrong.append(f"{who} {path} {more}: {answer.status_code} vary {vary}")
-                    if "public" in answer.headers.get("cache-control", ""):
-                        wrong.append(f"{who} {path}: {answer.headers['cache-control']}")
-                if path.startswith("/api/") and seen["nobody"].status_code != 401:
-                    wrong.append(f"{path} {more}: {seen['nobody'].status_code}")
+                    vary = response.headers.get("vary", "").lower()
+                    if response.status_code >= 500 or "cookie" not in vary:
+                        wrong.append(f"{who} {path} {more}: {response.status_code} vary {vary}")
+                    if "public" in response.headers.get("cache-control", ""):
+                        wrong.append(f"{who} {path}: {response.headers['cache-control']}")
+                if path.startswith("/api/") and responses["anonymous"].status_code != 401:
+                    wrong.append(f"{path} {more}: {responses['anonymous'].status_code}")
     assert not wrong, "\n".join(wrong)
 
 
 HEADS = [(400, "\r\n", b"200"), (600, "\r\n", b"431"), (8000, "\r\n", b"431"), (600, "\n", b"431"), (400, "\n", b"200")]
 
 
-async def test_a_head_has_so_many_lines() -> None:
-    """However they end and however they come; what follows the head is not counted."""
+async def test_header_lines_are_limited() -> None:
+    """With every line ending and in any pieces; lines after the head do not count."""
     async with running_coderd() as world:
         for lines, end, status in HEADS:
             head = f"POST /api/v2/csp/reports HTTP/1.1{end}Host: x{end}" + f"A: b{end}" * lines
             body = "{" + "\n" * 1000 + "}"
-            said = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
-            assert said.split()[1] == status, (lines, end)
+            reply = await _raw(world, f"{head}Content-Length: {len(body)}{end}{end}{body}")
+            assert reply.split()[1] == status, (lines, end)
 
 
 TRAILERS = [(0, b"200"), (400, b"200"), (600, b"431"), (10_000, b"431")]
 
 
-async def test_trailers_have_so_many_lines() -> None:
-    """They come before anybody is known, too."""
+async def test_trailer_lines_are_limited() -> None:
+    """Trailers come before the caller is authenticated, too."""
     async with running_coderd() as world:
         head = "POST /api/v2/csp/reports HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
         for lines, status in TRAILERS:
-            said = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
-            assert said.split()[1] == status, lines
+            reply = await _raw(world, f"{head}2\r\n{{}}\r\n0\r\n" + "A: b\r\n" * lines + "\r\n")
+            assert reply.split()[1] == status, lines
 
 
 NAMES = (
@@ -409,11 +414,11 @@ NAMES = (
     "%00",
     "%ff%fe",
 )
-"""What no file is called; all but the first few are longer than a name, or a path, may be."""
+"""Names of no file; all but the first few exceed the length of a name or a path."""
 
 
-async def test_files_nobody_has_are_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Anybody may ask for any name below any folder of files: never an error of ours, and never work without an end."""
+async def test_unreadable_files_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any client may request any name in a folder of files: never an error of the server, and never unbounded work."""
     looks, lstat = 0, os.lstat
 
     def counted(*args: Any, **rest: Any) -> os.stat_result:
@@ -427,13 +432,13 @@ async def test_files_nobody_has_are_nothing(monkeypatch: pytest.MonkeyPatch) -> 
         for folder in ("", "assets/", "icon/", "emojis/", "static/", "bin/", "swagger/", "install.sh/", "@me/"):
             for name in NAMES:
                 looks = 0
-                answer = await world.get(f"/{folder}{name}")
-                if answer.status_code >= 500 or looks > 2000:
-                    wrong.append(f"/{folder}{name[:12]} ({len(name)}): {answer.status_code}, {looks} looks")
+                response = await world.get(f"/{folder}{name}")
+                if response.status_code >= 500 or looks > 2000:
+                    wrong.append(f"/{folder}{name[:12]} ({len(name)}): {response.status_code}, {looks} looks")
     assert not wrong, "\n".join(wrong)
 
 
-# ---- HTTP/2, which is not spoken here
+# ---- HTTP/2, which is not supported
 
 _PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
@@ -445,7 +450,7 @@ def _frame(kind: int, flags: int = 0, stream: int = 0, body: bytes = b"") -> byt
 _GET = b"\x82\x86\x84\x41\x01x"
 """HPACK: GET, http, /, and an authority."""
 FLOODS = {
-    # what is sent after the preface, many times
+    # frames after the preface, and their number
     "settings": (_frame(4), 20_000),
     "pings": (_frame(6, body=bytes(8)), 20_000),
     "rapid resets": (_frame(1, 5, 1, _GET) + _frame(3, 0, 1, bytes(4)), 20_000),
@@ -459,7 +464,7 @@ _H2C = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: A
 
 
 async def _spoken(world: World, sent: bytes) -> bytes:
-    """All that is answered until the server closes; it may do so before it has everything."""
+    """Return everything sent until the server closes, which it may do early."""
     parts, received = urlsplit(world.url), b""
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
         with trio.fail_after(60):
@@ -477,25 +482,26 @@ async def _spoken(world: World, sent: bytes) -> bytes:
     return received
 
 
-async def test_http2_is_not_spoken() -> None:
-    """Not by those who know before, however much they send, nor by upgrade: one line of HTTP/1.1 or none, and no frame;
-    everybody else is served meanwhile, on the same budgets and by the same rules for signing in."""
+async def test_http2_is_refused() -> None:
+    """Neither with prior knowledge, however much is sent, nor by upgrade: a line of HTTP/1.1 or nothing, and no frame.
+    Other requests are served meanwhile, with the same budgets and authentication.
+    """
     wrong = []
     async with running_coderd(first_user=True) as world:
         host = urlsplit(world.url).netloc
         for what, (frames, times) in FLOODS.items():
-            answers: list[bytes] = []
+            responses: list[bytes] = []
 
-            async def flood(sent: bytes = _PREFACE + frames * times, answers: list[bytes] = answers) -> None:
-                answers.append(await _spoken(world, sent))
+            async def flood(sent: bytes = _PREFACE + frames * times, responses: list[bytes] = responses) -> None:
+                responses.append(await _spoken(world, sent))
 
             async with trio.open_nursery() as nursery:
                 for _ in range(3):
                     nursery.start_soon(flood)
                 assert (await world.get("/api/v2/users/me")).status_code == 200, what
-            for answer in answers:
-                if answer and not re.match(rb"HTTP/1\.1 [45]\d\d ", answer):
-                    wrong.append(f"{what}: {answer[:60]!r}")
+            for response in responses:
+                if response and not re.match(rb"HTTP/1\.1 [45]\d\d ", response):
+                    wrong.append(f"{what}: {response[:60]!r}")
         for method, path, more, status in (
             ("GET", "/healthz", "", b"200"),
             ("GET", "/api/v2/users/me", "", b"401"),
@@ -505,7 +511,7 @@ async def test_http2_is_not_spoken() -> None:
             ("GET", "/api/v2/notifications/inbox/watch", "", b"401"),
         ):
             head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\n{_H2C}{more}\r\n"
-            answer = await _raw(world, head + ("{}" if method == "POST" else ""))
-            if answer.split()[:2] != [b"HTTP/1.1", status]:
-                wrong.append(f"h2c {method} {path} {more[:10]}: {answer!r}")
+            response = await _raw(world, head + ("{}" if method == "POST" else ""))
+            if response.split()[:2] != [b"HTTP/1.1", status]:
+                wrong.append(f"h2c {method} {path} {more[:10]}: {response!r}")
     assert not wrong, "\n".join(wrong)

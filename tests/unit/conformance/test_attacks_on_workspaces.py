@@ -1,6 +1,6 @@
-"""Attacks on workspaces by those who may do something with one: prebuilt ones, sharing, ports, presets; two at once.
+"""Attacks on workspaces by callers with some rights to them: prebuilt workspaces, sharing, ports, presets, concurrency.
 
-Ids of others are `test_foreign_ids*.py`; what nobody may do at all is `test_attacks.py`.
+Foreign ids are in `test_foreign_ids*.py`, requests that no caller may make in `test_attacks.py`.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_wit
 
 
 async def at_once(count: int, ask: Callable[[int], Awaitable[httpx.Response]]) -> Counter[int]:
-    """The statuses of as many requests at the same time."""
-    answers: list[httpx.Response] = []
+    """Return the statuses of that many concurrent requests."""
+    responses: list[httpx.Response] = []
 
     async def one(number: int) -> None:
-        answers.append(await ask(number))
+        responses.append(await ask(number))
 
     async with trio.open_nursery() as nursery:
         for number in range(count):
             nursery.start_soon(one, number)
-    return Counter(answer.status_code for answer in answers)
+    return Counter(response.status_code for response in responses)
 
 
 # ---- prebuilt workspaces
 
 
-async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> None:
-    """Whoever administers may prepare one for themselves before somebody is given it: shares, ports, schedules."""
+async def test_claim_resets_prebuilt_workspace() -> None:
+    """An administrator could prepare a workspace before it is claimed: shares, ports, schedules."""
     async with world_with_preset() as (world, _, preset):
         _, claimer = await world.member("claimer")
         lurker, lurks = await world.member("lurker")
@@ -51,7 +51,7 @@ async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> No
         path = f"/api/v2/workspaces/{ahead}"
         groups = {world.organization_id: "admin"}
         schedule = "CRON_TZ=UTC 30 9 * * 1-5"
-        for expected, answer in (
+        for expected, response in (
             (204, await world.patch(f"{path}/acl", {"user_roles": {lurker: "admin"}, "group_roles": groups})),
             (
                 200,
@@ -63,11 +63,11 @@ async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> No
             (204, await world.put(f"{path}/autoupdates", {"automatic_updates": "always"})),
             (204, await world.put(f"{path}/autostart", {"schedule": schedule})),
             (204, await world.put(f"{path}/ttl", {"ttl_ms": 3_600_000})),
-            (403, await world.put(f"{path}/favorite")),  # the owner's alone, who is nobody
+            (403, await world.put(f"{path}/favorite")),  # for the owner only, here the system user
         ):
-            assert answer.status_code == expected, f"{answer.request.url}: {answer.text}"
-        shown = (await world.get(path)).json()
-        assert (shown["automatic_updates"], shown["autostart_schedule"], shown["ttl_ms"]) == (
+            assert response.status_code == expected, f"{response.request.url}: {response.text}"
+        view = (await world.get(path)).json()
+        assert (view["automatic_updates"], view["autostart_schedule"], view["ttl_ms"]) == (
             "always",
             schedule,
             3_600_000,
@@ -80,16 +80,16 @@ async def test_what_was_done_to_a_prebuilt_workspace_ends_with_its_claim() -> No
         claimed = await world.post("/api/v2/users/me/workspaces", body, token=claimer)
         assert claimed.json()["id"] == str(ahead), claimed.text
         await settled(world, str(ahead))
-        shown = (await world.get(path, token=claimer)).json()
-        assert shown["automatic_updates"] == "never" and not shown["favorite"]
-        assert not shown.get("autostart_schedule") and not shown.get("ttl_ms")
+        view = (await world.get(path, token=claimer)).json()
+        assert view["automatic_updates"] == "never" and not view["favorite"]
+        assert not view.get("autostart_schedule") and not view.get("ttl_ms")
         acl = (await world.get(f"{path}/acl", token=claimer)).json()
         ports = (await world.get(f"{path}/port-share", token=claimer)).json()
         assert (acl["users"], acl["group"], ports["shares"]) == ([], [], [])
         assert (await world.get(path, token=lurks)).status_code == 404
 
 
-async def test_a_prebuilt_workspace_is_given_to_one() -> None:
+async def test_prebuilt_workspace_is_claimed_once() -> None:
     async with world_with_preset() as (world, _, preset):
         people = [await world.member(f"claimer{number}") for number in range(4)]
         elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
@@ -129,17 +129,17 @@ async def test_a_prebuilt_workspace_is_given_to_one() -> None:
                 )
             ],
         ):
-            answer = await world.post(path, {**base, **body}, token=token)
-            if answer.status_code not in {400, 403, 404}:
-                wrong.append(f"{who} {path} {body}: {answer.status_code} {answer.text[:120]}")
+            response = await world.post(path, {**base, **body}, token=token)
+            if response.status_code not in {400, 403, 404}:
+                wrong.append(f"{who} {path} {body}: {response.status_code} {response.text[:120]}")
         assert await prebuilt(world) == [ahead]
         got: list[str] = []
 
         async def claim(number: int) -> httpx.Response:
             body = {**base, "template_id": template}
-            answer = await world.post("/api/v2/users/me/workspaces", body, token=people[number][1])
-            got.append(answer.json()["id"])
-            return answer
+            response = await world.post("/api/v2/users/me/workspaces", body, token=people[number][1])
+            got.append(response.json()["id"])
+            return response
 
         assert await at_once(len(people), claim) == {201: len(people)}
         assert got.count(str(ahead)) == 1 and len(set(got)) == len(people)
@@ -162,20 +162,20 @@ _SYSTEM_USER: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-async def test_nobody_becomes_the_system() -> None:
-    """Not even an owner gets a key, a password or a role for the user whose workspaces are given away."""
+async def test_system_user_cannot_log_in() -> None:
+    """Not even an owner gets a key, a password or a role for the system user, whose workspaces are given away."""
     wrong = []
     async with running_coderd(first_user=True) as world:
         for name in ("prebuilds", str(PREBUILDS_USER_ID)):
             for method, place, body in _SYSTEM_USER:
-                answer = await world.request(method, f"/api/v2/users/{name}/{place}".rstrip("/"), json=body)
-                if answer.status_code not in {400, 403, 404, 405}:
-                    wrong.append(f"{method} {name} {place}: {answer.status_code} {answer.text[:120]}")
+                response = await world.request(method, f"/api/v2/users/{name}/{place}".rstrip("/"), json=body)
+                if response.status_code not in {400, 403, 404, 405}:
+                    wrong.append(f"{method} {name} {place}: {response.status_code} {response.text[:120]}")
         for password in ("", "prebuilds", FIRST_USER["password"]):
-            said = {"email": "prebuilds@system", "password": password}
-            answer = await world.post("/api/v2/users/login", said, token="")
-            if answer.status_code not in {400, 401}:
-                wrong.append(f"signed in with {password!r}: {answer.status_code}")
+            credentials = {"email": "prebuilds@system", "password": password}
+            response = await world.post("/api/v2/users/login", credentials, token="")
+            if response.status_code not in {400, 401}:
+                wrong.append(f"signed in with {password!r}: {response.status_code}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -189,7 +189,7 @@ PORTS: tuple[dict[str, Any], ...] = (
     *[{"port": port} for port in (0, 1, 4, 8, -1, 65536, 73616, 2**31, 2**63, 8080.5, "8080", None, [8080], True)],
     *[{"protocol": word} for word in ("javascript", "HTTPS", "", "ftp", "http\r\nX: y")],
 )
-"""Each wrong in one thing, where the template allows an organization at most."""
+"""Ports with one fault each; the template allows sharing with the organization at most."""
 PEOPLE: tuple[tuple[str, str, str], ...] = (
     *[
         ("user_roles", name, role)
@@ -203,60 +203,60 @@ PEOPLE: tuple[tuple[str, str, str], ...] = (
     ],
     *[("group_roles", "{group}", role) for role in ("owner", "*", "Admin")],
 )
-"""Who cannot be named in a list of access, and roles there are none of."""
+"""Users who cannot be in an access list, and roles that do not exist."""
 
 
-async def test_sharing_reaches_no_further_than_it_may() -> None:
+async def test_sharing_stays_within_rights() -> None:
     wrong = []
-    async with foreign_world() as found:
-        world, token = found.world, found.stranger_token
-        path = f"/api/v2/workspaces/{found.strangers['workspace']}"
+    async with foreign_world() as scene:
+        world, token = scene.world, scene.stranger_token
+        path = f"/api/v2/workspaces/{scene.strangers['workspace']}"
         limit = {"max_port_share_level": "organization"}
-        assert (await world.patch(f"/api/v2/templates/{found.mine['template']}", limit, token=found.token)).is_success
+        assert (await world.patch(f"/api/v2/templates/{scene.mine['template']}", limit, token=scene.token)).is_success
         for change in PORTS:
             body = {**_PORT, **change}
             if body["agent_name"] == "{foreign}":
-                body["agent_name"] = found.foreign["agent"]
-            answer = await world.post(f"{path}/port-share", body, token=token)
-            if answer.status_code != 400:
-                wrong.append(f"{change}: {answer.status_code} {answer.text[:120]}")
+                body["agent_name"] = scene.foreign["agent"]
+            response = await world.post(f"{path}/port-share", body, token=token)
+            if response.status_code != 400:
+                wrong.append(f"{change}: {response.status_code} {response.text[:120]}")
         me = (await world.get("/api/v2/users/me", token=token)).json()["id"]
         values = {
-            "foreign": found.foreign["user"],
+            "foreign": scene.foreign["user"],
             "nil": str(uuid4()),
             "system": str(PREBUILDS_USER_ID),
             "self": me,
             "SELF": me.upper(),
-            "group": found.mine["group"],
-            "foreign_group": found.foreign["group"],
-            "foreign_organization": found.foreign["organization"],
-            "neighbour": found.mine["user"],
+            "group": scene.mine["group"],
+            "foreign_group": scene.foreign["group"],
+            "foreign_organization": scene.foreign["organization"],
+            "neighbour": scene.mine["user"],
         }
         for field, name, role in PEOPLE:
-            answer = await world.patch(f"{path}/acl", {field: {name.format(**values): role}}, token=token)
-            if answer.status_code != 400:
-                wrong.append(f"{field} {name} {role}: {answer.status_code} {answer.text[:120]}")
+            response = await world.patch(f"{path}/acl", {field: {name.format(**values): role}}, token=token)
+            if response.status_code != 400:
+                wrong.append(f"{field} {name} {role}: {response.status_code} {response.text[:120]}")
         acl = (await world.get(f"{path}/acl", token=token)).json()
         assert (acl["users"], acl["group"]) == ([], [])
         assert (await world.get(f"{path}/port-share", token=token)).json()["shares"] == []
-        wrong += await _as_a_guest(found, path)
+        wrong += await _as_a_guest(scene, path)
     assert len(PORTS) + len(PEOPLE) > 60
     assert not wrong, "\n".join(wrong)
 
 
-async def _as_a_guest(found: ForeignWorld, path: str) -> list[str]:
-    """What somebody with whom a workspace is shared for use tries with it."""
-    world, wrong = found.world, []
-    guest, token = await world.member("guest", organizations=[found.mine["organization"]])
-    shared = await world.patch(f"{path}/acl", {"user_roles": {guest: "use"}}, token=found.stranger_token)
+async def _as_a_guest(scene: ForeignWorld, path: str) -> list[str]:
+    """Requests of a user with whom a workspace is shared for use."""
+    world, wrong = scene.world, []
+    guest, token = await world.member("guest", organizations=[scene.mine["organization"]])
+    shared = await world.patch(f"{path}/acl", {"user_roles": {guest: "use"}}, token=scene.stranger_token)
     assert shared.status_code == 204, shared.text
     assert (await world.get(path, token=token)).status_code == 200
     for method, place, body in (
         ("PATCH", "/acl", {"user_roles": {guest: "admin"}}),
         ("PATCH", "/acl", {"user_roles": {guest.upper(): "admin"}}),
-        ("PATCH", "/acl", {"user_roles": {found.mine["user"]: "use"}}),
+        ("PATCH", "/acl", {"user_roles": {scene.mine["user"]: "use"}}),
         ("DELETE", "/acl", None),
-        ("PATCH", "/acl", {"group_roles": {found.mine["group"]: "admin"}}),
+        ("PATCH", "/acl", {"group_roles": {scene.mine["group"]: "admin"}}),
         ("POST", "/port-share", _PORT),
         ("DELETE", "/port-share", {"agent_name": "main", "port": 8080}),
         ("PUT", "/ttl", {"ttl_ms": 60_000}),
@@ -275,17 +275,17 @@ async def _as_a_guest(found: ForeignWorld, path: str) -> list[str]:
         ("POST", "/builds", {"transition": "stop", "orphan": True}),
         ("POST", "/builds", {"transition": "start", "log_level": "debug"}),
     ):
-        answer = await world.request(method, path + place, json=body, token=token)
-        if answer.status_code not in {400, 403, 404, 409}:
-            wrong.append(f"a guest: {method} {place} {body}: {answer.status_code} {answer.text[:120]}")
+        response = await world.request(method, path + place, json=body, token=token)
+        if response.status_code not in {400, 403, 404, 409}:
+            wrong.append(f"a guest: {method} {place} {body}: {response.status_code} {response.text[:120]}")
     return wrong
 
 
-# ---- two at once
+# ---- concurrency
 
 
-async def test_what_there_may_be_one_of_is_made_once() -> None:
-    """Six at the same time: one is made, the others hear why not."""
+async def test_unique_objects_are_created_once() -> None:
+    """Six concurrent requests: one succeeds, the others get the reason."""
     wrong = []
     async with running_coderd() as world:
 
@@ -294,8 +294,8 @@ async def test_what_there_may_be_one_of_is_made_once() -> None:
             return await world.post("/api/v2/users/first", body, token="")
 
         assert await at_once(6, first) == {201: 1, 409: 5}
-    async with foreign_world() as found:
-        world, organization = found.world, f"/api/v2/organizations/{found.mine['organization']}"
+    async with foreign_world() as scene:
+        world, organization = scene.world, f"/api/v2/organizations/{scene.mine['organization']}"
         role = {
             "display_name": "",
             "site_permissions": [],
@@ -305,21 +305,21 @@ async def test_what_there_may_be_one_of_is_made_once() -> None:
         }
         for path, body, token in (
             ("/api/v2/organizations", {"name": "race"}, world.token),
-            (f"{organization}/groups", {"name": "race"}, found.token),
+            (f"{organization}/groups", {"name": "race"}, scene.token),
             (
                 f"{organization}/templates",
-                {"name": "race", "template_version_id": found.mine["free_version"]},
-                found.token,
+                {"name": "race", "template_version_id": scene.mine["free_version"]},
+                scene.token,
             ),
-            (f"{organization}/provisionerkeys", {"name": "race"}, found.token),
-            (f"{organization}/members/roles", {"name": "race", **role}, found.token),
+            (f"{organization}/provisionerkeys", {"name": "race"}, scene.token),
+            (f"{organization}/members/roles", {"name": "race", **role}, scene.token),
             (
                 f"{organization}/members/me/workspaces",
-                {"name": "race", "template_id": found.mine["template"]},
-                found.token,
+                {"name": "race", "template_id": scene.mine["template"]},
+                scene.token,
             ),
-            ("/api/v2/users/me/keys/tokens", {"token_name": "race"}, found.token),
-            ("/api/v2/users/me/secrets", {"name": "race", "value": "v", "env_name": "RACE"}, found.token),
+            ("/api/v2/users/me/keys/tokens", {"token_name": "race"}, scene.token),
+            ("/api/v2/users/me/secrets", {"name": "race", "value": "v", "env_name": "RACE"}, scene.token),
             ("/api/v2/workspaceproxies", {"name": "race", "display_name": "", "icon": ""}, world.token),
             (
                 "/api/v2/users",
@@ -327,25 +327,25 @@ async def test_what_there_may_be_one_of_is_made_once() -> None:
                     "email": "race@b.c",
                     "username": "race",
                     "password": FIRST_USER["password"],
-                    "organization_ids": [found.mine["organization"]],
+                    "organization_ids": [scene.mine["organization"]],
                 },
                 world.token,
             ),
-            (f"/api/v2/workspaces/{found.mine['workspace']}/builds", {"transition": "stop"}, found.token),
+            (f"/api/v2/workspaces/{scene.mine['workspace']}/builds", {"transition": "stop"}, scene.token),
         ):
 
             def ask(_: int, path: str = path, body: Any = body, token: str = token) -> Awaitable[httpx.Response]:
                 return world.post(path, body, token=token)
 
             heard = await at_once(6, ask)
-            made = sum(count for status, count in heard.items() if status < 300)
-            if made != 1 or set(heard) - {200, 201, 400, 409}:
+            created = sum(count for status, count in heard.items() if status < 300)
+            if created != 1 or set(heard) - {200, 201, 400, 409}:
                 wrong.append(f"{path}: {dict(heard)}")
     assert not wrong, "\n".join(wrong)
 
 
 async def test_the_last_owner_stays() -> None:
-    """Two owners who take each other's role, or delete each other, were both allowed to when they began."""
+    """Two owners who remove each other's role, or delete each other, were both allowed to at the start."""
     for undo in ("roles", "delete"):
         async with running_coderd(first_user=True) as world:
             other, token = await world.member("other", ["owner"])
@@ -358,15 +358,17 @@ async def test_the_last_owner_stays() -> None:
             pairs = [(other, world.token), (world.user_id, token)]
             await at_once(2, lambda number, act=act, pairs=pairs: act(*pairs[number]))  # type: ignore[misc]
             left = [
-                answer.json()["roles"]
+                response.json()["roles"]
                 for by in (world.token, token)
-                if (answer := await world.get("/api/v2/users/me", token=by)).status_code == 200
+                if (response := await world.get("/api/v2/users/me", token=by)).status_code == 200
             ]
             assert sum(any(role["name"] == "owner" for role in roles) for roles in left) >= 1, undo
 
 
-async def test_what_somebody_became_meanwhile_counts() -> None:
-    """Who became an owner after the request had looked: not suspended, no password set, no role taken by others."""
+async def test_concurrent_owner_is_protected() -> None:
+    """A user who becomes an owner after the check: not suspended, no password set, no role removed by other
+    administrators.
+    """
     async with running_coderd(first_user=True) as world:
         _, admin = await world.member("admin2", ["user-admin"])
         wrong = []
@@ -384,18 +386,18 @@ async def test_what_somebody_became_meanwhile_counts() -> None:
             async def ask(path: str = f"/api/v2/users/{rising}/{place}", body: Any = body) -> httpx.Response:
                 return await world.put(path, body, token=admin)
 
-            answer = await overtaken(world, rise, ask)
+            response = await overtaken(world, rise, ask)
             user = (await world.get(f"/api/v2/users/{rising}")).json()
             roles = [role["name"] for role in user["roles"]]
-            if answer.status_code != 400 or user["status"] != "active" or roles != ["owner"]:
-                wrong.append(f"{place}: {answer.status_code} {answer.text[:120]}: {user['status']} {roles}")
+            if response.status_code != 400 or user["status"] != "active" or roles != ["owner"]:
+                wrong.append(f"{place}: {response.status_code} {response.text[:120]}: {user['status']} {roles}")
             if (await world.get("/api/v2/users/me", token=token)).status_code != 200:
                 wrong.append(f"{place}: the session ended")
         assert not wrong, "\n".join(wrong)
 
 
-async def test_who_was_suspended_meanwhile_does_not_wake() -> None:
-    """By signing in, or by a key that was used at that moment."""
+async def test_suspended_user_is_not_activated() -> None:
+    """By a login, or by a key used at that moment."""
     async with running_coderd(first_user=True) as world:
         sleeper, token = await world.member("sleeper")
 

@@ -1,9 +1,8 @@
-"""Work is bounded, for people nobody knows and for members: every route times what is large, deep, many, slow and
-compressed.
+"""Work is bounded, for strangers and for members: every route with large, deep, many, slow and compressed input.
 
-What is asserted is the server's computing time in one step of its event loop (docs/decisions/bounded-work.md), the
-growth of its memory, and that everything is given back. How long others wait is asked in the long form, of a server
-of its own: tests/system/test_server_under_load.py.
+Asserted are the server's CPU time in one step of its event loop (docs/decisions/bounded-work.md), the growth of its
+memory, and that all memory is freed. The delay of other requests is measured in the long form, with a server of its
+own: tests/system/test_server_under_load.py.
 """
 
 from __future__ import annotations
@@ -28,25 +27,27 @@ from tests.kit.provisioners.scripted_provisioner import tar as tar_of
 from tests.kit.server.server_in_process import World, running_coderd
 
 MOST_STEP = 0.1
-"Seconds of computing in one step of the event loop; two in a row still answer others within a quarter of a second."
+"""Seconds of CPU time in one step of the event loop; two steps in a row still answer others within a quarter of a
+second.
+"""
 MOST_GROWTH = 64 << 20
 MANY = 300
-"Requests, of the long forms."
+"Requests of the long forms."
 
 
 async def _try(world: World, asked: list[CostlyRequest], token: str) -> tuple[Spent, list[str]]:
     wrong = []
-    # The first request prepares what all need. All of them together leave the allocator with what it keeps for later:
-    # measured once 124 MiB, and 7 MiB the second time. Growth is what comes on top of that.
-    for one in asked if len(asked) > MANY else asked[:1]:
-        await answer_of(world.url, one.encoded(token))
+    # The first request prepares what all requests need. All requests together leave memory in the allocator: measured
+    # once 124 MiB, and 7 MiB the second time. The growth is measured on top of that.
+    for item in asked if len(asked) > MANY else asked[:1]:
+        await answer_of(world.url, item.encoded(token))
     gc.collect()
     with measured() as spent:
-        for one in asked:
-            spent.during = str(one)
-            said = await answer_of(world.url, one.encoded(token))
-            if not said.startswith(b"HTTP/1.1 ") or b"An internal server error" in said:
-                wrong.append(f"{one} -> {said[:300]!r}")
+        for item in asked:
+            spent.during = str(item)
+            reply = await answer_of(world.url, item.encoded(token))
+            if not reply.startswith(b"HTTP/1.1 ") or b"An internal server error" in reply:
+                wrong.append(f"{item} -> {reply[:300]!r}")
     return spent, wrong
 
 
@@ -58,7 +59,7 @@ def _judge(spent: Spent, wrong: list[str]) -> None:
 
 OF_STRANGERS = [one for path, said in routes() if is_public(said) for one in costly_requests(path, said)]
 OF_MEMBERS = [one for path, said in routes() if not is_public(said) for one in costly_requests(path, said)]
-# A step that shares no divisor with the number of kinds: every kind at some routes, some kinds at every route.
+# A step without a common divisor with the number of kinds: every kind for some routes, some kinds for every route.
 STEPS = [
     pytest.param(OF_STRANGERS[::7], "", id="strangers"),
     pytest.param(OF_MEMBERS[::19], "member", id="members"),
@@ -68,27 +69,27 @@ STEPS = [
 
 
 @pytest.mark.parametrize(("asked", "who"), STEPS)
-async def test_what_is_greedy_is_answered_within_bounds(asked: list[CostlyRequest], who: str) -> None:
+async def test_greedy_requests_are_bounded(asked: list[CostlyRequest], who: str) -> None:
     assert len(asked) > 60
     async with running_coderd(first_user=True) as world:
         _judge(*await _try(world, asked, world.token if who else ""))
         assert (await world.get("/api/v2/users/me")).status_code == 200
 
 
-async def test_what_was_refused_is_given_back_with_its_answer() -> None:
-    """Not when cycles are collected next, which may be a hundred bodies later."""
-    asked = [one for one in OF_STRANGERS + OF_MEMBERS if one.body][::3]
+async def test_refused_body_frees_memory() -> None:
+    """Not only when cycles are collected, which may be a hundred bodies later."""
+    asked = [item for item in OF_STRANGERS + OF_MEMBERS if item.body][::3]
     async with running_coderd(first_user=True) as world:
-        for one in asked[:20]:
-            await answer_of(world.url, one.encoded(world.token))
+        for item in asked[:20]:
+            await answer_of(world.url, item.encoded(world.token))
         gc.collect()
         gc.disable()
         try:
-            for one in asked:
-                await answer_of(world.url, one.encoded(world.token))
+            for item in asked:
+                await answer_of(world.url, item.encoded(world.token))
             gc.set_debug(gc.DEBUG_SAVEALL)
             gc.collect()
-            frames = {one.tb_frame.f_code.co_qualname for one in gc.garbage if isinstance(one, TracebackType)}
+            frames = {item.tb_frame.f_code.co_qualname for item in gc.garbage if isinstance(item, TracebackType)}
             large = [len(held) for held in gc.get_referents(*gc.garbage) if isinstance(held, bytes | bytearray | str)]
         finally:
             gc.set_debug(0)
@@ -98,18 +99,18 @@ async def test_what_was_refused_is_given_back_with_its_answer() -> None:
     assert max(large, default=0) < 32_000
 
 
-async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Half a head, and half a body at every public route that takes one: two hundred at once."""
+async def test_slow_requests_are_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half a head, and half a body for every public route with a body: two hundred at once."""
     monkeypatch.setattr(body_reading, "BODY_PATIENCE", 1.0)
     monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 1.0)
     async with running_coderd(first_user=True) as world:
         budget, quiet = world.ctx.part(BodyBudget), trio.lowlevel.current_statistics().tasks_living
-        taking = [one for one in OF_STRANGERS if one.kind == "large"]
+        taking = [item for item in OF_STRANGERS if item.kind == "large"]
         assert len(taking) > 20
-        halves = [one.encoded("")[: len(one.encoded("")) - len(one.body) + 40_000] for one in taking]
+        halves = [item.encoded("")[: len(item.encoded("")) - len(item.body) + 40_000] for item in taking]
         halves += [b"GET /healthz HTTP/1.1\r\nA: " + b"b" * 40_000]
-        for one in taking:  # the first request of a route imports and prepares
-            await answer_of(world.url, one.encoded(""))
+        for item in taking:  # the first request of a route imports and prepares
+            await answer_of(world.url, item.encoded(""))
         gc.collect()
         with measured() as spent:
             async with trio.open_nursery() as nursery:
@@ -125,8 +126,8 @@ async def test_what_is_slow_is_ended_and_given_back(monkeypatch: pytest.MonkeyPa
         _judge(spent, [])
 
 
-async def test_an_upload_is_not_held_in_memory() -> None:
-    """Neither while it comes, nor while it is put away; nor is what a zip unpacks to."""
+async def test_upload_is_streamed() -> None:
+    """Neither the upload, nor storing it, nor unpacking a zip."""
     size = 90 << 20
     tar = b"".join((tar_of({"main.tf": b""}), bytes(size)))
     packed = io.BytesIO()
@@ -139,10 +140,10 @@ async def test_an_upload_is_not_held_in_memory() -> None:
             request = head.encode() + content
             gc.collect()
             with measured() as spent:
-                said = await answer_of(world.url, request, 120.0)
-            assert b" 201 " in said.splitlines()[0], said
+                reply = await answer_of(world.url, request, 120.0)
+            assert b" 201 " in reply.splitlines()[0], reply
             _judge(spent, [])
-            file_id = json.loads(said.partition(b"\r\n\r\n")[2])["hash"]
+            file_id = json.loads(reply.partition(b"\r\n\r\n")[2])["hash"]
             row = await world.ctx.db.read(files.get_file, UUID(file_id))
             assert row is not None
             assert hashlib.sha256(row.data).hexdigest() == row.hash
@@ -151,7 +152,7 @@ async def test_an_upload_is_not_held_in_memory() -> None:
 
 
 def _large_archive(number: int) -> bytes:
-    """A template of a hundred megabytes, most of it no source."""
+    """A template of a hundred megabytes, most of it without sources."""
     padding = bytes([number]) * (90 << 20)
     return tar_of({f"padding{number}": padding, "main.tf": _PARAMETER % number})
 
@@ -159,8 +160,8 @@ def _large_archive(number: int) -> bytes:
 _PARAMETER = 'data "coder_parameter" "x" {\n  name = "x"\n  type = "string"\n  default = "%d"\n}\n'
 
 
-async def test_archives_are_evaluated_without_being_held() -> None:
-    """Two at once: neither while they go to the sandbox, nor while they go to their reader, as they are and as zip."""
+async def test_archives_are_streamed() -> None:
+    """Two at once: neither for the sandbox nor for a download, as it is and as zip."""
     async with running_coderd(first_user=True) as world:
         ids = []
         for number in range(2):
@@ -168,19 +169,19 @@ async def test_archives_are_evaluated_without_being_held() -> None:
             sent = await world.post("/api/v2/files", headers=head, content=_large_archive(number), timeout=120)
             assert sent.status_code == 201, sent.text
             ids.append(sent.json()["hash"])
-        made: list[int] = []
+        created: list[int] = []
 
         async def evaluate(file_id: str) -> None:
-            wanted = {"storage_method": "file", "file_id": file_id, "provisioner": "terraform", "name": file_id[:8]}
+            expected = {"storage_method": "file", "file_id": file_id, "provisioner": "terraform", "name": file_id[:8]}
             path = f"/api/v2/organizations/{world.organization_id}/templateversions"
-            made.append((await world.post(path, wanted, timeout=120)).status_code)
+            created.append((await world.post(path, expected, timeout=120)).status_code)
 
         async def read(file_id: str, form: str) -> None:
             async with world.client.stream(
                 "GET", f"/api/v2/files/{file_id}{form}", headers={"Coder-Session-Token": world.token}, timeout=120
-            ) as answer:
-                made.append(answer.status_code)
-                async for _ in answer.aiter_raw():
+            ) as response:
+                created.append(response.status_code)
+                async for _ in response.aiter_raw():
                     pass
 
         await world.get("/api/v2/users/me")
@@ -193,5 +194,5 @@ async def test_archives_are_evaluated_without_being_held() -> None:
                 async with trio.open_nursery() as nursery:
                     for file_id in ids:
                         nursery.start_soon(read, file_id, form)
-        assert made == [201, 201, 200, 200, 200, 200]
+        assert created == [201, 201, 200, 200, 200, 200]
         _judge(spent, [])

@@ -1,7 +1,7 @@
-"""Every route and every endpoint draws on a budget of requests, so that guessing a secret is bounded by address.
+"""Every route and endpoint has a budget of requests, so that guessing a secret is limited by address.
 
-From the server's tables: with a door that has no budget no server starts (`rate_budgets.budgets_of`), and one whose
-budget is not asked for fails here.
+Read from the server's tables: a server with a route without a budget does not start (`rate_budgets.budgets_of`), and a
+route that does not use its budget fails here.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from tests.kit.server.server_in_process import World, running_coderd
 from tests.kit.server.workspace_proxy import new_proxy
 
 LIMIT = 3
-"Requests a minute of every budget, in this file."
+"Requests a minute of every budget in this file."
 UNLIMITED = {
     "/",
     "/<page:path>",
@@ -52,7 +52,7 @@ UNLIMITED = {
     "/derp/latency-check",
 }
 SECRETS_IN_PATHS = {"/api/v2/provisionerkeys/<secret>", "/derp/streams/<secret>"}
-"Where each guess has a path of its own."
+"Routes with a separate path for each guess."
 WRONG = {
     "Authorization": "Bearer wrong",
     "Coder-Session-Token": "aaaaaaaaaa-bbbbbbbbbbbbbbbbbbbbbb",
@@ -69,9 +69,9 @@ HANDSHAKE = {
 
 
 _QUERIES = {"serve": "?provisioner=echo&version=1.0", "reinit": "?wait=true"}
-"So that the right one is answered at once."
+"Queries with which the valid secret is answered immediately."
 _FORMS = {"/oauth2/tokens": {"grant_type": "refresh_token", "refresh_token": "x"}, "/oauth2/revoke": {"token": "x"}}
-"What comes with the secret of an application."
+"Forms sent with an application's secret."
 _NOTHING = "00000000-0000-4000-8000-000000000000"
 
 
@@ -81,18 +81,18 @@ class Door:
     rule: str
     websocket: bool
     public: bool
-    "Whoever comes is not asked for a session first."
+    "Whether a route requires no session."
     budgets: tuple[Budget, ...]
     scope: Scope | None
 
     @property
     def shows_secret(self) -> bool:
-        """A random one: that of a program, or a session that the door itself looks at."""
+        """Whether it takes a random secret: that of a program, or a session that the route itself checks."""
         by_session = self.scope is Unscoped.OPTIONAL or not isinstance(self.scope, Unscoped | None)
         return self.scope in BY_SECRET or (self.public and by_session)
 
     def path(self, guess: int) -> str:
-        """With something in its places; a secret is another with each guess."""
+        """Return the path with values for its parameters; a secret differs with each guess."""
         place = f"guess-{guess}" if self.rule in SECRETS_IN_PATHS else _NOTHING
         path = re.sub(r"<[^>]*>|\{[^}]*\}", place, self.rule.replace("{organization}", "default"))
         return path + _QUERIES.get(path.rpartition("/")[2], "")
@@ -102,14 +102,16 @@ def doors() -> Iterator[Door]:
     app = application()
     for rule in app.url_map.iter_rules():
         view = app.view_functions[rule.endpoint]
-        said, budgets = route_of(view), app.config["CODER_BUDGETS"][rule.rule, rule.endpoint]
-        public = said is None or (isinstance(said.scope, Unscoped) and said.scope is not Unscoped.ANY_KEY)
-        if said is None or said.websocket:
-            scope = said.scope if said else None
-            yield Door("GET", rule.rule, rule.websocket, public or bool(said and said.asks_itself), budgets, scope)
+        declared, budgets = route_of(view), app.config["CODER_BUDGETS"][rule.rule, rule.endpoint]
+        public = declared is None or (isinstance(declared.scope, Unscoped) and declared.scope is not Unscoped.ANY_KEY)
+        if declared is None or declared.websocket:
+            scope = declared.scope if declared else None
+            yield Door(
+                "GET", rule.rule, rule.websocket, public or bool(declared and declared.asks_itself), budgets, scope
+            )
         else:
-            for method in said.methods:
-                yield Door(method, rule.rule, False, public or said.asks_itself, budgets, said.scope)
+            for method in declared.methods:
+                yield Door(method, rule.rule, False, public or declared.asks_itself, budgets, declared.scope)
     table = EndpointTable()
     for module in ENDPOINTS:
         module.register(table)
@@ -120,12 +122,12 @@ def doors() -> Iterator[Door]:
 DOORS = list(doors())
 
 
-def test_what_is_unlimited_is_known_by_name() -> None:
-    assert {door.rule for door in DOORS if any(one.unlimited_because for one in door.budgets)} == UNLIMITED
+def test_unlimited_routes_are_listed() -> None:
+    assert {door.rule for door in DOORS if any(item.unlimited_because for item in door.budgets)} == UNLIMITED
     assert all(len(door.budgets) == 1 for door in DOORS if door.rule in UNLIMITED)
 
 
-def test_a_route_outside_of_the_api_has_to_say_its_budget() -> None:
+def test_route_must_declare_budget() -> None:
     assert budgets_of("/api/v2/users", ()) == (API,)
     with pytest.raises(LookupError):
         budgets_of("/scim/v2/Users", ())
@@ -133,11 +135,11 @@ def test_a_route_outside_of_the_api_has_to_say_its_budget() -> None:
         EndpointTable().add("/raw", ENDPOINTS[0].serve_provisioner, scope=Unscoped.PUBLIC)
 
 
-def test_paths_that_hold_a_secret_are_counted_together() -> None:
+def test_secret_paths_share_budget() -> None:
     named = {door.rule for door in DOORS if re.search("<(secret|ident|token|code|key)>", door.rule) and door.public}
     assert named - {"/scim/v2/Users/<ident>"} == SECRETS_IN_PATHS
     for door in DOORS:
-        assert door.rule not in SECRETS_IN_PATHS or all(one.whole_route for one in door.budgets)
+        assert door.rule not in SECRETS_IN_PATHS or all(item.whole_route for item in door.budgets)
 
 
 @pytest.fixture
@@ -147,7 +149,7 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _limit_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        RateLimits, "limit_of", lambda limits, one: 0 if one.unlimited_because or not limits.enabled else LIMIT
+        RateLimits, "limit_of", lambda limits, item: 0 if item.unlimited_because or not limits.enabled else LIMIT
     )
 
 
@@ -164,12 +166,12 @@ async def _ask(world: World, door: Door, guess: int) -> int:
     return await _status(world, door, door.path(guess), WRONG)
 
 
-async def _status(world: World, door: Door, path: str, shown: dict[str, str]) -> int:
+async def _status(world: World, door: Door, path: str, view: dict[str, str]) -> int:
     world.client.cookies.clear()
-    headers = shown | (HANDSHAKE if door.websocket else {})
+    headers = view | (HANDSHAKE if door.websocket else {})
     form = _FORMS.get(door.rule) if door.scope is APPLICATION else None
-    async with world.client.stream(door.method, path, headers=headers, data=form) as answer:
-        return answer.status_code
+    async with world.client.stream(door.method, path, headers=headers, data=form) as response:
+        return response.status_code
 
 
 async def _guesses(world: World, asked: list[Door]) -> list[str]:
@@ -183,8 +185,8 @@ async def _guesses(world: World, asked: list[Door]) -> list[str]:
 
 
 @pytest.mark.usefixtures("few")
-async def test_guessing_is_bounded_at_every_door() -> None:
-    """What asks for a session is one function: some of it here, all of it in the long form."""
+async def test_guessing_is_bounded() -> None:
+    """Routes with a session share one function: some of them here, all of them in the long form."""
     public = [door for door in DOORS if door.public]
     assert len(public) > 80
     asked = public + [door for door in DOORS if not door.public][::23]
@@ -195,14 +197,14 @@ async def test_guessing_is_bounded_at_every_door() -> None:
 
 @pytest.mark.soak
 @pytest.mark.usefixtures("few")
-async def test_guessing_is_bounded_at_every_door_of_people() -> None:
+async def test_guessing_sessions_is_bounded() -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
         wrong = await _guesses(world, [door for door in DOORS if not door.public])
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.usefixtures("few")
-async def test_the_right_key_is_not_counted_until_somebody_guesses() -> None:
+async def test_valid_key_is_not_counted() -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
 
         async def users(key: str) -> httpx.Response:
@@ -210,44 +212,44 @@ async def test_the_right_key_is_not_counted_until_somebody_guesses() -> None:
 
         assert {(await users("right")).status_code for _ in range(10)} == {200}
         assert [(await users("wrong")).status_code for _ in range(4)] == [401, 401, 401, 429]
-        assert (await users("right")).status_code == 429  # or a guess would be told from its being right
+        assert (await users("right")).status_code == 429  # otherwise a valid guess would be distinguishable
 
 
-async def test_wrong_secrets_shut_out_nobody_whose_own_cannot_be_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who stands behind the same address, at every door where a random secret is shown."""
+async def test_guessing_spares_valid_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Clients behind the same address, for every route that takes a random secret."""
     doors, wrong = [door for door in DOORS if door.shows_secret], []
     assert {door.scope for door in doors} > BY_SECRET
-    async with workspace_world(clock=FakeClock(), **SETTINGS) as found:
-        world = found.world
-        right = await _secrets(found)
-        applications = await _applications(found.world, sum(door.scope is APPLICATION for door in doors))
+    async with workspace_world(clock=FakeClock(), **SETTINGS) as scene:
+        world = scene.world
+        right = await _secrets(scene)
+        applications = await _applications(scene.world, sum(door.scope is APPLICATION for door in doors))
         _limit_all(monkeypatch)
         for door in doors:
             guesses = [await _ask(world, door, number) for number in range(LIMIT + 1)]
             path = door.path(0).replace("guess-0", world.ctx.part(CarriedStreams).open("127.0.0.1")[0])
-            shown = right.get(door.scope, {"Coder-Session-Token": world.token})
+            view = right.get(door.scope, {"Coder-Session-Token": world.token})
             if door.scope is APPLICATION:
                 client = applications.pop()
                 path = path.replace(_NOTHING, client["client_id"])
-                shown = {"Authorization": _shown_by(client, by_secret=door.rule in _FORMS)}
-            status = await _status(world, door, path, shown)
+                view = {"Authorization": _credential_of(client, by_secret=door.rule in _FORMS)}
+            status = await _status(world, door, path, view)
             if guesses[-1] != 429 or status == 429 or (door.scope in BY_SECRET and status in {401, 403}):
                 wrong.append(f"{door.method} {door.rule}: wrong {guesses}, right {status}")
         serve = next(door for door in doors if door.rule.endswith("/serve"))
         by_psk = [await _status(world, serve, serve.path(0), {PSK: "wrong"}) for _ in range(LIMIT + 1)]
         by_psk.append(await _status(world, serve, serve.path(0), {PSK: "right"}))
-        assert by_psk == [403] * LIMIT + [429] * 2, "people choose it: it may be guessed"
+        assert by_psk == [403] * LIMIT + [429] * 2, "users choose it, so it may be guessed"
         assert await _status(world, serve, serve.path(0), right[PROVISIONER]) == 101
     assert not wrong, "\n".join(wrong)
 
 
-async def _secrets(found: AgentWorld) -> dict[Scope | None, dict[str, str]]:
-    """What each of them shows that is right."""
-    world = found.world
+async def _secrets(scene: AgentWorld) -> dict[Scope | None, dict[str, str]]:
+    """Return the valid secret of each."""
+    world = scene.world
     owner = {"Coder-Session-Token": world.token}
     key = (await world.post("/api/v2/organizations/default/provisionerkeys", {"name": "k"}, headers=owner)).json()
     return {
-        AGENT: {"Coder-Session-Token": found.token},
+        AGENT: {"Coder-Session-Token": scene.token},
         PROXY: {TOKEN_HEADER: await new_proxy(world)},
         PROVISIONER: {"Coder-Provisioner-Daemon-Key": key["key"]},
         STREAM: {MODE: "poll", WAIT: "0.1"},
@@ -255,27 +257,27 @@ async def _secrets(found: AgentWorld) -> dict[Scope | None, dict[str, str]]:
 
 
 async def _applications(world: World, count: int) -> list[dict[str, str]]:
-    """Each has registered itself: it has a secret, and a token for its registration."""
+    """Registered applications: each has a secret, and a token for its registration."""
     owner = {"Coder-Session-Token": world.token}
     settings = {"dynamic_client_registration_enabled": True}
-    answer = await world.request("PUT", "/api/v2/oauth2-provider/settings", json=settings, headers=owner)
-    assert answer.status_code == 200, answer.text
-    made = []
+    response = await world.request("PUT", "/api/v2/oauth2-provider/settings", json=settings, headers=owner)
+    assert response.status_code == 200, response.text
+    created = []
     for number in range(count):
         asked = {"client_name": f"a{number}", "redirect_uris": ["http://localhost:1/cb"]}
-        made.append((await world.post("/oauth2/register", asked, token="")).json())
-    return made
+        created.append((await world.post("/oauth2/register", asked, token="")).json())
+    return created
 
 
-def _shown_by(client: dict[str, str], *, by_secret: bool) -> str:
+def _credential_of(client: dict[str, str], *, by_secret: bool) -> str:
     if not by_secret:
         return f"Bearer {client['registration_access_token']}"
     return "Basic " + base64.b64encode(f"{client['client_id']}:{client['client_secret']}".encode()).decode()
 
 
 @pytest.mark.usefixtures("few")
-async def test_who_has_the_secret_may_wait_with_many_others() -> None:
-    """An id of a carried stream is the right to it: polls that wait are no guesses, however many there are."""
+async def test_waiting_polls_are_not_guesses() -> None:
+    """The id of a carried stream authorizes its polls: waiting polls are no guesses, however many there are."""
     async with running_coderd(first_user=True, **SETTINGS) as world:
         streams: CarriedStreams = world.ctx.part(CarriedStreams)
         secrets = [streams.open("127.0.0.1")[0] for _ in range(2 * LIMIT)]
@@ -292,7 +294,7 @@ async def test_who_has_the_secret_may_wait_with_many_others() -> None:
 
 
 @pytest.mark.usefixtures("few")
-async def test_who_leaves_before_an_answer_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_request_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     asked, left = trio.open_memory_channel[None](99), trio.open_memory_channel[None](99)
 
     async def slowly(*_arguments: Any) -> None:
@@ -319,7 +321,7 @@ async def test_who_leaves_before_an_answer_is_not_counted(monkeypatch: pytest.Mo
         assert statuses == [401] * LIMIT + [429]
 
 
-async def test_a_link_that_ends_without_an_answer_is_not_counted() -> None:
+async def test_unanswered_link_is_not_counted() -> None:
     """However its handler ends."""
     ctx: Any = SimpleNamespace(config=ServerConfig(), clock=FakeClock())
     limits, ends = RateLimits(ctx), (trio.BrokenResourceError, trio.ClosedResourceError, None)
@@ -334,23 +336,23 @@ async def test_a_link_that_ends_without_an_answer_is_not_counted() -> None:
 
         table = EndpointTable()
         table.add("/link", handler, scope=PROVISIONER, budgets=(replace(GUESSES, limit=LIMIT),))
-        found = table.find("/link")
-        assert found is not None
+        scene = table.find("/link")
+        assert scene is not None
         stream = trio.testing.memory_stream_pair()[0]
         upgrade = Upgrade(UpgradeRequest("GET", "/link", {}, {}, "192.0.2.1"), {}, stream, b"")
-        draw_on(limits, found[0], upgrade)
+        draw_on(limits, scene[0], upgrade)
         with trio.CancelScope() as scope:
-            await serve_endpoint(None, found[0], upgrade, stream, envelope_of)
+            await serve_endpoint(None, scene[0], upgrade, stream, envelope_of)
         assert not upgrade.answered
 
-    with trio.fail_after(60):  # whoever had to wait would wait for ever: nobody is being answered
+    with trio.fail_after(60):  # otherwise a waiting request would wait for ever: no response is in progress
         for how in ends * LIMIT:
             await ask(how)
 
 
-async def test_without_limits_nobody_is_counted() -> None:
+async def test_disabled_limits_count_nothing() -> None:
     settings = SETTINGS | {"dangerous_disable_rate_limits": True}
     async with running_coderd(first_user=True, clock=FakeClock(), **settings) as world:
         for _ in range(80):
-            answer = await world.get("/scim/v2/Users", headers={"Authorization": "Bearer wrong"}, token="")
-            assert answer.status_code == 401
+            response = await world.get("/scim/v2/Users", headers={"Authorization": "Bearer wrong"}, token="")
+            assert response.status_code == 401

@@ -1,6 +1,6 @@
-"""Whoever changes something leaves an entry: every route that is no GET declares one, or stands here with the reason.
+"""Every change writes an audit entry: each route except GET declares one, or is listed here with a reason.
 
-That the entry is written is asked of a server with all its objects, by the harness's good call of each operation.
+A server with all objects gets one valid call of each operation, and must have the entry.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _BUILD = "a build's end is its entry, with who asked for it (build_events.build_
 _AGENT = "an agent's reports of its own workspace; connections to it are in the connection log"
 _PROXY = "a workspace proxy's process: that it lives, and what its visitors do, whose tickets are entries of the server"
 _INSIDE = "inside a workspace, like anything typed there"
-_SCREEN = "how somebody sees things, for no one else"
-_RECORDED = "recorded without an entry: the site's beginning, before which nobody was; banners everybody sees"
+_SCREEN = "personal display settings"
+_RECORDED = "recorded without an entry: the first user; public banners"
 _NOTHING = "changes nothing"
-_REFUSED = "refused for everybody"
+_REFUSED = "refused for every caller"
 UNAUDITED = {
     "POST /api/v2/workspaces/<id:workspace>/builds": _BUILD,
     "PATCH /api/v2/workspacebuilds/<id:build>/cancel": _BUILD,
@@ -43,7 +43,7 @@ UNAUDITED = {
     "POST /api/experimental/tasks/<user>/<task>/send": _INSIDE,
     "POST /api/v2/workspaceagents/<id:agent>/containers/devcontainers/<id:container>/recreate": _INSIDE,
     "DELETE /api/v2/workspaceagents/<id:agent>/containers/devcontainers/<id:container>": _INSIDE,
-    "POST /api/v2/workspaces/<id:workspace>/usage": "somebody works there, told every minute",
+    "POST /api/v2/workspaces/<id:workspace>/usage": "activity in a workspace, reported every minute",
     "PATCH /api/v2/workspaceagents/me/logs": _AGENT,
     "POST /api/v2/workspaceagents/me/log-source": _AGENT,
     "PATCH /api/v2/workspaceagents/me/app-status": _AGENT,
@@ -78,9 +78,9 @@ UNAUDITED = {
     "POST /api/v2/csp/reports": _NOTHING,
     "POST /api/v2/licenses/refresh-entitlements": _NOTHING,
     "POST /api/v2/templateversions/<id:version>/dynamic-parameters/evaluate": _NOTHING,
-    "POST /api/v2/files": "nothing uses it before a version is made of it, which is an entry",
-    "POST /api/v2/templateversions/<id:version>/dry-run": "a plan that nothing is made of",
-    "PATCH /api/v2/templateversions/<id:version>/dry-run/<id:job>/cancel": "a plan that nothing is made of",
+    "POST /api/v2/files": "unused before a version is created from it, which is an entry",
+    "POST /api/v2/templateversions/<id:version>/dry-run": "a plan that creates nothing",
+    "PATCH /api/v2/templateversions/<id:version>/dry-run/<id:job>/cancel": "a plan that creates nothing",
     "POST /api/v2/users/<user>/wireguard-clients": "its service writes the entry in its transaction",
     "DELETE /api/v2/users/<user>/wireguard-clients/<client>": "its service writes the entry in its transaction",
     "POST /api/v2/licenses": _REFUSED,
@@ -98,48 +98,48 @@ UNAUDITED = {
 def changes() -> Iterator[tuple[str, Route]]:
     app = application()
     for rule in app.url_map.iter_rules():
-        said = route_of(app.view_functions[rule.endpoint])
-        if said is not None and not said.websocket:
-            for method in set(said.methods) - {"GET"}:
-                yield f"{method} {rule.rule}", said
+        declared = route_of(app.view_functions[rule.endpoint])
+        if declared is not None and not declared.websocket:
+            for method in set(declared.methods) - {"GET"}:
+                yield f"{method} {rule.rule}", declared
 
 
-def test_every_change_declares_its_entry_or_why_it_has_none() -> None:
-    silent = {name for name, said in changes() if said.audit is None}
+def test_every_change_declares_audit() -> None:
+    silent = {name for name, declared in changes() if declared.audit is None}
     assert silent == set(UNAUDITED)
 
 
 @dataclass
 class Heard:
-    """What was answered well: request ids by operation."""
+    """Request ids of successful responses by operation."""
 
     answers: dict[str, list[UUID]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._urls = application().url_map.bind("localhost")
-        self._audited = {name for name, said in changes() if said.audit is not None}
+        self._audited = {name for name, declared in changes() if declared.audit is not None}
 
-    async def note(self, answer: httpx.Response) -> None:
-        if answer.request.method == "GET" or answer.status_code >= 400 or answer.status_code == 304:
+    async def note(self, response: httpx.Response) -> None:
+        if response.request.method == "GET" or response.status_code >= 400 or response.status_code == 304:
             return
         try:
-            rule, _ = self._urls.match(answer.request.url.path, answer.request.method, return_rule=True)
+            rule, _ = self._urls.match(response.request.url.path, response.request.method, return_rule=True)
         except HTTPException:
             return
-        name = f"{answer.request.method} {rule.rule}"
+        name = f"{response.request.method} {rule.rule}"
         if name in self._audited:
-            self.answers.setdefault(name, []).append(UUID(answer.headers["x-coder-request-id"]))
+            self.answers.setdefault(name, []).append(UUID(response.headers["x-coder-request-id"]))
 
 
 async def _silent(world: Populated, heard: Heard) -> list[str]:
-    """Operations with a good answer of which no entry speaks."""
+    """Return the operations with a success and without an entry."""
     rows = await world.world.ctx.db.read(_list)
     written = {row.entry.request_id for row in rows}
     return [name for name, ids in heard.answers.items() if not written & set(ids)]
 
 
 async def _forget_password(world: Populated) -> None:
-    """Of somebody there is: for nobody the same answer comes without an entry."""
+    """For an existing user: for an unknown one, the same response comes without an entry."""
     await world.world.post("/api/v2/users/otp/request", {"email": FIRST_USER["email"]}, token="")
     await world.world.ctx.part(Afterwards).done()
 
@@ -148,8 +148,8 @@ async def _list(tx: Any) -> Sequence[Any]:
     return await store.list_entries(tx, EntryFilter(), limit=0, offset=0)
 
 
-async def test_good_calls_leave_entries() -> None:
-    """One call of each operation, as far as the reference's own bodies go."""
+async def test_successful_calls_are_audited() -> None:
+    """One call of each operation for which the reference has a body."""
     heard = Heard()
     async with populated(**SETTINGS) as world:
         world.world.client.event_hooks["response"] = [heard.note]
@@ -175,17 +175,17 @@ ELSEWHERE = {
         "services/provisioning/test_job_reasons.py"
     ),
 }
-"""Ours: the harness knows the reference's operations. Where their entries are asked for, below tests/unit/coderd."""
+"""Our own operations, which the harness does not know, and their tests in tests/unit/coderd."""
 
 
 @pytest.mark.soak
-async def test_every_good_call_leaves_an_entry() -> None:
+async def test_successful_call_writes_entry() -> None:
     heard = Heard()
     async with equipped(experiments=("oauth2",)) as world:
         world.world.client.event_hooks["response"] = [heard.note]
         await walk(world)
         await _forget_password(world)
         silent = await _silent(world, heard)
-    never = {name for name, said in changes() if said.audit is not None} - set(heard.answers)
+    never = {name for name, declared in changes() if declared.audit is not None} - set(heard.answers)
     assert not silent, "\n".join(silent)
     assert never == set(ELSEWHERE), "\n".join(sorted(never ^ set(ELSEWHERE)))

@@ -1,9 +1,9 @@
-"""Every pattern takes steps that grow with its text, not with the square of it or worse.
+"""The steps of every regular expression grow linearly with the text, never quadratically or worse.
 
-Found in the modules and in the calls of `re` that name their pattern on the spot; asked by the methods they are used
-with, of texts made from their own parts: one over and over, one after another, behind what comes before. Steps are
-counted by tests/kit/regex_step_counter.py: seconds are the machine's. What people write in patterns of their own
-goes through RE2 and is not here.
+Patterns are found in the modules and in calls of `re` with a literal pattern. Each is tried with the methods it is used
+with, on texts of its own pieces: one repeated, several in sequence, after the required prefix.
+tests/kit/regex_step_counter.py counts steps, because seconds depend on the machine. Patterns of users go through RE2
+and are not covered.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from tests.kit.regex_step_counter import Steps, TooManyError, samples
 ROOT = Path(coder.__file__).parent
 ROOMS = sorted(path.name for path in ROOT.iterdir() if (path / "__init__.py").exists())
 TIMES = 48
-"How often a piece stands in a text."
+"Repetitions of a piece in a text."
 PER_LETTER = 12
 "Steps for each letter that no linear pattern needs; a quadratic one takes half as many as the text has letters."
 PIECES = ("9", "a", "A", "-", ".", "/", "//", "?", "&", "=", " ", "a.", "a-", "a=", "\t", '"', "\\", "\n", "\r\n", "@")
 ENOUGH = 200_000
-"Steps for so short a text that no more need to be counted."
+"Steps at which counting stops, for such a short text."
 FEW = 7
-"Of its own pieces are tried one after another; the shortest."
+"Pieces of the pattern that are combined in sequence; the shortest ones."
 TAILS = ("", "!", "\x00")
 _METHODS = ("fullmatch", "match", "search", "findall", "finditer", "sub", "subn", "split")
 _ANYWHERE = dict.fromkeys(("findall", "finditer", "subn", "split"), "sub")
@@ -43,7 +43,7 @@ BEHIND = {
     ("coder.coderd.http.site.page_values", "_META"): "asked of the dashboard's own page",
     ("coder.domain.notifications.notification_texts", "_CONDITION"): "asked of our own messages",
 }
-"""What no text of others reaches as it is."""
+"""Patterns that no external text reaches unchanged."""
 
 
 def _module_of(path: Path) -> str:
@@ -54,16 +54,16 @@ def _members(value: Any) -> Iterator[Any]:
     if isinstance(value, dict):
         value = tuple(value.values())
     if isinstance(value, tuple | list | set | frozenset):
-        for one in value:
-            yield from _members(one)
+        for item in value:
+            yield from _members(item)
     else:
         yield value
 
 
 @cache
 def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
-    """(module, name or line, pattern, method it is asked by)."""
-    found: dict[tuple[str, str, re.Pattern[Any], str], None] = {}
+    """Return (module, name or line, pattern, method)."""
+    result: dict[tuple[str, str, re.Pattern[Any], str], None] = {}
     for path in sorted((ROOT / room).rglob("*.py")):
         text = path.read_text()
         if not re.search(r"\bre\.[a-z]+\(", text) or "migrations" in path.parts or "node_modules" in path.parts:
@@ -71,24 +71,26 @@ def patterns(room: str) -> list[tuple[str, str, re.Pattern[Any], str]]:
         module = _module_of(path)
         for name, value in vars(importlib.import_module(module)).items():
             if not re.search(rf"^(\w+, )*{name}\b.*=", text, re.MULTILINE):
-                continue  # imported
+                continue  # imported from another module
             uses = re.findall(rf"\b{name}\.({'|'.join(_METHODS)})\(", text) or ["sub"]
-            ours = [one for one in _members(value) if isinstance(one, re.Pattern)]
-            found |= dict.fromkeys((module, name, one, _ANYWHERE.get(use, use)) for one in ours for use in uses)
+            ours = [item for item in _members(value) if isinstance(item, re.Pattern)]
+            result |= dict.fromkeys((module, name, item, _ANYWHERE.get(use, use)) for item in ours for use in uses)
         for line, pattern, use in _inline(ast.parse(text)):
-            found[module, f"line {line}", pattern, _ANYWHERE.get(use, use)] = None
-    return list(found)
+            result[module, f"line {line}", pattern, _ANYWHERE.get(use, use)] = None
+    return list(result)
 
 
 def _inline(tree: ast.Module) -> Iterator[tuple[int, re.Pattern[Any], str]]:
-    """`re.sub("...", ...)`. One put together on the spot, or compiled in a function, is judged by who reads it."""
+    """Return `re.sub("...", ...)` and similar calls. A pattern built at run time, or compiled in a function, needs a
+    human reader.
+    """
     for node in ast.walk(tree):
         if not isinstance(node, ast.Call) or not node.args or not isinstance(node.args[0], ast.Constant):
             continue
         if ast.unparse(node.func) in {f"re.{method}" for method in _METHODS}:
             flags = [ast.unparse(word.value) for word in node.keywords if word.arg == "flags"]
-            flags += [text for one in node.args[1:] if (text := ast.unparse(one)).startswith("re.")]
-            number = sum(int(getattr(re, one.removeprefix("re."))) for text in flags for one in text.split(" | "))
+            flags += [text for item in node.args[1:] if (text := ast.unparse(item)).startswith("re.")]
+            number = sum(int(getattr(re, item.removeprefix("re."))) for text in flags for item in text.split(" | "))
             yield node.lineno, re.compile(node.args[0].value, number), ast.unparse(node.func).removeprefix("re.")
 
 
@@ -98,21 +100,21 @@ def _texts(tree: Any, times: int) -> Iterator[tuple[str, str]]:
     every = dict.fromkeys((*own, *PIECES))
     for start, piece, tail in (*product(("",), every, TAILS), *product(starts[1:], own, TAILS[:2])):
         yield f"{start!r} {piece!r} {tail!r}", start + piece * times + tail
-    for start, one, two, tail in product(starts[:2], few, few, TAILS[:2]):
-        if one != two:
-            yield f"{start!r} {one!r} {two!r} {tail!r}", start + one * times + two * times + tail
+    for start, item, two, tail in product(starts[:2], few, few, TAILS[:2]):
+        if item != two:
+            yield f"{start!r} {item!r} {two!r} {tail!r}", start + item * times + two * times + tail
 
 
 def _too_many(pattern: re.Pattern[Any], use: str) -> str:
-    """The text at which steps grow faster than it does, or nothing."""
+    """Return the text for which steps grow faster than the text, or an empty one."""
     steps = Steps(pattern)
-    # The shorter of the same, in the same order.
-    for (said, long), (_, short) in zip(_texts(steps.tree, TIMES), _texts(steps.tree, TIMES // 2), strict=True):
+    # The shorter texts, in the same order.
+    for (shown, long), (_, short) in zip(_texts(steps.tree, TIMES), _texts(steps.tree, TIMES // 2), strict=True):
         try:
             steps.of(use, long, PER_LETTER * len(long) + 200)
         except TooManyError:
             if _grows(steps, use, short, long):
-                return said
+                return shown
     return ""
 
 
@@ -133,7 +135,7 @@ def test_no_pattern_is_quadratic(room: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_they_are_found() -> None:
+def test_patterns_are_found() -> None:
     assert sum(len(patterns(room)) for room in ROOMS) > 100
     named = {(module, name) for room in ROOMS for module, name, _, _ in patterns(room)}
     assert set(BEHIND) <= named
@@ -157,7 +159,7 @@ def test_they_are_found() -> None:
         (r"([a-z]+)-\1", "fullmatch", False),
     ],
 )
-def test_what_is_and_what_is_not(pattern: str, use: str, is_bad: bool) -> None:
+def test_pattern_matches(pattern: str, use: str, is_bad: bool) -> None:
     assert bool(_too_many(re.compile(pattern), use)) is is_bad
 
 
@@ -165,11 +167,11 @@ def test_what_is_and_what_is_not(pattern: str, use: str, is_bad: bool) -> None:
     "pattern", ["a+b", "(a|b)*c", "x{2,3}?y", r"\bab\b", r"(?i)K[^=&]*=", "(a)?b", "^a$", "(?=ab)a"]
 )
 @pytest.mark.parametrize("text", ["", "aab", "ababc", "xxxy", "ab ab", "key=", "b", "a", "KEY=k=&"])
-def test_the_counter_goes_the_way_of_the_library(pattern: str, text: str) -> None:
-    """Its ends are the library's."""
+def test_counter_follows_library(pattern: str, text: str) -> None:
+    """It ends where the library does."""
     compiled = re.compile(pattern)
     steps, ends = Steps(compiled), []
     steps._text, steps._most = text, 10_000
-    found = steps._whole(0, lambda end: ends.append(end) is None)
+    result = steps._whole(0, lambda end: ends.append(end) is None)
     expected = compiled.match(text)
-    assert (ends[0] if found else None) == (expected.end() if expected else None)
+    assert (ends[0] if result else None) == (expected.end() if expected else None)

@@ -9,7 +9,7 @@ from tests.conformance.world import populated
 from tests.kit.api.api_description import scopes_by_operation
 
 SHOWN_TO_FELLOWS = "GET /api/v2/organizations/{organization}/members/{user}"
-"""Who shares an organization sees its members' names: less than reading the membership."""
+"""Members of an organization see each other's names, which is less than reading the membership."""
 
 
 async def test_every_operation_as_every_role() -> None:
@@ -19,15 +19,15 @@ async def test_every_operation_as_every_role() -> None:
     assert matrix.cells == len([*recorded_cells(), *predicted_cells()])
 
 
-def test_the_short_form_has_every_role_and_every_operation() -> None:
+def test_short_form_covers_everything() -> None:
     cells = [*recorded_cells(), *predicted_cells()]
     assert {caller for _, caller, _ in cells} == set(callers(permission_rows()[0]))
     asked = {(row["method"], row["path"].split(" ")[0]) for row, _, _ in cells}
     assert [item.name for item in in_scope() if (item.method, item.path) not in asked] == []
 
 
-def test_the_policy_refuses_nobody_who_was_recorded_to_be_let_in() -> None:
-    """What predicts the cells that were not recorded is itself held against those that were."""
+def test_policy_allows_recorded_access() -> None:
+    """The prediction for cells without a recording is compared with the recorded cells."""
     scopes = scopes_by_operation()
     operations = {(item.method, item.path): item for item in in_scope()}
     compared, wrong = 0, []

@@ -1,7 +1,7 @@
-"""Every id of every body and query, generated from the routes' types: a foreign one is answered like an unknown one.
+"""Every id of every body and query, generated from the routes' types: a foreign id is answered like an unknown one.
 
-Foreign are objects of another organization, asked by somebody who administers their own; of another user, asked by a
-member of the same organization; and deleted ones. What is compared is the whole answer, without the id itself.
+Foreign objects belong to another organization, with a caller who administers an own one; or to another user, with a
+member of the same organization; or are deleted. The whole responses are compared, without the id itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _PATH = {
     "hash": "file",
     "name": "attacker-group",
 }
-"""Parameters of a path that are named unlike what they mean."""
+"""Path parameters whose name differs from their kind."""
 _WORDS = {"templatename": "attackers", "workspacename": "attacker-box", "agent_name": "main"}
 _CALLED = {
     "user": ("user", "owner", "initiator", "author", "member"),
@@ -45,17 +45,17 @@ _CALLED = {
     "app": ("app_",),
     "build_job": ("job",),
 }
-"""Kinds that fields call otherwise."""
+"""Kinds whose fields have other names."""
 _USUAL = frozenset({"organization", "user", "template", "workspace", "build_job"})
 _SHARED_AT_HOME = frozenset(
     {"organization", "user", "template", "version", "second_version", "preset", "group", "daemon"}
 )
-"What a plain member may see of their organization."
+"Objects that a plain member may see in an own organization."
 _TOLD = frozenset(
     {
-        # Pages go on after somebody who left meanwhile; the id itself shows nothing.
+        # Pages may start after a deleted user; the id itself reveals nothing.
         ("GET", "/api/v2/users", "after_id", "user"),
-        # Recorded sentences and lists, for people who saw the object while it was there.
+        # Recorded texts and lists, for users who saw the object while it existed.
         ("POST", "/api/v2/users/{user}/workspaces", "template_id", "template"),
         ("POST", "/api/v2/organizations/{organization}/members/{user}/workspaces", "template_id", "template"),
         ("GET", "/api/v2/notifications/inbox", "targets", "template"),
@@ -64,25 +64,25 @@ _TOLD = frozenset(
         ("POST", "/api/v2/workspaces/{workspace}/builds", "template_version_id", "free_version"),
     }
 )
-"""Answers that differ and may."""
+"""Responses that may differ."""
 _NOT_ASKED = ("/scim/", "/external-auth/", "/gitauth/", "/api/v2/users/oidc/", "/api/v2/users/oauth2/")
-"""Doors of other programs, whose parameters are those of their protocol."""
+"""Routes of other programs, whose parameters are defined by their protocol."""
 
 
 @dataclass
 class Asker:
-    """Asks one place after the other, with a good request of the caller's around the id."""
+    """Sends an id in one place after the other, in an otherwise valid request of the caller."""
 
     found: ForeignWorld
     token: str
     agent_token: str = ""
     own: dict[str, str] | None = None
-    "Objects of the caller; those of the administrator elsewhere when there are none."
+    "Return objects of the caller; without any, those of the administrator of the other organization."
     counter: Any = field(default_factory=itertools.count)
     twins: dict[str, str] = field(default_factory=lambda: {shape(one.path): one.path for one in in_scope()})
 
     async def answer(self, place: Place, value: str) -> tuple[int, str]:
-        """Status and text, the id and what differs from call to call left out."""
+        """Return status and text, without the id and values that differ between calls."""
         twin = self.twins.get(shape(place.rule), place.rule)
         body = self._filled(BODIES.get(f"{place.method} {twin}"))
         params = dict(pair.split("=") for pair in QUERIES.get(twin, "").split("&") if pair)
@@ -109,11 +109,11 @@ class Asker:
         client = self.found.world.client
         sent = {} if body is None else {"json": body}
         try:
-            answer = await client.request(method, path, headers=headers, params=params, timeout=60, **sent)
+            response = await client.request(method, path, headers=headers, params=params, timeout=60, **sent)
         except httpx.ReadTimeout:  # a stream
             return httpx.Response(599)
         client.cookies.clear()
-        return answer
+        return response
 
     def _path(self, rule: str) -> str:
         return re.sub(r"\{([^}]*)\}", lambda match: self._value(match[1]), rule)
@@ -137,7 +137,7 @@ class Asker:
 
 
 def _meant(place: Place, kinds: Iterable[str]) -> list[str]:
-    """The kinds of object a place is about by its name; the usual ones where the name does not say."""
+    """Return the kinds of object that a place may refer to by its name; the usual kinds if the name does not say."""
     words = "_".join(part for part in place.path if part not in {ITEMS, KEYS, "x"})
     plain = {kind: kind.removeprefix("gone_") for kind in kinds}
     hits = [kind for kind, name in plain.items() if any(word in words for word in _CALLED.get(name, (name,)))]
@@ -155,38 +155,38 @@ async def _differences(asker: Asker, objects: dict[str, str], *, every_kind: boo
             if (place.method, place.rule, place.path[-1], kind.removeprefix("gone_")) in _TOLD:
                 continue
             if objects is asker.found.gone and (place.where == PATH or "audit" in place.rule):
-                continue  # what was one's own may be read about when it is gone (recorded)
-            answer = await asker.answer(place, value)
-            # Asked again, because what an accepted request left behind is no answer to the id.
-            if answer != unknown and answer != await asker.answer(place, str(uuid4())):
-                said = f"  {answer[0]} {answer[1][:300]}\n  unknown: {unknown[0]} {unknown[1][:300]}"
-                wrong.append(f"{place} with {kind}:\n{said}")
+                continue  # a user may read about a deleted own object (recorded)
+            response = await asker.answer(place, value)
+            # Repeated, because the first response may differ by what an accepted request has left behind.
+            if response != unknown and response != await asker.answer(place, str(uuid4())):
+                difference = f"  {response[0]} {response[1][:300]}\n  unknown: {unknown[0]} {unknown[1][:300]}"
+                wrong.append(f"{place} with {kind}:\n{difference}")
     return wrong
 
 
 @pytest.mark.parametrize("every_kind", [False, pytest.param(True, marks=pytest.mark.soak)])
-async def test_ids_one_may_not_know_are_unknown_ones(every_kind: bool) -> None:
-    async with foreign_world() as found:
+async def test_hidden_ids_look_unknown(every_kind: bool) -> None:
+    async with foreign_world() as scene:
         wrong = []
-        for who, asker, objects in _askers(found):
+        for who, asker, objects in _askers(scene):
             wrong += [f"{who}: {line}" for line in await _differences(asker, objects, every_kind=every_kind)]
     assert not wrong, "\n".join(wrong)
 
 
-def _askers(found: ForeignWorld) -> Iterator[tuple[str, Asker, dict[str, str]]]:
-    foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
-    # Who manages an organization may see everybody, to add them (recorded, as the release we follow has it).
+def _askers(scene: ForeignWorld) -> Iterator[tuple[str, Asker, dict[str, str]]]:
+    foreign = {**scene.foreign, **{f"gone_{kind}": value for kind, value in scene.foreign_gone.items()}}
+    # Organization admins may see every user, to add them (recorded, as in the reference release).
     people = {kind: value for kind, value in foreign.items() if kind in {"user", "gone_user"}}
     others = {kind: value for kind, value in foreign.items() if kind not in people}
-    yield "administrator elsewhere", Asker(found, found.token, found.agent_token), others
-    yield "member elsewhere", Asker(found, found.stranger_token, found.agent_token, found.strangers), people
+    yield "administrator elsewhere", Asker(scene, scene.token, scene.agent_token), others
+    yield "member elsewhere", Asker(scene, scene.stranger_token, scene.agent_token, scene.strangers), people
     at_home = {kind: value for kind, value in foreign.items() if kind not in _SHARED_AT_HOME}
-    yield "member at home", Asker(found, found.neighbour_token, found.agent_token, found.neighbours), at_home
-    found.gone.pop("user")  # who may be read may be read on
-    yield "administrator at home", Asker(found, found.token, found.agent_token), found.gone
+    yield "member at home", Asker(scene, scene.neighbour_token, scene.agent_token, scene.neighbours), at_home
+    scene.gone.pop("user")  # a readable user may be paged from
+    yield "administrator at home", Asker(scene, scene.token, scene.agent_token), scene.gone
 
 
-# ---- what logs, figures and lists tell of others
+# ---- logs, statistics and lists about other organizations
 
 _SEARCHES = (
     "username:victim",
@@ -270,33 +270,35 @@ _LISTS = (
 )
 
 
-async def test_lists_and_logs_name_nothing_of_another_organization() -> None:
-    async with foreign_world() as found:
-        wrong = await _told(found)
+async def test_lists_hide_other_organizations() -> None:
+    async with foreign_world() as scene:
+        wrong = await _leaks(scene)
     assert not wrong, "\n".join(wrong)
 
 
-async def _told(found: ForeignWorld) -> list[str]:
-    """What an administrator and auditor of another organization, and a member of it, are told of the default one."""
-    wrong, world, organization = [], found.world, found.mine["organization"]
+async def _leaks(scene: ForeignWorld) -> list[str]:
+    """Return what an administrator and auditor of another organization, and a member of it, read about the default
+    one.
+    """
+    wrong, world, organization = [], scene.world, scene.mine["organization"]
     user, auditor = await world.member("auditor", organizations=[organization])
     path = f"/api/v2/organizations/{organization}/members/{user}/roles"
     given = await world.put(path, {"roles": ["organization-admin", "organization-auditor"]})
     assert given.status_code == 200, given.text
     logs = [
-        f"{log}?{urlencode({'q': text.format(**found.foreign), 'limit': '25'})}"
+        f"{log}?{urlencode({'q': text.format(**scene.foreign), 'limit': '25'})}"
         for log in ("/api/v2/audit", "/api/v2/connectionlog")
         for text in _SEARCHES
     ]
-    lists = [path.format(**found.foreign, mine=found.mine["template"]) for path in _LISTS]
-    # People are known to whoever manages an organization, and in the path one asks for oneself.
-    names = [value for kind, value in found.foreign.items() if kind not in {"user", "organization"}]
+    lists = [path.format(**scene.foreign, mine=scene.mine["template"]) for path in _LISTS]
+    # An organization admin knows every user, and a path with the own user repeats its name.
+    names = [value for kind, value in scene.foreign.items() if kind not in {"user", "organization"}]
     names += ["victim-box", "victim-group", "victim-key", "# victim"]
     assert len(logs) + len(lists) > 90
-    for who, token in (("administrator", auditor), ("member", found.stranger_token)):
+    for who, token in (("administrator", auditor), ("member", scene.stranger_token)):
         for path in (*logs, *lists):
-            answer = await world.get(path, token=token)
-            seen = [name for name in names if name not in path and name in answer.text]
-            if answer.status_code >= 500 or seen:
-                wrong.append(f"{who} {path}: {answer.status_code} {seen} {answer.text[:300]}")
+            response = await world.get(path, token=token)
+            state = [name for name in names if name not in path and name in response.text]
+            if response.status_code >= 500 or state:
+                wrong.append(f"{who} {path}: {response.status_code} {state} {response.text[:300]}")
     return wrong

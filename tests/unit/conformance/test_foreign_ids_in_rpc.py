@@ -1,7 +1,7 @@
-"""Every id of every RPC message, generated from the protocols' descriptors: foreign is answered like unknown.
+"""Every id of every RPC message, generated from the protocols' descriptors: foreign ids are answered like unknown ones.
 
-Askers are an agent, a client on the overlay and provisioner daemons of an organization of their own and of the same
-one. Foreign are objects of the other side, running, waiting and ended. A field that is added has to be placed here.
+Callers are an agent, a client of the overlay, and provisioner daemons of their own and of the same organization.
+Foreign objects belong to the other side: running, pending and finished. A new field must be added here.
 """
 
 from __future__ import annotations
@@ -58,53 +58,53 @@ NO_OBJECT = {
     "Agent.ReportBoundaryLogs confined_process_name": "a word for the log",
     "Agent.PushContextState aggregate_hash": "what the agent sent",
     "Agent.PushContextState resources.content_hash": "what the agent sent",
-    "Tailnet.Coordinate update_self.node.id": "a number of the node's own making; keys say who it is",
+    "Tailnet.Coordinate update_self.node.id": "a number the node chose; its key identifies it",
     "ProvisionerDaemon.CompleteJob result agents.apps.slug": "a name below the agent",
     "ProvisionerDaemon.CompleteJob result agents.devcontainers.apps.slug": "a name below the agent",
-    "ProvisionerDaemon.CompleteJob result agents.token": "a secret; who knows it has the agent",
+    "ProvisionerDaemon.CompleteJob result agents.token": "a secret that authorizes its holder as the agent",
     "ProvisionerDaemon.CompleteJob result agents.instance_id": "a cloud's; see test_instance_identity.py",
     "ProvisionerDaemon.CompleteJob result external_auth_providers.id": "a name of the configuration",
     "ProvisionerDaemon.CompleteJob result module_files_hash": "of the worker's own upload; see test_provisioners.py",
-    "ProvisionerDaemon.UploadFile data_upload.data_hash": "of what is uploaded",
-    "ProvisionerDaemon.UploadFile chunk_piece.full_data_hash": "of what is uploaded",
-    "Overlay.Join process": "random bytes of the daemon; its place is made of its own id",
+    "ProvisionerDaemon.UploadFile data_upload.data_hash": "hash of the uploaded data",
+    "ProvisionerDaemon.UploadFile chunk_piece.full_data_hash": "hash of the uploaded data",
+    "Overlay.Join process": "random bytes of the daemon; its path is derived from its own id",
 }
 _AGENT = "/api/v2/workspaceagents/me/rpc?version=2.10&role=other"
-"As a program beside the agent: whether it is there is not what is asked."
+"A program in the agent's place: the agent itself is not under test."
 _TELEMETRY = "Tailnet.PostTelemetry "
-"Accepted and forgotten, whatever stands in it."
+"Accepted and dropped, whatever it contains."
 _RESULT = re.compile(r"^(workspace_build|template_import|template_dry_run)\.((start_|stop_)?resources\.)?")
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+(Z|[+-]\d\d:\d\d)")
 
 
-def _place(method: str, path: str) -> str:
+def _id_place(method: str, path: str) -> str:
     short = _RESULT.sub("", path)
     return f"{method} {path}" if short == path else f"{method} result {short}"
 
 
-def _places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
-    """(method, path, kinds) of what has an object."""
+def _id_places(method: str = "") -> list[tuple[str, str, tuple[str, ...]]]:
+    """Return (method, path, kinds) of ids that refer to an object."""
     return [
-        (name, path, PLACED[_place(name, path)])
+        (name, path, PLACED[_id_place(name, path)])
         for name, paths in id_fields.id_fields().items()
         for path in paths
-        if name.startswith(method) and _place(name, path) in PLACED
+        if name.startswith(method) and _id_place(name, path) in PLACED
     ]
 
 
-def test_every_id_of_every_message_is_placed() -> None:
-    found = {_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
-    known = {one for one in found if one in PLACED or one in NO_OBJECT or one.startswith(_TELEMETRY)}
-    assert not found - known, "say what these ids are about, in PLACED or NO_OBJECT"
-    assert not (PLACED.keys() | NO_OBJECT.keys()) - found, "these are no fields (any more)"
+def test_every_message_id_is_covered() -> None:
+    placed = {_id_place(name, path) for name, paths in id_fields.id_fields().items() for path in paths}
+    known = {item for item in placed if item in PLACED or item in NO_OBJECT or item.startswith(_TELEMETRY)}
+    assert not placed - known, "add these ids to PLACED or NO_OBJECT"
+    assert not (PLACED.keys() | NO_OBJECT.keys()) - placed, "these fields do not exist"
 
 
-# ---- asking
+# ---- requests
 
 
 def _around(name: str) -> Any:
-    """A request that is good but for the id."""
+    """Return a request that is valid except for the id."""
     request: Any = id_fields.request_of(name)
     if name == "Agent.BatchUpdateAppHealths":
         request.updates.add(health=agent_pb2.HEALTHY)
@@ -131,8 +131,8 @@ def _around(name: str) -> Any:
     return request
 
 
-async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> str:
-    """All that is answered to one question on a connection of its own, the id itself left out."""
+async def _reply_to(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> str:
+    """Return everything answered to one request on its own connection, without the id."""
     request = _around(name)
     id_fields.put_in_message(request, path, value)
     method = id_fields.methods()[name]
@@ -144,7 +144,7 @@ async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> 
                 async with session.open_stream(full, type(request), kind) as stream:
                     await stream.send(request)
                     if name == "Tailnet.Coordinate":
-                        # Nobody may have this; the refusal is the end of the stream.
+                        # The refusal of this request ends the stream.
                         end: Any = id_fields.request_of(name)
                         end.add_tunnel.id = uuid4().bytes
                         await stream.send(end)
@@ -158,10 +158,10 @@ async def _said(name: str, path: str, value: UUID, open_: Callable[[], Any]) -> 
 
 
 class _Askers:
-    """Connections of those who ask, each opened anew for every question."""
+    """Connections of the callers, opened again for each request."""
 
-    def __init__(self, found: ForeignWorld) -> None:
-        self._found = found
+    def __init__(self, scene: ForeignWorld) -> None:
+        self._found = scene
 
     @contextlib.asynccontextmanager
     async def agent(self) -> AsyncIterator[Session]:
@@ -179,7 +179,7 @@ class _Askers:
             yield session
 
     @contextlib.asynccontextmanager
-    async def client_of_one(self) -> AsyncIterator[Session]:
+    async def one_client(self) -> AsyncIterator[Session]:
         path = f"/api/v2/workspaceagents/{self._found.mine['agent']}/coordinate?version=2.0"
         async with self._link(path, self._found.token) as session:
             yield session
@@ -207,35 +207,35 @@ class _Askers:
             yield session
 
 
-async def test_foreign_ids_are_unknown_ones() -> None:
-    async with foreign_world() as found, _more(found) as foreign:
-        askers, wrong = _Askers(found), []
-        before = await _state(found, foreign)
+async def test_foreign_ids_look_unknown() -> None:
+    async with foreign_world() as scene, _foreign_objects(scene) as foreign:
+        askers, wrong = _Askers(scene), []
+        before = await _state(scene, foreign)
         table = {
             "Agent.": (askers.agent,),
-            "Tailnet.": (askers.client, askers.neighbour, askers.client_of_one, askers.agent, askers.daemon),
+            "Tailnet.": (askers.client, askers.neighbour, askers.one_client, askers.agent, askers.daemon),
             "ProvisionerDaemon.": (askers.daemon, askers.daemon_at_home),
         }
         for service, openers in table.items():
-            for name, path, kinds in _places(service):
-                if " result " in _place(name, path):
+            for name, path, kinds in _id_places(service):
+                if " result " in _id_place(name, path):
                     continue
                 for opener in openers:
-                    unknown = await _said(name, path, uuid4(), opener)
+                    unknown = await _reply_to(name, path, uuid4(), opener)
                     for kind in kinds:
-                        answer = await _said(name, path, UUID(foreign[kind]), opener)
-                        if answer != unknown:
+                        response = await _reply_to(name, path, UUID(foreign[kind]), opener)
+                        if response != unknown:
                             who = opener.__name__
-                            wrong.append(f"{who}: {name} {path} with {kind}: {answer}\n  unknown: {unknown}")
-        after = await _state(found, foreign)
+                            wrong.append(f"{who}: {name} {path} with {kind}: {response}\n  unknown: {unknown}")
+        after = await _state(scene, foreign)
     assert not wrong, "\n".join(wrong)
     assert after == before
 
 
 @contextlib.asynccontextmanager
-async def _more(found: ForeignWorld) -> AsyncIterator[dict[str, str]]:
-    """Foreign objects that only programs speak of: jobs that wait and run, scripts, connections, files of modules."""
-    world, foreign = found.world, dict(found.foreign)
+async def _foreign_objects(scene: ForeignWorld) -> AsyncIterator[dict[str, str]]:
+    """Return foreign objects known only to programs: pending and running jobs, scripts, connections, module files."""
+    world, foreign = scene.world, dict(scene.foreign)
     row = await world.ctx.db.read(get_agent, UUID(foreign["agent"]))
     assert row is not None
     foreign["script"] = str((await world.ctx.db.read(list_scripts, [row.id]))[0].id)
@@ -252,14 +252,14 @@ async def _more(found: ForeignWorld) -> AsyncIterator[dict[str, str]]:
             job = await daemon.acquire()
             assert job.job_id == version["job"]["id"]
             foreign["running_job"] = job.job_id
-            waiting = await _version(world, world.organization_id, world.token, {"held": "nobody"})
+            waiting = await _version(world, world.organization_id, world.token, {"held": "none"})
             foreign["waiting_job"] = waiting["job"]["id"]
             foreign["running_version"] = version["id"]
             yield foreign
 
 
 async def _module_file(world: World, daemon: FakeDaemon) -> str:
-    """Of a version whose import kept an archive of modules."""
+    """Return a file of a version whose import stored an archive of modules."""
     version = await _version(world, world.organization_id, world.token, {"held": "yes"})
     job = await daemon.acquire()
     await daemon.complete_import(job, start_resources=[resource("box")], plan=b"{}", module_files=b"the modules")
@@ -268,8 +268,8 @@ async def _module_file(world: World, daemon: FakeDaemon) -> str:
         {"name": "modular", "template_version_id": version["id"]},
     )
     assert template.status_code == 201, template.text
-    made = {"name": "modular", "template_id": template.json()["id"]}
-    assert (await world.post("/api/v2/users/me/workspaces", made)).status_code == 201
+    created = {"name": "modular", "template_id": template.json()["id"]}
+    assert (await world.post("/api/v2/users/me/workspaces", created)).status_code == 201
     build = await daemon.acquire()
     file_id = str(build.workspace_build.metadata.template_version_modules_file)
     assert len(file_id) == 36
@@ -287,14 +287,14 @@ async def _module_file(world: World, daemon: FakeDaemon) -> str:
 async def _version(world: World, organization: str, token: str, tags: dict[str, str], **more: Any) -> Any:
     file_id = await upload(world, {"main.tf": f"# {uuid4()}"}, token=token)
     body = {"storage_method": "file", "provisioner": "echo", "tags": tags, "file_id": file_id, **more}
-    answer = await world.post(f"/api/v2/organizations/{organization}/templateversions", body, token=token)
-    assert answer.status_code == 201, answer.text
-    return answer.json()
+    response = await world.post(f"/api/v2/organizations/{organization}/templateversions", body, token=token)
+    assert response.status_code == 201, response.text
+    return response.json()
 
 
-async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
-    """What no message of a stranger may have changed, as an owner sees it."""
-    seen = []
+async def _state(scene: ForeignWorld, foreign: dict[str, str]) -> list[str]:
+    """Return the state that no foreign message may change, as an owner sees it."""
+    state = []
     for path in (
         f"/api/v2/workspaces/{foreign['workspace']}",
         f"/api/v2/workspaceagents/{foreign['agent']}/logs",
@@ -305,17 +305,17 @@ async def _state(found: ForeignWorld, foreign: dict[str, str]) -> list[str]:
         f"/api/v2/templateversions/{foreign['version']}/logs",
         "/api/v2/connectionlog?q=workspace_owner:victim&limit=10",
     ):
-        answer = await found.world.get(path)
-        assert answer.status_code == 200, (path, answer.text)
-        seen.append(f"{path} {_lasting(answer.json())}")
-    return seen
+        response = await scene.world.get(path)
+        assert response.status_code == 200, (path, response.text)
+        state.append(f"{path} {_lasting(response.json())}")
+    return state
 
 
 _MOVES = frozenset({"status", "health", "last_used_at"})
 
 
 def _lasting(value: Any) -> Any:
-    """Without what time alone changes."""
+    """Return values without those that change with time alone."""
     if isinstance(value, dict):
         return {
             name: _lasting(item) for name, item in value.items() if name not in {"status", "health", "last_used_at"}
@@ -323,48 +323,48 @@ def _lasting(value: Any) -> Any:
     return [_lasting(item) for item in value] if isinstance(value, list) else value
 
 
-# ---- what a build, an import or a dry run reports
+# ---- reports of builds, imports and dry runs
 
 
-async def test_foreign_ids_in_results_are_unknown_ones() -> None:
-    """The daemon that may report names objects of others in its report: they stay whose they are."""
-    async with foreign_world() as found, _more(found) as foreign:
+async def test_foreign_ids_in_results() -> None:
+    """An authorized daemon names foreign objects in its report: they keep their owner."""
+    async with foreign_world() as scene, _foreign_objects(scene) as foreign:
         wrong = []
-        before = await _state(found, foreign)
-        organization = found.mine["organization"]
+        before = await _state(scene, foreign)
+        organization = scene.mine["organization"]
         reach: dict[str, Any] = {"organization": "elsewhere", "tags": {"scope": "user"}, "name": "reports"}
-        async with connected_daemon(found.world, token=found.token, **reach) as daemon:
-            reports = _Reports(found, daemon, await _template(found, daemon, organization))
+        async with connected_daemon(scene.world, token=scene.token, **reach) as daemon:
+            reports = _Reports(scene, daemon, await _template(scene, daemon, organization))
             for kind in ("workspace_build", "template_import", "template_dry_run"):
-                named = {path: kinds for _, path, kinds in _places() if path.startswith(f"{kind}.")}
+                named = {path: kinds for _, path, kinds in _id_places() if path.startswith(f"{kind}.")}
                 assert len(named) > 4
-                unknown = await reports.shown(kind, {path: uuid4() for path in named})
+                unknown = await reports.result(kind, {path: uuid4() for path in named})
                 for number in range(max(map(len, named.values()))):
                     chosen = {path: foreign[kinds[number % len(kinds)]] for path, kinds in named.items()}
-                    answer = await reports.shown(kind, {path: UUID(value) for path, value in chosen.items()})
-                    if answer != unknown:
-                        wrong.append(f"{chosen}: {answer}\n  unknown: {unknown}")
-        after = await _state(found, foreign)
+                    response = await reports.result(kind, {path: UUID(value) for path, value in chosen.items()})
+                    if response != unknown:
+                        wrong.append(f"{chosen}: {response}\n  unknown: {unknown}")
+        after = await _state(scene, foreign)
     assert not wrong, "\n".join(wrong)
     assert after == before
 
 
-async def _template(found: ForeignWorld, daemon: FakeDaemon, organization: str) -> dict[str, str]:
-    version = await _version(found.world, organization, found.token, {"scope": "user"})
+async def _template(scene: ForeignWorld, daemon: FakeDaemon, organization: str) -> dict[str, str]:
+    version = await _version(scene.world, organization, scene.token, {"scope": "user"})
     await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
     body = {"name": "reported", "template_version_id": version["id"]}
-    made = await found.world.post(f"/api/v2/organizations/{organization}/templates", body, token=found.token)
-    assert made.status_code == 201, made.text
-    return {"organization": organization, "version": version["id"], "template": made.json()["id"]}
+    created = await scene.world.post(f"/api/v2/organizations/{organization}/templates", body, token=scene.token)
+    assert created.status_code == 201, created.text
+    return {"organization": organization, "version": version["id"], "template": created.json()["id"]}
 
 
 class _Reports:
-    """Jobs of each kind whose report names one id, and what is shown of them afterwards."""
+    """Jobs of each kind whose report has one id, and their results."""
 
-    def __init__(self, found: ForeignWorld, daemon: FakeDaemon, ours: dict[str, str]) -> None:
-        self._world, self._token, self._daemon, self._ours = found.world, found.token, daemon, ours
+    def __init__(self, scene: ForeignWorld, daemon: FakeDaemon, ours: dict[str, str]) -> None:
+        self._world, self._token, self._daemon, self._ours = scene.world, scene.token, daemon, ours
 
-    async def shown(self, kind: str, values: dict[str, UUID]) -> str:
+    async def result(self, kind: str, values: dict[str, UUID]) -> str:
         start = {
             "workspace_build": self._build,
             "template_import": self._import,
@@ -379,36 +379,36 @@ class _Reports:
             id_fields.put_in_message(request, path, value)
         try:
             await self._daemon.call("CompleteJob", request)
-            said = ""
+            reply = ""
         except RpcError as error:
-            said = error.text
-        answer = await self._world.get(where, token=self._token)
-        assert answer.status_code == 200, (where, answer.text)
-        text = re.sub(r'"(name|latest_build_name|workspace_name)":"r[0-9a-f]{12}"', "", answer.text)
-        return said + _UUID.sub("<uuid>", _TIME.sub("<time>", text))
+            reply = error.text
+        response = await self._world.get(where, token=self._token)
+        assert response.status_code == 200, (where, response.text)
+        text = re.sub(r'"(name|latest_build_name|workspace_name)":"r[0-9a-f]{12}"', "", response.text)
+        return reply + _UUID.sub("<uuid>", _TIME.sub("<time>", text))
 
     async def _build(self) -> str:
         body = {"name": f"r{uuid4().hex[:12]}", "template_id": self._ours["template"]}
         path = f"/api/v2/organizations/{self._ours['organization']}/members/me/workspaces"
-        made = await self._world.post(path, body, token=self._token)
-        assert made.status_code == 201, made.text
-        return f"/api/v2/workspaces/{made.json()['id']}"
+        created = await self._world.post(path, body, token=self._token)
+        assert created.status_code == 201, created.text
+        return f"/api/v2/workspaces/{created.json()['id']}"
 
     async def _import(self) -> str:
         name = f"r{uuid4().hex[:12]}"
-        made = await _version(self._world, self._ours["organization"], self._token, {"scope": "user"}, name=name)
-        return f"/api/v2/templateversions/{made['id']}/resources"
+        created = await _version(self._world, self._ours["organization"], self._token, {"scope": "user"}, name=name)
+        return f"/api/v2/templateversions/{created['id']}/resources"
 
     async def _dry_run(self) -> str:
         path = f"/api/v2/templateversions/{self._ours['version']}/dry-run"
         body = {"workspace_name": "dry", "rich_parameter_values": [], "user_variable_values": []}
-        made = await self._world.post(path, body, token=self._token)
-        assert made.status_code == 201, made.text
-        return f"{path}/{made.json()['id']}/resources"
+        created = await self._world.post(path, body, token=self._token)
+        assert created.status_code == 201, created.text
+        return f"{path}/{created.json()['id']}/resources"
 
 
 def _add_parts(result: Any, path: str) -> None:
-    """Names, without which parts of a report are refused for another reason."""
+    """Names without which parts of a report are refused for another reason."""
     _, _, rest = path.partition(".")
     if "resources" not in rest:
         return

@@ -1,7 +1,7 @@
 """Every id of every WebSocket route, generated from the routes: in paths, queries, headers and messages.
 
-A foreign, unknown or deleted one is answered alike: the refusal, or what is heard until the stream ends. Messages of
-the RPC protocols are `test_foreign_ids_in_rpc.py`, other routes `test_foreign_ids_in_requests.py`.
+Foreign, unknown and deleted ids get the same answer: the refusal, or the messages until the stream ends. Messages of
+RPC protocols are in `test_foreign_ids_in_rpc.py`, other routes in `test_foreign_ids_in_requests.py`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ PARAMETERS = {
     "organization": ("organization",),
     "user_id": ("user",),
 }
-"""What a parameter of a path or query is about."""
+"""Kinds of path and query parameters."""
 NO_OBJECT = {
     "after",
     "format",
@@ -52,7 +52,7 @@ NO_OBJECT = {
     "templates",
     "read_status",
 }
-"""Numbers and words of queries; tickets are signed; what an inbox is filtered by is looked up nowhere."""
+"""Numbers and words in queries; signed tickets; filters of the inbox, which are never looked up."""
 QUERIES = {
     "/api/v2/organizations/{organization}/provisionerdaemons/serve": "version=1.18&provisioner=echo&name=d",
     "/api/v2/workspaceagents/{agent}/coordinate": "version=2.0",
@@ -64,7 +64,7 @@ _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12
 
 @dataclass(frozen=True)
 class Stream:
-    """One route that is asked for by an upgrade."""
+    """One route with an upgrade."""
 
     rule: str
     query: tuple[str, ...]
@@ -77,9 +77,9 @@ class Stream:
 def streams() -> Iterator[Stream]:
     app = application()
     for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is not None and said.websocket:
-            yield Stream(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), tuple(said.query))
+        declared = getattr(app.view_functions[rule.endpoint], "route", None)
+        if declared is not None and declared.websocket:
+            yield Stream(re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), tuple(declared.query))
     table = EndpointTable()
     for module in ENDPOINTS:
         module.register(table)
@@ -87,10 +87,10 @@ def streams() -> Iterator[Stream]:
         yield Stream(endpoint.pattern, ())
 
 
-def test_every_id_of_every_stream_is_placed() -> None:
-    names = {name for one in streams() for name in (*one.parameters, *one.query)}
-    assert not names - PARAMETERS.keys() - NO_OBJECT, "say what these are about"
-    assert sum(bool(one.parameters) for one in streams()) > 12
+def test_every_stream_id_is_covered() -> None:
+    names = {name for item in streams() for name in (*item.parameters, *item.query)}
+    assert not names - PARAMETERS.keys() - NO_OBJECT, "add these ids to a list above"
+    assert sum(bool(item.parameters) for item in streams()) > 12
 
 
 @dataclass
@@ -99,16 +99,16 @@ class _Asker:
     token: str
     own: dict[str, str]
 
-    async def said(self, stream: Stream, name: str, value: str) -> str:
-        """Everything that is heard, with `value` for one parameter and objects of the caller for the others."""
-        values = {one: self.own.get(PARAMETERS[one][0], value) for one in stream.parameters} | {name: value}
+    async def messages(self, stream: Stream, name: str, value: str) -> str:
+        """Return all messages, with `value` for one parameter and the caller's objects for the others."""
+        values = {item: self.own.get(PARAMETERS[item][0], value) for item in stream.parameters} | {name: value}
         path = re.sub(r"\{([^}]*)\}", lambda match: values[match[1]], stream.rule)
         query = QUERIES.get(stream.rule, "")
         if name in stream.query:
             query = urlencode({name: value})
-        return await self.heard(f"{path}?{query}")
+        return await self.receive(f"{path}?{query}")
 
-    async def heard(self, path: str, *messages: str, headers: Any = ()) -> str:
+    async def receive(self, path: str, *messages: str, headers: Any = ()) -> str:
         policy = DialPolicy(self.found.world.url, token=Secret(self.token) if self.token else None)
         try:
             socket = await connect_websocket(policy, path, headers=headers, carry=False)
@@ -120,66 +120,66 @@ class _Asker:
             heard = ["accepted"]
             for message in messages:
                 await socket.send_message(message)
-            with trio.move_on_after(20):  # the first word; what is followed does not end by itself
+            with trio.move_on_after(20):  # the first message; such a stream does not end on its own
                 heard.append(str(await socket.receive_message()))
                 if messages:
                     heard.append(str(await socket.receive_message()))
             return _UUID.sub("<uuid>", " | ".join(heard))
 
 
-async def test_foreign_ids_of_streams_are_unknown_ones() -> None:
-    async with foreign_world() as found:
+async def test_foreign_stream_ids() -> None:
+    async with foreign_world() as scene:
         wrong = []
-        foreign = {**found.foreign, **{f"gone_{kind}": value for kind, value in found.foreign_gone.items()}}
+        foreign = {**scene.foreign, **{f"gone_{kind}": value for kind, value in scene.foreign_gone.items()}}
         at_home = {kind: value for kind, value in foreign.items() if kind not in SHARED_AT_HOME}
         for who, asker, objects in (
-            ("nobody", _Asker(found, "", found.mine), foreign),
-            ("administrator elsewhere", _Asker(found, found.token, found.mine), foreign),
-            ("member elsewhere", _Asker(found, found.stranger_token, found.strangers), foreign),
-            ("member at home", _Asker(found, found.neighbour_token, found.neighbours), at_home),
+            ("anonymous", _Asker(scene, "", scene.mine), foreign),
+            ("administrator elsewhere", _Asker(scene, scene.token, scene.mine), foreign),
+            ("member elsewhere", _Asker(scene, scene.stranger_token, scene.strangers), foreign),
+            ("member at home", _Asker(scene, scene.neighbour_token, scene.neighbours), at_home),
         ):
             for stream in streams():
-                for name in (*stream.parameters, *(one for one in stream.query if one in PARAMETERS)):
-                    unknown = await asker.said(stream, name, str(uuid4()))
+                for name in (*stream.parameters, *(item for item in stream.query if item in PARAMETERS)):
+                    unknown = await asker.messages(stream, name, str(uuid4()))
                     kinds = [kind for kind in objects if kind.removeprefix("gone_") in PARAMETERS[name]]
                     for kind in kinds:
-                        answer = await asker.said(stream, name, objects[kind])
-                        if answer != unknown:
-                            wrong.append(f"{who}: {stream.rule} {name} with {kind}: {answer}\n  unknown: {unknown}")
+                        response = await asker.messages(stream, name, objects[kind])
+                        if response != unknown:
+                            wrong.append(f"{who}: {stream.rule} {name} with {kind}: {response}\n  unknown: {unknown}")
     assert not wrong, "\n".join(wrong)
 
 
-async def test_foreign_ids_in_messages_and_headers_are_unknown_ones() -> None:
-    async with foreign_world() as found:
-        world = found.world
-        form = f"/api/v2/templateversions/{found.mine['version']}/dynamic-parameters"
-        elsewhere = _Asker(found, found.stranger_token, found.strangers)
+async def test_foreign_ids_in_messages() -> None:
+    async with foreign_world() as scene:
+        world = scene.world
+        form = f"/api/v2/templateversions/{scene.mine['version']}/dynamic-parameters"
+        elsewhere = _Asker(scene, scene.stranger_token, scene.strangers)
 
-        async def asked_for(owner: str) -> str:
-            return await elsewhere.heard(form, json.dumps({"id": 1, "inputs": {}, "owner_id": owner}))
+        async def form_of(owner: str) -> str:
+            return await elsewhere.receive(form, json.dumps({"id": 1, "inputs": {}, "owner_id": owner}))
 
-        unknown = await asked_for(str(uuid4()))
+        unknown = await form_of(str(uuid4()))
         assert unknown.startswith("accepted")
         for kind in ("user", "workspace"):
-            assert await asked_for(found.foreign[kind]) == unknown, kind
+            assert await form_of(scene.foreign[kind]) == unknown, kind
 
-        # A token that begins with an id: whether there is such a proxy does not show. (Of keys it does, recorded.)
+        # A token that begins with an id: whether the proxy exists is not revealed. (For keys it is, as recorded.)
         proxy = (await new_proxy(world)).partition(":")[0]
-        nobody = _Asker(found, "", {})
+        anonymous = _Asker(scene, "", {})
         coordinate = "/api/v2/workspaceproxies/me/coordinate?version=2.0"
-        answers = {
-            await nobody.heard(coordinate, headers=[("Coder-External-Proxy-Token", f"{one}:wrong")])
-            for one in (proxy, str(uuid4()))
+        responses = {
+            await anonymous.receive(coordinate, headers=[("Coder-External-Proxy-Token", f"{item}:wrong")])
+            for item in (proxy, str(uuid4()))
         }
-        assert len(answers) == 1 and "401" in answers.pop()
-        # A foreign peer's place: the token is somebody else's, of another session, or of another make.
-        me = (await world.get("/api/v2/users/me", token=found.token)).json()["id"]
-        foreign = ResumeBinding(found.foreign["user"], "session")  # type: ignore[arg-type]
+        assert len(responses) == 1 and "401" in responses.pop()
+        # A foreign peer's slot: the token belongs to another user or session, or is forged.
+        me = (await world.get("/api/v2/users/me", token=scene.token)).json()["id"]
+        foreign = ResumeBinding(scene.foreign["user"], "session")  # type: ignore[arg-type]
         another = ResumeBinding(me, "session")
-        answers = set()
+        responses = set()
         for binding in (foreign, another):
             issued = await resume_tokens.issue(world.ctx, uuid4(), binding)
-            asker = _Asker(found, found.token, {})
-            answers.add(await asker.heard("/api/v2/tailnet?version=2.0", headers=[(RESUME_HEADER, issued.token)]))
-            answers.add(await asker.heard(f"/api/v2/tailnet?version=2.0&resume_token={issued.token}"))
-        assert len(answers) == 1 and "401 Invalid resume token" in answers.pop()
+            asker = _Asker(scene, scene.token, {})
+            responses.add(await asker.receive("/api/v2/tailnet?version=2.0", headers=[(RESUME_HEADER, issued.token)]))
+            responses.add(await asker.receive(f"/api/v2/tailnet?version=2.0&resume_token={issued.token}"))
+        assert len(responses) == 1 and "401 Invalid resume token" in responses.pop()

@@ -1,6 +1,6 @@
-"""One rule for all that are of a kind: what is recorded of one route is asked of every other that takes the same.
+"""One rule for routes of a kind: behaviour recorded for one route is required of every similar one.
 
-Generated from the API's own description: pages of lists, ids in paths, bodies, methods. Nothing here changes anything.
+Generated from the API's own description: pages of lists, ids in paths, bodies, methods. No request changes anything.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ PAGES = [
     ("offset", "-2", _POSITIVE.format(name="offset", why="value is negative")),
     ("after_id", "zz", 'Query param "after_id" must be a valid uuid'),
 ]
-"""As recorded of users, workspaces and templates."""
+"""Recorded for users, workspaces and templates."""
 JOBS = ("/provisionerjobs", "/provisionerdaemons")
-"""Lists with a message of their own, which know no offset."""
+"""Lists with a message of their own and without an offset."""
 HIDDEN = {
     "/api/v2/workspaceagents/": "Agent doesn't exist with that id, or you do not have access to it.",
     "/api/v2/oauth2-provider/apps/": "OAuth2 application not found.",
 }
-"""Beginning of a path -> the recorded words for an unknown id, where they are its own."""
+"""Beginning of a path -> the recorded message for an unknown id, if it differs."""
 ASKED_OTHERWISE = (
     "/api/v2/workspaceagents/me/",
     "/api/v2/workspaceproxies/me/",
@@ -49,9 +49,9 @@ ASKED_OTHERWISE = (
     "/read-status",
     "/coordinate",
 )
-"""Programs with a key of another kind; pages for people; recorded refusals of their own; streams."""
+"""Routes for programs with another kind of key; pages for people; recorded refusals of their own; streams."""
 NO_BODY_NEEDED = frozenset({"/api/v2/debug/profile"})
-"""Who sends nothing means what there is of old."""
+"""An empty body means a default."""
 WHOLE_OBJECTS = (
     "/workspaces/{workspace}",
     "/templates/{template}",
@@ -67,69 +67,69 @@ def _described() -> Iterator[tuple[str, str, dict[str, Any]]]:
 
 
 def _ids(path: str, operation: dict[str, Any]) -> list[str]:
-    """The path's parameters that are ids and nothing else."""
-    named = {one["name"]: one for one in operation.get("parameters", []) if one["in"] == "path"}
+    """Return the path parameters that are ids and nothing else."""
+    named = {item["name"]: item for item in operation.get("parameters", []) if item["in"] == "path"}
     return [name for name in re.findall(r"\{([^}]*)\}", path) if named[name]["schema"].get("format") == "uuid"]
 
 
 def _fill(path: str, values: dict[str, str]) -> str:
-    return re.sub(r"\{([^}]*)\}", lambda found: values.get(found[1], UNKNOWN), path)
+    return re.sub(r"\{([^}]*)\}", lambda result: values.get(result[1], UNKNOWN), path)
 
 
-def test_the_description_says_which_parameters_are_ids() -> None:
-    """What the tests below are made of is there."""
+def test_description_marks_ids() -> None:
+    """The tests below are generated from it."""
     with_ids = [path for _, path, operation in _described() if _ids(path, operation)]
     with_pages = [path for method, path, operation in _described() if method == "GET" and _takes(operation, "limit")]
     assert len(with_ids) > 80 and len(with_pages) > 12
 
 
 def _takes(operation: dict[str, Any], name: str) -> bool:
-    return any(one["in"] == "query" and one["name"] == name for one in operation.get("parameters", []))
+    return any(item["in"] == "query" and item["name"] == name for item in operation.get("parameters", []))
 
 
-async def test_every_list_reads_its_page_alike() -> None:
+async def test_lists_parse_pages_alike() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
-        group = workspace["organization_id"]  # the group of everybody has its organization's id
+        group = workspace["organization_id"]  # the Everyone group has its organization's id
         values = {"workspace": workspace["id"], "template": workspace["template_id"], "group": group}
         values |= {"organization": "default", "user": "me", "name": "Everyone"}
         for method, path, operation in _described():
             if method != "GET" or not _takes(operation, "limit"):
                 continue
             own = path.endswith(JOBS)
-            for name, value, said in PAGES:
+            for name, value, detail in PAGES:
                 if own and name != "limit":
                     continue
-                answer = await world.get(f"{_fill(path, values)}?{name}={value}")
+                response = await world.get(f"{_fill(path, values)}?{name}={value}")
                 message = "Invalid query parameters." if own else "Query parameters have invalid values."
-                wanted = {"message": message, "validations": [{"field": name, "detail": said}]}
-                assert (answer.status_code, answer.json()) == (400, wanted), (path, name, value)
+                expected = {"message": message, "validations": [{"field": name, "detail": detail}]}
+                assert (response.status_code, response.json()) == (400, expected), (path, name, value)
 
 
-async def test_every_id_is_read_alike_and_looked_up_before_the_body_is_read() -> None:
+async def test_ids_are_checked_before_body() -> None:
     wrong = []
     async with workspace_world(experiments=("oauth2",)) as (world, _):
 
-        async def expect(status: int, said: str, method: str, path: str, **sent: Any) -> None:
-            answer = await world.request(method, path, **sent)
-            if (answer.status_code, answer.json()["message"]) != (status, said):
-                wrong.append((method, path, sent, answer.status_code, answer.text))
+        async def expect(status: int, message: str, method: str, path: str, **sent: Any) -> None:
+            response = await world.request(method, path, **sent)
+            if (response.status_code, response.json()["message"]) != (status, message):
+                wrong.append((method, path, sent, response.status_code, response.text))
 
         for method, path, operation in _described():
             ids = _ids(path, operation)
-            whole = path.startswith(tuple(f"/api/v2{one}" for one in WHOLE_OBJECTS))
+            whole = path.startswith(tuple(f"/api/v2{item}" for item in WHOLE_OBJECTS))
             has_body = "requestBody" in operation
             if not ids or (has_body and not whole):
                 continue
             known = {"organization": "default", "user": "me"}
             sent = {"content": b"{"} if has_body else {}
             await expect(400, 'Invalid UUID "abc".', method, _fill(path, known | {ids[0]: "abc"}), **sent)
-            hidden = next((said for beginning, said in HIDDEN.items() if path.startswith(beginning)), NOT_FOUND)
+            hidden = next((message for beginning, message in HIDDEN.items() if path.startswith(beginning)), NOT_FOUND)
             await expect(404, hidden, method, _fill(path, known), **sent)
     assert not wrong, "\n".join(map(str, wrong))
 
 
-async def test_every_body_is_read_alike() -> None:
+async def test_bodies_are_parsed_alike() -> None:
     wrong = []
     async with workspace_world(experiments=("oauth2",)) as (world, _):
         for method, path, operation in _described():
@@ -139,15 +139,19 @@ async def test_every_body_is_read_alike() -> None:
                 continue
             for body, detail in ((b"", "EOF"), (b'{"a":', "unexpected EOF"), (b"[]", ""), (b'"x"', ""), (b"hello", "")):
                 headers = {"Content-Type": "application/json"}
-                answer = await world.request(method, path, content=body, headers=headers)
-                said = answer.json()
-                if answer.status_code != 400 or said["message"] != BAD_BODY or (detail and said["detail"] != detail):
-                    wrong.append((method, path, body, answer.status_code, answer.text))
+                response = await world.request(method, path, content=body, headers=headers)
+                reply = response.json()
+                if (
+                    response.status_code != 400
+                    or reply["message"] != BAD_BODY
+                    or (detail and reply["detail"] != detail)
+                ):
+                    wrong.append((method, path, body, response.status_code, response.text))
     assert not wrong, "\n".join(map(str, wrong))
 
 
-async def test_what_a_path_does_not_do_it_refuses_alike() -> None:
-    """405, and nothing said, unless the path is another route's, too, whose parameter it then is."""
+async def test_wrong_methods_are_refused() -> None:
+    """Status 405 without a body, unless the path matches another route with a parameter."""
     does: dict[str, set[str]] = {}
     for method, path, _ in operations():
         does.setdefault(path, set()).add(method)
@@ -159,7 +163,7 @@ async def test_what_a_path_does_not_do_it_refuses_alike() -> None:
                 continue
             done = set().union(*(methods for pattern, methods in patterns.items() if pattern.fullmatch(path)))
             for method in {"GET", "POST", "PUT", "PATCH", "DELETE"} - done:
-                answer = await world.request(method, path)
-                if (answer.status_code, answer.content) != (405, b""):
-                    wrong.append((method, path, answer.status_code, answer.text[:100]))
+                response = await world.request(method, path)
+                if (response.status_code, response.content) != (405, b""):
+                    wrong.append((method, path, response.status_code, response.text[:100]))
     assert not wrong, "\n".join(map(str, wrong))

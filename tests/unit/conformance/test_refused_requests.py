@@ -1,7 +1,7 @@
-"""Requests somebody gets slightly wrong: status, words, and the field at fault.
+"""Slightly wrong requests: status, message, and the faulty field.
 
-`tests/data/api/refused_requests.tsv` is one table for all routes, asked of one deployment; nothing in it changes
-anything. What stands in braces is put in; an empty body is none.
+`tests/data/api/refused_requests.tsv` is one table for all routes, for one deployment; no request changes it. Names in
+braces are filled in; an empty body is none.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ def _rows(names: dict[str, str]) -> list[dict[str, str]]:
     with TABLE.open() as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
     for row in rows:
-        for name, found in names.items():
-            row["path"], row["body"] = (row[key].replace("{" + name + "}", found) for key in ("path", "body"))
+        for name, result in names.items():
+            row["path"], row["body"] = (row[key].replace("{" + name + "}", result) for key in ("path", "body"))
     return rows
 
 
-async def test_what_is_wrong_is_said_as_recorded_of_its_kin() -> None:
+async def test_refusals_match_recordings() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
         latest = workspace["latest_build"]
@@ -40,15 +40,15 @@ async def test_what_is_wrong_is_said_as_recorded_of_its_kin() -> None:
         }
         for row in _rows(names):
             body = {"json": json.loads(row["body"])} if row["body"] else {}
-            answer = await world.request(row["method"], f"/api/v2{row['path']}", **body)
-            assert (answer.status_code, answer.json()["message"]) == (int(row["status"]), row["message"]), row
-            first = (answer.json().get("validations") or [{}])[0]
-            told = f"{first['field']}: {first['detail']}" if first else ""
-            assert told.startswith(row["validation"]) if row["validation"] else not told, (row, told)
+            response = await world.request(row["method"], f"/api/v2{row['path']}", **body)
+            assert (response.status_code, response.json()["message"]) == (int(row["status"]), row["message"]), row
+            first = (response.json().get("validations") or [{}])[0]
+            reported = f"{first['field']}: {first['detail']}" if first else ""
+            assert reported.startswith(row["validation"]) if row["validation"] else not reported, (row, reported)
         assert (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]["id"] == latest["id"]
 
 
-async def test_an_archived_version_makes_no_workspace() -> None:
+async def test_archived_version_is_refused() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
         old = workspace["latest_build"]["template_version_id"]

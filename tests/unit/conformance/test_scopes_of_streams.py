@@ -1,7 +1,7 @@
-"""Every WebSocket and every RPC endpoint with keys of every scope: a narrow key opens what it names and nothing else.
+"""Every WebSocket and RPC endpoint with keys of every scope: a limited key opens only the routes of its scope.
 
-Other routes are `tests/unit/coderd/http/server/test_declarations.py`. A refusal says something only where a key of all
-scopes is let in at the same address, so that comes first.
+Other routes are in `tests/unit/coderd/http/server/test_declarations.py`. A refusal is meaningful only where a key with
+all scopes is accepted for the same path, which is checked first.
 """
 
 from __future__ import annotations
@@ -26,43 +26,43 @@ from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 from tests.unit.conformance.test_foreign_ids_in_websockets import PARAMETERS, QUERIES
 
 LEAVES = {"/api/v2/workspaceagents/{agent}/containers/watch", "/api/v2/workspaceagents/{agent}/pty"}
-"""What asks the agent first, which is not connected here: refused with 4xx or 5xx of another kind."""
+"""Routes that dial the agent first, which is not connected here: they fail with another 4xx or 5xx."""
 OWNERS = {"/api/v2/debug/ws"}
-"""What an owner's session opens."""
+"""Routes that an owner's session opens."""
 CLOSED = {
-    "/api/v2/templateversions/{version}/dry-run/{job}/logs",  # there is no dry run in this world
-    "/api/experimental/watch-all-workspacebuilds",  # an experiment that is off for everybody
+    "/api/v2/templateversions/{version}/dry-run/{job}/logs",  # there is no dry run here
+    "/api/experimental/watch-all-workspacebuilds",  # an experiment that is disabled
 }
-"""What no key opens here."""
+"""Routes that no key opens here."""
 
 
 def scoped_streams() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """(pattern, scopes of which one is enough) of all that are asked for by an upgrade with a session's key."""
+    """Return (pattern, sufficient scopes) of all upgrades with a session's key."""
     app = application()
     for rule in app.url_map.iter_rules():
-        said = getattr(app.view_functions[rule.endpoint], "route", None)
-        if said is not None and said.websocket:
-            yield re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), named(said.scope)
+        declared = getattr(app.view_functions[rule.endpoint], "route", None)
+        if declared is not None and declared.websocket:
+            yield re.sub(r"<(?:[^:<>]*:)?([^<>]*)>", r"{\1}", rule.rule), named(declared.scope)
     table = EndpointTable()
     for module in ENDPOINTS:
         module.register(table)
     for endpoint in table.endpoints:
-        yield endpoint.pattern, _asked_of_sessions(endpoint.scope)
+        yield endpoint.pattern, _accepts_sessions(endpoint.scope)
 
 
-def _asked_of_sessions(scope: Scope) -> tuple[str, ...]:
-    """A daemon may come with its user's session instead of a key."""
+def _accepts_sessions(scope: Scope) -> tuple[str, ...]:
+    """Whether a daemon may authenticate with its user's session instead of a key."""
     return ("provisioner_daemon:create",) if scope is PROVISIONER else named(scope)
 
 
-async def _status(found: ForeignWorld, token: str, pattern: str) -> int:
-    """101, or the status of the refusal."""
-    own = found.mine
+async def _status(scene: ForeignWorld, token: str, pattern: str) -> int:
+    """Return 101, or the status of the refusal."""
+    own = scene.mine
     path = re.sub(r"\{([^}]*)\}", lambda match: own[PARAMETERS[match[1]][0]], pattern)
     query = QUERIES.get(pattern, "") or urlencode({"version": "2.0"} if pattern == "/api/v2/tailnet" else {})
     try:
         socket = await connect_websocket(
-            DialPolicy(found.world.url, token=Secret(token)), f"{path}?{query}", carry=False
+            DialPolicy(scene.world.url, token=Secret(token)), f"{path}?{query}", carry=False
         )
     except HttpError as error:
         return error.status
@@ -70,37 +70,37 @@ async def _status(found: ForeignWorld, token: str, pattern: str) -> int:
         return 101
 
 
-async def _wrong(found: ForeignWorld, asked: Sequence[str]) -> list[str]:
-    world, wrong = found.world, []
-    streams = [(pattern, wanted) for pattern, wanted in scoped_streams() if wanted and pattern not in CLOSED]
+async def _wrong(scene: ForeignWorld, asked: Sequence[str]) -> list[str]:
+    world, wrong = scene.world, []
+    streams = [(pattern, expected) for pattern, expected in scoped_streams() if expected and pattern not in CLOSED]
     for pattern, _ in streams:
-        status = await _status(found, world.token if pattern in OWNERS else found.token, pattern)
+        status = await _status(scene, world.token if pattern in OWNERS else scene.token, pattern)
         if status != 101 and pattern not in LEAVES:
             wrong.append(f"a session: {pattern}: {status}")
     for scope in asked:
         keys = {}
-        for who in (found.token, world.token):
-            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]}, token=who)
-            assert made.status_code == 201, made.text
-            keys[who] = made.json()["key"]
+        for who in (scene.token, world.token):
+            created = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]}, token=who)
+            assert created.status_code == 201, created.text
+            keys[who] = created.json()["key"]
         key = scopes.combined([scope])
-        for pattern, wanted in streams:
-            status = await _status(found, keys[world.token if pattern in OWNERS else found.token], pattern)
-            reaches = any(key_reaches(key, one) for one in wanted)
+        for pattern, expected in streams:
+            status = await _status(scene, keys[world.token if pattern in OWNERS else scene.token], pattern)
+            reaches = any(key_reaches(key, item) for item in expected)
             if not reaches and status not in {401, 403, 404}:
                 wrong.append(f"{scope}: {pattern}: {status}")
     return wrong
 
 
 async def test_narrow_keys_open_no_stream() -> None:
-    assert sum(bool(wanted) for _, wanted in scoped_streams()) > 12
-    async with foreign_world() as found:
-        wrong = await _wrong(found, ("coder:application_connect", "template:read", "workspace:read", "user:read"))
+    assert sum(bool(expected) for _, expected in scoped_streams()) > 12
+    async with foreign_world() as scene:
+        wrong = await _wrong(scene, ("coder:application_connect", "template:read", "workspace:read", "user:read"))
     assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.soak
 async def test_every_stream_with_every_scope() -> None:
-    async with foreign_world() as found:
-        wrong = await _wrong(found, [scope for scope in scopes.external() if scope != "coder:all"])
+    async with foreign_world() as scene:
+        wrong = await _wrong(scene, [scope for scope in scopes.external() if scope != "coder:all"])
     assert not wrong, "\n".join(wrong)

@@ -1,7 +1,7 @@
-"""What a deployment keeps of secrets used in it: nothing in its logs, its audit log, or rows that only compare.
+"""Secrets that a deployment stores: none in its logs, its audit log, or tables that only compare.
 
-Every kind of secret is made and shown in every way that is accepted (header, query, cookie, body, wrong place); then
-everything that was written is searched for each of them.
+Every kind of secret is created, and sent in every accepted way (header, query, cookie, body) and in the wrong place;
+then everything written is searched for them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, VERI
 
 PASSWORD = "Correct-Horse-Battery-1"
 KEPT = {"user_secrets", "workspace_agents", "workspace_builds", "provisioner_jobs", "template_version_variables"}
-"""Tables of what is used and not only compared; values of users are sealed where a key is set."""
+"""Tables with secrets that are used and not only compared; values of users are encrypted if a key is configured."""
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public' AND table_type = 'BASE TABLE'"
 
 
 @contextlib.contextmanager
 def everything_logged() -> Iterator[list[str]]:
-    """What all sinks together would get, down to the least important line."""
+    """Record the output of all sinks at the lowest level."""
     lines: list[str] = []
 
     def keep(level: str, at: datetime, name: str, event: str, fields: dict[str, Any]) -> None:
@@ -43,13 +43,13 @@ def everything_logged() -> Iterator[list[str]]:
         log._State.threshold, log._State.sinks[:] = threshold, sinks
 
 
-async def _made(world: World, token: str, organization: str) -> dict[str, str]:
-    """Secrets by what they are."""
+async def _create_secrets(world: World, token: str, organization: str) -> dict[str, str]:
+    """Create secrets, by kind."""
 
     async def post(path: str, body: Any = None, by: str = token) -> Any:
-        answer = await world.post(path, body, token=by)
-        assert answer.status_code < 300, (path, answer.text)
-        return answer.json()
+        response = await world.post(path, body, token=by)
+        assert response.status_code < 300, (path, response.text)
+        return response.json()
 
     path = f"/api/v2/organizations/{organization}/provisionerkeys"
     app = await post("/api/v2/oauth2-provider/apps", {"name": "app", "callback_url": CALLBACK}, world.token)
@@ -80,8 +80,8 @@ async def _made(world: World, token: str, organization: str) -> dict[str, str]:
     }
 
 
-async def _shown(world: World, secrets: dict[str, str]) -> None:
-    """Each where it belongs and where it does not."""
+async def _send_everywhere(world: World, secrets: dict[str, str]) -> None:
+    """Send each secret where it belongs and where it does not."""
     for kind, secret in secrets.items():
         basic = base64.b64encode(f"x:{secret}".encode()).decode()
         for headers in (
@@ -110,9 +110,9 @@ async def _shown(world: World, secrets: dict[str, str]) -> None:
         ):
             await world.client.get(path)
         for path in SECRET_PATHS:
-            await world.client.put(f"{path}{quote(secret)}")  # no such method there
+            await world.client.put(f"{path}{quote(secret)}")  # no route with that method
         for path, body in (
-            ("/api/v2/users/login", {"email": "nobody@b.c", "password": secret}),
+            ("/api/v2/users/login", {"email": "unknown@b.c", "password": secret}),
             ("/api/v2/users/otp/change-password", {"email": "a@b.c", "one_time_passcode": secret, "password": secret}),
             ("/api/v2/users/validate-password", {"password": secret}),
             ("/api/v2/users/login", {"email": 5, "password": secret}),
@@ -128,20 +128,20 @@ async def test_no_secret_is_left_behind() -> None:
     wrong = []
     with everything_logged() as lines:
         async with running_coderd() as empty:
-            await empty.first_user()  # others begin with one who was made before
-        async with foreign_world(experiments=("oauth2",)) as found:
-            world = found.world
-            secrets = await _made(world, found.token, found.mine["organization"])
+            await empty.first_user()  # the others need a first user
+        async with foreign_world(experiments=("oauth2",)) as scene:
+            world = scene.world
+            secrets = await _create_secrets(world, scene.token, scene.mine["organization"])
             await world.put("/api/v2/users/victim/password", {"password": PASSWORD})
-            await _shown(world, secrets)
-            agents = {"agent token": found.agent_token}
+            await _send_everywhere(world, secrets)
+            agents = {"agent token": scene.agent_token}
             audit = (await world.get("/api/v2/audit?limit=0&q=")).text
             assert "diff" in audit and len(lines) > 100
             logged = "\n".join(lines)
             for kind, secret in {**secrets, **agents}.items():
                 for place, written in (("log", logged), ("audit log", audit)):
                     if secret in written or quote(secret) in written:
-                        line = next((one for one in written.splitlines() if secret in one), "")
+                        line = next((item for item in written.splitlines() if secret in item), "")
                         wrong.append(f"{kind} in the {place}: {line[:300]}")
             wrong += await _in_tables(world, secrets)
     assert not wrong, "\n".join(wrong)
@@ -162,8 +162,8 @@ async def _in_tables(world: World, secrets: dict[str, str]) -> list[str]:
     return await world.ctx.db.read(search)
 
 
-async def test_what_changes_what_a_person_keeps_is_recorded() -> None:
-    """Secrets, skills and the provider's settings: by whom and which, never what a secret is."""
+async def test_changes_of_secrets_are_audited() -> None:
+    """Secrets, skills and the provider's settings: with the user and the name, never the value."""
     skill = "---\nname: tidy\ndescription: {}\n---\nText.\n"
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
         secrets, skills = "/api/v2/users/me/secrets", "/api/experimental/users/me/skills"
@@ -191,8 +191,8 @@ async def test_what_changes_what_a_person_keeps_is_recorded() -> None:
                 "dynamic_client_registration_enabled",
             ),
         ):
-            answer = await world.request(method, path, json=body)
-            assert answer.status_code < 300, answer.text
+            response = await world.request(method, path, json=body)
+            assert response.status_code < 300, response.text
             (row,) = (await world.get(f"/api/v2/audit?limit=1&q=resource_type:{kind}")).json()["audit_logs"]
             assert (row["action"], row["user"]["username"]) == (action, "admin")
             assert changed in row["diff"], row

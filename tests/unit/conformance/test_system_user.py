@@ -1,6 +1,6 @@
-"""The system user owns prebuilt workspaces and is nobody's: every changing operation that names a user, asked of it.
+"""The system user owns prebuilt workspaces and cannot be changed: every changing operation that names a user, with it.
 
-Generated from the API's description, with bodies that are good for anybody else.
+Generated from the API's description, with bodies that are valid for any other user.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ _OF_A_USER = ("{user}", "/scim/v2/Users/{")
 
 
 async def _state(world: Populated) -> dict[str, Any]:
-    """Itself, and how many rows of each table are somehow its: what people have, it has none of."""
+    """Return the user itself, and the number of its rows in each table of personal objects, which is zero."""
     tables.load_all()
 
     async def read(tx: Any) -> dict[str, Any]:
         own = select(users).where(users.c.id == PREBUILDS_USER_ID)
-        found = {"itself": str((await tx.execute(own)).one())}
+        result = {"itself": str((await tx.execute(own)).one())}
         for table in metadata.tables.values():
             for column in table.columns:
                 if any(key.column is users.c.id for key in column.foreign_keys):
                     mine = select(func.count()).select_from(table).where(column == PREBUILDS_USER_ID)
-                    found[str(column)] = (await tx.execute(mine)).scalar_one()
-        return found
+                    result[str(column)] = (await tx.execute(mine)).scalar_one()
+        return result
 
     return await world.world.ctx.db.read(read)
 
 
-async def test_nobody_changes_the_system_user() -> None:
+async def test_system_user_is_immutable() -> None:
     names = {
         f"{method} {path}"
         for method, path, _ in operations()
@@ -58,10 +58,10 @@ async def test_nobody_changes_the_system_user() -> None:
             for name in _NAMES:
                 asked += 1
                 path = fill(item.path, {**item.values, place: name})
-                answer = await world.world.request(item.method, path, headers=item.headers, token="", json=body)
+                response = await world.world.request(item.method, path, headers=item.headers, token="", json=body)
                 world.world.client.cookies.clear()
-                if answer.status_code not in {403, 404}:
-                    wrong.append(f"{item.method} {path} {body}: {answer.status_code} {answer.text[:150]}")
+                if response.status_code not in {403, 404}:
+                    wrong.append(f"{item.method} {path} {body}: {response.status_code} {response.text[:150]}")
         after = await _state(world)
         assert len(before) > 20
         assert {key: (before[key], after[key]) for key in before if before[key] != after[key]} == {}

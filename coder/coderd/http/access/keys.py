@@ -84,7 +84,7 @@ async def get_tokens(user: str) -> Response:
         context(),
         subject(),
         row,
-        everybody=query.boolean("include_all"),
+        all_users=query.boolean("include_all"),
         with_expired=query.boolean("include_expired"),
     )
     # Upstream answers null for an empty list.

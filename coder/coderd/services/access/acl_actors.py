@@ -1,7 +1,8 @@
-"""Who may be put into an access list: one rule for workspaces and templates.
+"""Users and groups that may be added to an access list: one rule for workspaces and templates.
 
-Members and groups of the object's organization, and whoever else the caller may see. Others are answered like ids that
-nobody has, so that a list is no way to find out who there is, nor to let somebody in whom nobody could have named.
+Allowed are members and groups of the object's organization, and every other user the caller may see. Any other id is
+answered like an id that does not exist: an access list must neither reveal which users exist nor admit a user the
+caller could not have named.
 """
 
 from __future__ import annotations
@@ -22,63 +23,68 @@ if TYPE_CHECKING:
 
 
 _ROLES = frozenset({"admin", "use"})
-"""What access lists give, of workspaces and of templates."""
+"""Roles in access lists of workspaces and of templates."""
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One part of a change of an access list."""
+    """Users or groups of a requested change of an access list."""
 
     field: str
     roles: Mapping[str, str]
-    "Id -> role; an empty one is taken away."
+    "Roles by id; an empty role removes the entry."
 
 
 async def hold_users(tx: Tx, organization_id: UUID, roles: Mapping[str, str]) -> None:
-    """Before an access list is locked: whoever is put into it does not leave the organization meanwhile, which takes
-    people out of its lists."""
-    given = {found for key, role in roles.items() if role and (found := as_uuid(key)) is not None}
-    await organization_store.hold_members(tx, organization_id, given)
+    """Prevent the added users from leaving the organization until the transaction ends. Call it before locking the
+    list.
+
+    Leaving an organization removes a user from its access lists.
+    """
+    user_ids = {user_id for key, role in roles.items() if role and (user_id := as_uuid(key)) is not None}
+    await organization_store.hold_members(tx, organization_id, user_ids)
 
 
 async def role_faults(
     tx: Tx, subject: Subject, organization_id: UUID, kind: str, groups: Asked, users: Asked
 ) -> list[tuple[str, str]]:
-    """What is wrong with a change of an access list, as validations: groups first, each with its roles and then ids.
+    """Return the faults of a requested change as validations: groups first, each with its roles and then its ids.
 
-    An entry that takes a role away passes whatever it names: it may have been deleted meanwhile.
+    An entry that removes a role is always valid, also for an id that has been deleted meanwhile.
     """
     wrong: list[tuple[str, str]] = []
-    for asked, what, unknown in ((groups, "group", _unknown_groups), (users, "user", _unknown_users)):
-        given = {key: role for key, role in asked.roles.items() if role}
+    for asked, noun, unknown in ((groups, "group", _unknown_groups), (users, "user", _unknown_users)):
+        assigned = {key: role for key, role in asked.roles.items() if role}
         for key, role in sorted(asked.roles.items()):
             if role and role not in _ROLES:
                 wrong.append((asked.field, f'role "{role}" is not a valid {kind} role'))
             if as_uuid(key) is None:
                 wrong.append((asked.field, f"{key} is not a valid UUID."))
-        absent = await unknown(tx, subject, organization_id, {key: role for key, role in given.items() if as_uuid(key)})
-        wrong += [(asked.field, f"{what} with ID {key} does not exist") for key in absent]
+        absent = await unknown(
+            tx, subject, organization_id, {key: role for key, role in assigned.items() if as_uuid(key)}
+        )
+        wrong += [(asked.field, f"{noun} with ID {key} does not exist") for key in absent]
     return wrong
 
 
 async def _unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
-    """Ids of `roles` that get a role and are nobody's the caller may name."""
-    given = [key for key, role in roles.items() if role]
-    living = await store.living_users(tx, given, organization_id)
-    known = {found for found, member in living.items() if member or may(subject, "read", _user(found))}
-    return [key for key in given if as_uuid(key) not in known]
+    """Return the ids of `roles` that get a role and are no users the caller may name."""
+    named = [key for key, role in roles.items() if role]
+    living = await store.living_users(tx, named, organization_id)
+    known = {user_id for user_id, member in living.items() if member or may(subject, "read", _user(user_id))}
+    return [key for key in named if as_uuid(key) not in known]
 
 
 async def _unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles: Mapping[str, str]) -> list[str]:
-    """Ids of `roles` that get a role and are no group's the caller may name."""
-    given = [key for key, role in roles.items() if role]
-    places = await store.organizations_of_groups(tx, given)
+    """Return the ids of `roles` that get a role and are no groups the caller may name."""
+    named = [key for key, role in roles.items() if role]
+    organizations = await store.organizations_of_groups(tx, named)
     known = {
-        found
-        for found, place in places.items()
-        if place == organization_id or may(subject, "read", Resource("group", id=str(found), organization_id=place))
+        group_id
+        for group_id, owner in organizations.items()
+        if owner == organization_id or may(subject, "read", Resource("group", id=str(group_id), organization_id=owner))
     }
-    return [key for key in given if as_uuid(key) not in known]
+    return [key for key in named if as_uuid(key) not in known]
 
 
 def _user(user_id: UUID) -> Resource:

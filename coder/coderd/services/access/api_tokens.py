@@ -1,4 +1,4 @@
-"""Tokens: long-lived API keys that users create, and the key a browser hands to a CLI."""
+"""Tokens: long-lived API keys that users create, and the key that a browser hands to a CLI."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.base.duration import from_nanoseconds
 from coder.base.ids import random_name
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.keys import key_resource
-from coder.coderd.services.access.new_keys import ANY, give_made_key, new_key
+from coder.coderd.services.access.new_keys import ANY, give_derived_key, new_key
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import told_as
@@ -29,42 +29,42 @@ if TYPE_CHECKING:
 
 
 async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: str) -> str:
-    """The key a browser hands to a CLI: like a session, with the default lifetime of a token, or the longest.
+    """Create the key that a browser hands to a CLI: a session key with the default lifetime of a token, or the maximum.
 
-    Raises Forbidden for a caller whose own key is limited: this one would not be.
+    Raises Forbidden for a caller with a limited key, because the new key has no limits.
     """
     require(subject, "create", key_resource(user.id))
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
-    await ctx.db.run(give_made_key, user, row, subject.key_id)
+    await ctx.db.run(give_derived_key, user, row, subject.key_id)
     return token
 
 
-async def _give_token(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
-    """Raises Unauthenticated, Conflict."""
+async def _give_token(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -> None:
+    """Insert a token within the user's limit. Raises Unauthenticated, Conflict."""
     async with object_limits.within_limit(tx, "tokens", user.id, row.created_at):
-        await give_made_key(tx, user, row, shown)
+        await give_derived_key(tx, user, row, parent_id)
 
 
 async def create_token(
     ctx: Context,
     subject: Subject,
     user: UserRow,
-    wanted: CreateTokenRequest,
+    request: CreateTokenRequest,
     ip: str,
 ) -> str:
-    """A long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
+    """Create a long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
     require(subject, "create", key_resource(user.id))
-    longest = max_lifetime(ctx, user)
-    lifetime = from_nanoseconds(wanted.lifetime) or min(ctx.config.default_token_lifetime, longest)
-    check_request(wanted)
-    if lifetime > longest:
-        raise Invalid("Failed to validate create API key request.", f"lifetime must be less than {_hours(longest)}")
-    names = list(wanted.scopes or ()) if wanted.scopes is not UNSET else []
-    if wanted.scope and not names:
-        names = [wanted.scope]
-    allow_list = list(wanted.allow_list) if wanted.allow_list is not UNSET else []
+    maximum = max_lifetime(ctx, user)
+    lifetime = from_nanoseconds(request.lifetime) or min(ctx.config.default_token_lifetime, maximum)
+    check_request(request)
+    if lifetime > maximum:
+        raise Invalid("Failed to validate create API key request.", f"lifetime must be less than {_hours(maximum)}")
+    names = list(request.scopes or ()) if request.scopes is not UNSET else []
+    if request.scope and not names:
+        names = [request.scope]
+    allow_list = list(request.allow_list) if request.allow_list is not UNSET else []
     check_reach(subject, scopes.combined(list(names) or ["coder:all"], list(allow_list) or ANY))
     row, token = new_key(
         user.id,
@@ -73,46 +73,46 @@ async def create_token(
         ctx.clock.now(),
         scopes=sorted({scopes.canonical(scope) for scope in names}) or ("coder:all",),
         allow_list=allow_list or ANY,
-        token_name=wanted.token_name or random_name(),
+        token_name=request.token_name or random_name(),
         ip=ip,
     )
-    taken = Conflict(
-        f'A token with name "{wanted.token_name}" already exists.',
+    conflict = Conflict(
+        f'A token with name "{request.token_name}" already exists.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
-    with told_as({"ix_api_keys_token_name": taken}):
+    with told_as({"ix_api_keys_token_name": conflict}):
         await ctx.db.run(_give_token, user, row, subject.key_id)
     return token
 
 
-def check_reach(subject: Subject, wanted: KeyScope) -> None:
-    """A key with limits must not make one, or anything as strong, without them. Raises Forbidden."""
-    if subject.kind == "user" and scopes.exceeds(wanted, subject.scope):
+def check_reach(subject: Subject, requested: KeyScope) -> None:
+    """Refuse a key with limits to create a stronger key, or anything equivalent. Raises Forbidden."""
+    if subject.kind == "user" and scopes.exceeds(requested, subject.scope):
         raise Forbidden(
-            "The new key would reach further than the key you used.",
+            "The new key would have more permissions than the key you used.",
             "Ask for scopes and an allow_list within those of your own key, or sign in without a limited token.",
         )
 
 
 def _hours(value: timedelta) -> str:
-    hours, rest = divmod(int(value.total_seconds()), 3600)
-    return f"{hours}h{rest // 60}m{rest % 60}s"
+    hours, seconds = divmod(int(value.total_seconds()), 3600)
+    return f"{hours}h{seconds // 60}m{seconds % 60}s"
 
 
 def max_lifetime(ctx: Context, user: UserRow) -> timedelta:
-    """Owners' tokens live shorter: losing one loses the site."""
+    """Return the maximum lifetime of a token. It is shorter for owners, whose tokens give access to the whole site."""
     if "owner" in user.rbac_roles:
         return min(ctx.config.max_admin_token_lifetime, ctx.config.max_token_lifetime)
     return ctx.config.max_token_lifetime
 
 
 async def list_tokens(
-    ctx: Context, subject: Subject, user: UserRow, *, everybody: bool, with_expired: bool
+    ctx: Context, subject: Subject, user: UserRow, *, all_users: bool, with_expired: bool
 ) -> list[tuple[KeyRow, str]]:
-    """Tokens and their owners' names, as far as the caller may see them."""
+    """List the tokens the caller may see, each with its owner's name."""
     now = None if with_expired else ctx.clock.now()
-    found = await ctx.db.read(key_store.list_tokens, None if everybody else user.id, now)
-    return [pair for pair in found if may(subject, "read", key_resource(pair[0].user_id, pair[0].id))]
+    pairs = await ctx.db.read(key_store.list_tokens, None if all_users else user.id, now)
+    return [pair for pair in pairs if may(subject, "read", key_resource(pair[0].user_id, pair[0].id))]
 
 
 async def get_token(ctx: Context, subject: Subject, user: UserRow, name: str) -> KeyRow:

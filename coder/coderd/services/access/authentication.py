@@ -1,8 +1,7 @@
-"""Who asks: from a session token to a `Subject`.
+"""Authentication: from a session token to a `Subject`.
 
-Used by HTTP and RPC endpoints alike. The sentences of each refusal and the sliding of sessions are upstream's.
-Where a token is looked for is `domain/access/credentials.py`; what was found is remembered for a moment in
-`auth_cache.py`.
+Used by HTTP and RPC endpoints alike. The texts of the refusals and the sliding of sessions are upstream's.
+`domain/access/credentials.py` has the places of a token in a request, `auth_cache.py` caches rows for a moment.
 """
 
 from __future__ import annotations
@@ -28,12 +27,12 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_TOUCH_EVERY = timedelta(hours=1)  # last_used and sliding are written at most this often, as upstream does
+_TOUCH_EVERY = timedelta(hours=1)  # at most this often last_used and the expiry are written, as upstream does
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated request: the subject, its user and the key it came with."""
+    """An authenticated request: the subject, its user and the key."""
 
     subject: Subject
     user: key_store.KeyUser
@@ -42,7 +41,7 @@ class Caller:
 
 
 def split_token(token: str) -> tuple[str, str]:
-    """`<10 characters>-<22 characters>`. Raises Unauthenticated with upstream's details."""
+    """Split `<10 characters>-<22 characters>`. Raises Unauthenticated with upstream's details."""
     parts = token.split("-")
     if len(parts) != 2:
         raise refuse(f"Invalid API key format: incorrect amount of API key parts, expected 2 got {len(parts)}")
@@ -51,7 +50,7 @@ def split_token(token: str) -> tuple[str, str]:
         raise refuse(f"Invalid API key format: invalid API key ID length, expected 10 got {len(key_id)}")
     if len(secret) != 22:
         raise refuse(f"Invalid API key format: invalid API key secret length, expected 22 got {len(secret)}")
-    if not is_word(key_id):  # nobody has it, and the database would not even take the question
+    if not is_word(key_id):  # no key has such an id, and the database would reject the query
         raise refuse("API key is invalid.")
     return key_id, secret
 
@@ -61,37 +60,37 @@ def refuse(detail: str, message: str = SIGNED_OUT) -> Unauthenticated:
 
 
 def hash_secret(secret: str) -> bytes:
-    """What is stored of a random secret: 22 characters need no slow hash."""
+    """Return the hash to store for a random secret: 22 characters need no slow hash."""
     return hashlib.sha256(secret.encode()).digest()
 
 
 async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
-    """The caller behind a user's token. Raises Unauthenticated; slides the session when it is time."""
+    """Return the caller of a user's token. Raises Unauthenticated. Slides the session when it is due."""
     key, user = await recognize(ctx, credentials)
     now = ctx.clock.now()
     if await _touch(ctx, key, user, credentials, now):
-        known = ctx.part(AuthCache)
-        known.forget(key.id)
+        cache = ctx.part(AuthCache)
+        cache.forget(key.id)
         user = replace(user, last_seen_at=now, updated_at=now, status="active")
     return Caller(subject_of(ctx, user, key), user, key, credentials)
 
 
 async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.KeyRow, key_store.KeyUser]:
-    """The key and its user, without its counting as use. Raises Unauthenticated."""
+    """Return the key and its user without counting it as use. Raises Unauthenticated."""
     if not credentials.token:
         raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
     key_id, secret = split_token(credentials.token)
-    known = ctx.part(AuthCache)
-    found = await known.find(key_id)
-    if found is None:
+    cache = ctx.part(AuthCache)
+    key_and_user = await cache.find(key_id)
+    if key_and_user is None:
         raise refuse("API key is invalid.")
-    key, user = found
+    key, user = key_and_user
     if not hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
         raise refuse("API key secret is invalid.")
     if key.expires_at <= ctx.clock.now():
         raise refuse(f'API key expired at "{_go_time(key.expires_at)}".')
     if user.id == PREBUILDS_USER_ID:
-        raise refuse("API key is invalid.")  # nobody is that user; its workspaces had keys once
+        raise refuse("API key is invalid.")  # no caller is the system user; its workspaces once had keys
     if user.status == "suspended" or user.deleted:
         raise Unauthenticated(
             f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
@@ -100,7 +99,7 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
 
 
 def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> Subject:
-    """The subject a user acts as, narrowed to the key's scopes."""
+    """Return the subject of a user, limited to the key's scopes."""
     return Subject(
         kind="user",
         user_id=user.id,
@@ -117,7 +116,7 @@ def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | No
 
 
 async def user_subject(ctx: Context, user_id: UUID) -> Subject | None:
-    """A user's own subject without a key (a build acting for its owner); None for an unknown user."""
+    """Return the subject of a user without a key (a build acting for its owner); None for an unknown user."""
     user = await ctx.db.read(key_store.find_user_with_roles, user_id)
     return None if user is None else subject_of(ctx, user)
 
@@ -125,7 +124,7 @@ async def user_subject(ctx: Context, user_id: UUID) -> Subject | None:
 async def _touch(
     ctx: Context, key: key_store.KeyRow, user: key_store.KeyUser, credentials: Credentials, now: datetime
 ) -> bool:
-    """True when something was written."""
+    """Update the key and its user when due. Return True if something was written."""
     expires_at: datetime | None = None
     lifetime = timedelta(seconds=key.lifetime_seconds)
     if not ctx.config.disable_session_expiry_refresh and key.expires_at - now <= lifetime - _TOUCH_EVERY:
@@ -151,6 +150,6 @@ async def _touch(
 
 
 def _go_time(value: datetime) -> str:
-    """As Go prints a time by default: `2026-01-02 03:04:05.678901 +0000 UTC`."""
+    """Format a time as Go prints it by default: `2026-01-02 03:04:05.678901 +0000 UTC`."""
     fraction = f".{value.microsecond:06d}".rstrip("0") if value.microsecond else ""
     return value.strftime("%Y-%m-%d %H:%M:%S") + fraction + " +0000 UTC"

@@ -1,6 +1,6 @@
-"""Asking the policy from a service: `require` raises what the caller may be told.
+"""Policy checks of services: `require` raises the refusal that the caller may see.
 
-A caller who may not read an object hears that it does not exist (404); one who may read but not act hears 403.
+A caller without read permission on an object gets 404; a caller who may read the object, but not act on it, gets 403.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from coder.domain.access.policy import ALL, Resource, Subject, decide, key_reach
 
 
 def require(subject: Subject, action: str, resource: Resource, *, hidden: bool = True) -> None:
-    """Raises NotFound when `resource` may not be read, Forbidden when only `action` is not allowed.
+    """Require permission. Raises NotFound without read permission, Forbidden when only `action` is not allowed.
 
-    `hidden=False` answers 403 in both cases (actions on classes of objects, where there is nothing to hide).
+    `hidden=False` raises Forbidden in both cases, for actions on classes of objects, where nothing is hidden.
     """
     if decide(subject, action, resource):
         return
@@ -24,14 +24,14 @@ def require(subject: Subject, action: str, resource: Resource, *, hidden: bool =
 
 
 def may(subject: Subject, action: str, resource: Resource) -> bool:
-    """The same question as a value."""
+    """Return whether the subject has the permission."""
     return decide(subject, action, resource)
 
 
 def require_scope(subject: Subject, scopes: Sequence[str]) -> None:
-    """Asks the key alone, whoever its owner is: it must reach one of `scopes` (`workspace:read`), if any.
+    """Require one of `scopes` (`workspace:read`), if any, of the key alone, independent of its owner.
 
-    Raises NotFound when the key may not even read such objects, else Forbidden.
+    Raises NotFound when the key may not read such objects, otherwise Forbidden.
     """
     if not scopes or subject.scope is ALL or any(key_reaches(subject.scope, scope) for scope in scopes):
         return

@@ -26,8 +26,8 @@ def key_resource(user_id: UUID, key_id: str | None = None) -> Resource:
 
 
 async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[UserSession]:
-    """Where somebody is signed in, as far as the caller may see it."""
-    found = await ctx.db.read(key_store.list_sessions, user.id, ctx.clock.now())
+    """List the sessions of a user that the caller may see."""
+    rows = await ctx.db.read(key_store.list_sessions, user.id, ctx.clock.now())
     return [
         UserSession(
             id=row.id,
@@ -40,13 +40,13 @@ async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[U
             scopes=list(row.scopes),
             current=row.id == subject.key_id,
         )
-        for row in found
+        for row in rows
         if may(subject, "read", key_resource(row.user_id, row.id))
     ]
 
 
 async def get_key(ctx: Context, subject: Subject, user: UserRow, key_id: str, action: str = "read") -> KeyRow:
-    """Raises NotFound, also for a key of somebody else than `user`."""
+    """Load a key of `user`. Raises NotFound, also for a key of another user."""
     row = await ctx.db.read(key_store.get_key, key_id)
     if row is None or row.user_id != user.id:
         raise NotFound

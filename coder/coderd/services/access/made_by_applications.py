@@ -1,4 +1,7 @@
-"""Refuses OAuth2 applications what would outlive their user's consent (`domain/access/made_by_applications.py`)."""
+"""Refuse OAuth2 applications to create objects that would outlive their user's consent.
+
+The kinds of objects are in `domain/access/made_by_applications.py`.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +17,10 @@ if TYPE_CHECKING:
 
 
 async def refuse_applications(ctx: Context, subject: Subject, kind: str) -> None:
-    """Before something of a kind in LASTING is made. Raises Forbidden for a key that came of a consent, however often
-    it was passed on: a key never stops coming of one, so that it needs no lock."""
+    """Refuse a key of an application to create an object of a kind in LASTING. Raises Forbidden.
+
+    Applies to every key derived from a consent, however indirectly. Derivation never ends, so the check needs no lock.
+    """
     lasting = LASTING[kind]
     if lasting.fate is not Fate.REFUSED or not subject.key_id:
         return
@@ -23,5 +28,5 @@ async def refuse_applications(ctx: Context, subject: Subject, kind: str) -> None
     if consent is not None:
         raise Forbidden(
             f"An application may make no {lasting.what} for its user.",
-            "They would go on after the user takes the consent back. Sign in, or use a key of your own.",
+            "They would outlive the user's consent. Log in, or use an API key of the user.",
         )

@@ -1,4 +1,4 @@
-"""Create API keys and insert them. The secret exists only in the response that creates the key."""
+"""Create API keys and insert them. Only the response that creates a key contains its secret."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def new_key(
     ip: str = "",
     user_agent: str = "",
 ) -> tuple[KeyRow, str]:
-    """A row to insert and the token that opens it."""
+    """Return a row to insert and its token."""
     key_id, secret = _random(10), _random(22)
     row = KeyRow(
         id=key_id,
@@ -71,8 +71,10 @@ def _random(length: int) -> str:
 
 
 async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
-    """A key for a person who proved to be `user`; returns the user as it is now, held. Raises Unauthenticated: the
-    password was changed meanwhile, or the account deleted, which ends every key."""
+    """Insert a key for a user who proved their identity, and return the current user, locked against deletion.
+
+    Raises Unauthenticated when the password was changed or the account deleted meanwhile: both end every key.
+    """
     now = await user_store.get_user(tx, user.id, hold=True)
     if now is None or now.deleted or now.hashed_password != user.hashed_password:
         raise Unauthenticated("The account has changed meanwhile. Sign in again.")
@@ -83,37 +85,37 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
     return now
 
 
-async def pass_on(tx: Tx, shown: KeyRow, row: KeyRow) -> None:
-    """Another session for whoever showed a key. Raises Unauthenticated: the key has ended meanwhile, and whatever ends
-    it ends what was passed on of it, too."""
-    async with _made_with(tx, shown.id, shown.user_id, row) as made:
-        await insert_session(tx, made)
+async def pass_on(tx: Tx, parent: KeyRow, row: KeyRow) -> None:
+    """Insert another session for the user of a key.
+
+    Raises Unauthenticated when the key has ended meanwhile. Ending the key also ends the new session.
+    """
+    async with _derived_key(tx, parent.id, parent.user_id, row) as derived:
+        await insert_session(tx, derived)
 
 
-async def give_made_key(tx: Tx, user: UserRow, row: KeyRow, shown: str) -> None:
-    """`give_key` for whoever showed a key. Raises Unauthenticated."""
-    async with _made_with(tx, shown, user.id, row) as made:
-        await give_key(tx, user, made)
+async def give_derived_key(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -> None:
+    """Insert a key as `give_key` does, for the user of another key. Raises Unauthenticated."""
+    async with _derived_key(tx, parent_id, user.id, row) as derived:
+        await give_key(tx, user, derived)
 
 
 @asynccontextmanager
-async def _made_with(tx: Tx, shown: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
-    """The key to insert in the block for `user_id`, by whoever showed one. Raises Unauthenticated: that has ended
-    meanwhile.
+async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
+    """Yield the key to insert for `user_id`, derived from the key `shown`. Raises Unauthenticated if that has ended.
 
-    What an application makes by its user's consent ends with the consent, however often it is passed on, and does not
-    slide past its end.
+    A key derived from a consent ends with the consent, however indirectly, and does not slide past its expiry.
     """
-    consent = await oauth2_store.consent_of_key(tx, shown)
-    # In the order of those who end them: the application, users, the key. Whoever locks a user ends all keys there
-    # are by then.
+    consent = await oauth2_store.consent_of_key(tx, parent_id)
+    # Lock in the order of every deletion: the application, users, the key. Locking a user first ends all keys that
+    # exist by then.
     if consent is not None and await oauth2_store.hold_app(tx, consent.app_id) is None:
         raise Unauthenticated(_ENDED)
-    for one in sorted({user_id, consent.user_id if consent else user_id}):
-        await user_store.get_user(tx, one, hold=True)
-    # Another key than one that is over at once: who asks is to ask its user again.
-    is_over = consent is not None and consent.expires_at <= row.created_at
-    if is_over or not await key_store.hold_key(tx, shown):
+    for locked_id in sorted({user_id, consent.user_id if consent else user_id}):
+        await user_store.get_user(tx, locked_id, hold=True)
+    # Refuse instead of creating an expired key: the application must ask its user again.
+    is_expired = consent is not None and consent.expires_at <= row.created_at
+    if is_expired or not await key_store.hold_key(tx, parent_id):
         raise Unauthenticated(_ENDED)
     if consent is None:
         yield row
@@ -126,7 +128,7 @@ _ENDED = "The session has ended meanwhile. Sign in again."
 
 
 async def insert_session(tx: Tx, row: KeyRow) -> None:
-    """The key of a signing in, for which there is always room. The caller holds the user, or locks them."""
-    await lock_objects(tx, "sessions", row.user_id)  # of two at once the second sees what the first made
+    """Insert the key of a login, which never fails for lack of room. The caller holds a lock on the user."""
+    await lock_objects(tx, "sessions", row.user_id)  # of two concurrent logins, the second sees the key of the first
     await key_store.insert_key(tx, row)
-    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MOST_SESSIONS, row.created_at)
+    await key_store.keep_newest_sessions(tx, row.user_id, object_limits.MAX_SESSIONS, row.created_at)

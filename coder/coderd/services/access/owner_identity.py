@@ -1,4 +1,4 @@
-"""Which workspaces may act as their owner.
+"""Workspaces that may act as their owner.
 
 An owner's identity is the session token, the private SSH key, user secrets and tokens of external accounts. What an
 organization's administrator or template author runs in a workspace can read all of it. So a workspace gets it only

@@ -1,8 +1,8 @@
-"""What is followed by the right to see it is followed no longer than that: the question is put again and again.
+"""Recheck the right to read an object while a stream about it is open.
 
-`session_revocation.py` ends a stream whose reader changed. Here the thing changed: its owner shares it no longer, or
-gave it away. Sources that ask before each word still keep a silent stream open, and what they hand on may be read once
-and for all, so that every stream about a thing runs through here.
+`session_revocation.py` ends a stream whose reader changed. Here the object changed: its owner stopped sharing it, or
+transferred it. A source that checks before each message still keeps an idle stream open, and its messages may be sent
+only once. So every stream about an object runs through this module.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 PAUSE = 5.0
-"""Seconds between two questions of one stream, give or take a fifth: builds tell of changes all day, and a thousand
-streams shall not ask in one moment."""
+"""Seconds between two checks of a stream, within a fifth: builds send changes all day, and the checks of a thousand
+streams must not coincide.
+"""
 LOOK_EVERY = 30.0
-"""Seconds between two questions while nobody tells of a change: notices may be lost."""
+"""Seconds between two checks without a notice of a change: notices may be lost."""
 
 _T = TypeVar("_T")
 _log = get_logger("open_streams")
@@ -34,45 +35,45 @@ _log = get_logger("open_streams")
 async def run_while_allowed(
     ctx: Context, ask: Callable[[], Awaitable[_T]], follow: Callable[[_T], Awaitable[object]]
 ) -> bool:
-    """Runs `follow` with what `ask` found to its end, or until `ask` raises NotFound or Forbidden; False then.
+    """Run `follow` with the result of `ask` to its end, or until `ask` raises NotFound or Forbidden; then return False.
 
-    What the first question raises is raised, before `follow` has answered anything.
+    An error of the first check is raised, before `follow` has sent anything.
     """
     is_allowed = True
     changes = ctx.part(RightsChanges)
-    changed = changes.next_change()  # before the question: what changes during it counts
-    found = await ask()
+    changed = changes.next_change()  # taken before the check: a change during the check counts
+    result = await ask()
     with single_failure(), trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:
 
-            async def keep_asking() -> None:
+            async def recheck() -> None:
                 nonlocal is_allowed, changed
                 while True:
                     with trio.move_on_after(LOOK_EVERY):
                         await changed.wait()
-                    coming = changes.next_change()
-                    answer = await _answer(ask)
-                    if answer is False:
+                    next_change = changes.next_change()
+                    allowed = await _is_allowed(ask)
+                    if allowed is False:
                         is_allowed = False
                         scope.cancel()
                         return
-                    if answer:
-                        changed = coming  # else what was told of has not been looked at
+                    if allowed:
+                        changed = next_change  # otherwise the announced change has not been checked yet
                     await trio.sleep(PAUSE * random.uniform(0.8, 1.2))
 
-            nursery.start_soon(keep_asking)
-            await follow(found)
+            nursery.start_soon(recheck)
+            await follow(result)
             nursery.cancel_scope.cancel()
     return is_allowed
 
 
-async def _answer(ask: Callable[[], Awaitable[object]]) -> bool | None:
-    """None when it could not be asked: a database that is away for a moment ends nothing."""
+async def _is_allowed(ask: Callable[[], Awaitable[object]]) -> bool | None:
+    """Return whether `ask` raises no refusal; None when it failed: a short database outage ends no stream."""
     try:
         await ask()
     except (NotFound, Forbidden):
         return False
     except Exception as error:
-        _log.warn("whether a stream may go on could not be asked", error=error)
+        _log.warn("rights of a stream could not be checked; retrying", error=error)
         return None
     return True

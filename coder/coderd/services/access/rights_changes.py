@@ -1,9 +1,10 @@
-"""Rights may have changed: whoever holds something open by a right is woken to look again.
+"""Wake everything that stays open by a right when rights may have changed.
 
-The notices come from the database (triggers of migrations 0008 and 0029 on users, roles, groups, organizations, members
-and workspaces; what ends sessions, sharing and provisioner keys), so that no place that takes a right away has to think
-of those who use it, and every replica hears. A notice names nobody: who waits asks the policy. Daemons that a key let
-in have no other right, and wait for ends of keys alone. Lost notices are caught by everybody's regular look.
+Notices come from the database: triggers of migrations 0008 and 0029 on users, roles, groups, organizations, members and
+workspaces, and notices of ended sessions, shares and provisioner keys. So no code that revokes a right has to know the
+users of the right, and every replica is notified. A notice names no user: each waiter asks the policy. Daemons with a
+provisioner key depend on the key alone and wait only for deleted keys. Lost notices are caught by each waiter's regular
+check.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 PAUSE = 2.0
-"""Seconds between two looks of one waiter: many changes are one look, and nobody's rights are asked for all day."""
+"""Seconds between two checks of one waiter: many changes cause one check, and rights are not queried all day."""
 _NO_RIGHTS = frozenset({"wireguard_clients", "workspace_agents"})
-"""Tables whose changes take nobody's right to an agent away."""
+"""Tables whose changes revoke no right to an agent."""
 
 
 class RightsChanges:
-    """Those of one server process. Made once, see `Context.part`."""
+    """Changes of rights of one server process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -36,23 +37,23 @@ class RightsChanges:
         ctx.nursery.start_soon(self._listen)
 
     def next_change(self) -> trio.Event:
-        """Set by the first change from now on. Take it before you look: what changes meanwhile counts."""
+        """Return an event that the next change sets. Take it before the check, so that a change meanwhile counts."""
         return self._next
 
     def next_key_deleted(self) -> trio.Event:
-        """The same of provisioner keys alone."""
+        """Return an event that the next deletion of a provisioner key sets."""
         return self._next_key
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(CHANNEL, ENDED, KEY_DELETED) as notices:
-            self._tell(keys=True)  # what happened before anybody listened
+            self._notify(keys=True)  # changes before the subscription started
             async for channel, payload in notices:
                 if payload not in _NO_RIGHTS:
-                    self._tell(keys=channel == KEY_DELETED or payload == RESYNC)
+                    self._notify(keys=channel == KEY_DELETED or payload == RESYNC)
 
-    def _tell(self, *, keys: bool) -> None:
-        told, self._next = self._next, trio.Event()
-        told.set()
+    def _notify(self, *, keys: bool) -> None:
+        event, self._next = self._next, trio.Event()
+        event.set()
         if keys:
-            told, self._next_key = self._next_key, trio.Event()
-            told.set()
+            event, self._next_key = self._next_key, trio.Event()
+            event.set()

@@ -1,13 +1,13 @@
-"""Connections that stay open longer than the request they began with, and the key each of them was opened with.
+"""Connections that outlive their request, and the keys they were opened with.
 
-A key is looked at when a connection opens. When it is deleted or runs out, or its user is suspended or deleted,
-whatever it holds open is cut, on every replica: a notice says that something ended, the key is read again, and the
-connection goes if it is good no longer. Notices are hints only; a missed one is caught by the regular look. A key
-that could not be read is read again: a database that is away for a moment ends nothing.
+A key is checked when a connection opens. When the key is deleted or expires, or its user is suspended or deleted, its
+connections are closed on every replica: a notice reports that something ended, the key is read again, and an invalid
+key closes its connections. Notices are hints only; a regular check catches missed ones. A read that fails is retried: a
+short database outage closes no connection.
 
-A stream was also opened by somebody's rights, and asks the policy with those as long as it is open. It ends when they
-change: whoever still may opens it again, and is asked anew. Tunnels and daemons stay and ask anew themselves
-(`leave_when_shut_out` in `rpc_endpoints/coordination.py`, `rpc_endpoints/provisioners.py`).
+A stream was also opened by rights, and checks the policy with the rights of that moment. So it is closed when they
+change: a client that still has the rights reconnects and is checked again. Tunnels and daemons stay open and recheck by
+themselves (`leave_when_shut_out` in `rpc_endpoints/coordination.py`, `rpc_endpoints/provisioners.py`).
 """
 
 from __future__ import annotations
@@ -35,23 +35,23 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 LOOK_EVERY = 30.0
-"""Seconds between looks at keys that have run out; they slide when used, so time alone says nothing."""
+"""Seconds between checks of expired keys. A key slides when used, so its expiry alone does not decide."""
 RETRY = 1.0
-"""Seconds until a key that could not be read is read again."""
+"""Seconds until a failed read of a key is retried."""
 CLOSE_CODE = 1008
 CLOSE_REASON = "signed out"
 RIGHTS_CHANGED = "rights changed"
-"""How a WebSocket ends then: policy violation, and which."""
+"""Close code of a WebSocket in that case: policy violation, with the reason."""
 
 _log = get_logger("session_revocation")
 
 
 class SessionEndedError(Exception):
-    """The key that held this open is good no longer."""
+    """The key of the connection is no longer valid."""
 
 
 class OpenSession:
-    """One open connection. `run` everything that waits through it."""
+    """An open connection. Every wait on its behalf goes through `run`."""
 
     def __init__(self, key_id: str, user_id: UUID, expires_at: datetime) -> None:
         self.key_id = key_id
@@ -60,11 +60,11 @@ class OpenSession:
         self.ended = False
         self.reason = CLOSE_REASON
         self.rights: key_store.Rights | None = None
-        "What it was opened by; None where that is asked for otherwise."
+        "Rights the connection was opened by; None where another check covers them."
         self._scopes: set[trio.CancelScope] = set()
 
     async def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
-        """What `function(*args)` gives. Raises SessionEndedError as soon as the session ends."""
+        """Return the result of `function(*args)`. Raises SessionEndedError as soon as the session ends."""
         if self.ended:
             raise SessionEndedError
         with trio.CancelScope() as scope:
@@ -82,26 +82,26 @@ class OpenSession:
 
 
 class SessionRegistry:
-    """Those of one server process. Made once, see `Context.part`."""
+    """Sessions of one server process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._open: set[OpenSession] = set()
         self._listening = trio.Event()
-        self._told: set[OpenSession] = set()
-        "Those to be looked at, because a notice named them or the last look failed."
-        self._are_told = trio.Event()
+        self._pending: set[OpenSession] = set()
+        "Sessions to check: a notice named them, or their last check failed."
+        self._has_pending = trio.Event()
         ctx.nursery.start_soon(self._listen)
-        ctx.nursery.start_soon(self._look_at_told)
-        ctx.nursery.start_soon(self._keep_looking)
-        ctx.nursery.start_soon(self._keep_to_rights)
+        ctx.nursery.start_soon(self._check_pending)
+        ctx.nursery.start_soon(self._check_expired_regularly)
+        ctx.nursery.start_soon(self._check_rights_on_change)
 
     @contextmanager
     def opened(self, caller: Caller | None, *, by_rights: bool = False) -> Iterator[OpenSession]:
-        """Ends when the caller's key does, `by_rights` also when what the caller may do changes. Call `confirm`
-        inside, before anything is said.
+        """Yield a session that ends with the caller's key, and with `by_rights` also when the caller's rights change.
 
-        Without a caller (an agent, the server itself) it never ends by itself.
+        Call `confirm` inside, before sending anything. Without a caller (an agent, the server itself) the session never
+        ends on its own.
         """
         if caller is None:
             yield OpenSession("", NIL, datetime.max)
@@ -113,78 +113,78 @@ class SessionRegistry:
             yield session
         finally:
             self._open.discard(session)
-            self._told.discard(session)
+            self._pending.discard(session)
 
     async def confirm(self, session: OpenSession) -> None:
-        """Looks again: the key may have gone between authentication and the first notice that could be heard."""
+        """Check the key again: it may have ended between authentication and the first notice this session could get."""
         if session in self._open:
             await self._listening.wait()
             await self.look(session)
 
     async def look(self, session: OpenSession) -> None:
-        """Ends the session if its key is good no longer."""
-        found = await self._ctx.db.read(key_store.find_caller, session.key_id)
+        """End the session if its key is no longer valid."""
+        caller = await self._ctx.db.read(key_store.find_caller, session.key_id)
         now = self._ctx.clock.now()
-        if found is None or found[0].expires_at <= now or found[1].deleted or found[1].status == "suspended":
+        if caller is None or caller[0].expires_at <= now or caller[1].deleted or caller[1].status == "suspended":
             session.end()
-        elif session.rights is not None and session.rights != found[1].rights:
+        elif session.rights is not None and session.rights != caller[1].rights:
             session.end(RIGHTS_CHANGED)
         else:
-            session.expires_at = found[0].expires_at
+            session.expires_at = caller[0].expires_at
 
-    async def look_at_expired(self) -> None:
-        """Keys whose time was up when they were last read; most have slid on."""
+    async def check_expired(self) -> None:
+        """Check keys that had expired when they were last read; most of them have slid."""
         now = self._ctx.clock.now()
-        for session in [one for one in self._open if one.expires_at <= now]:
-            await self._try_to_look(session)
+        for session in [session for session in self._open if session.expires_at <= now]:
+            await self._try_check(session)
 
-    async def _keep_looking(self) -> None:
+    async def _check_expired_regularly(self) -> None:
         while True:
             await trio.sleep(LOOK_EVERY)
-            await self.look_at_expired()
+            await self.check_expired()
 
-    async def look_at_rights(self) -> None:
-        """One reading for all streams."""
+    async def check_rights(self) -> None:
+        """Check the rights of all streams in one read."""
         streams = [session for session in self._open if session.rights is not None]
         if not streams:
             return
-        found = await self._ctx.db.read(key_store.find_rights, {session.user_id for session in streams})
+        rights = await self._ctx.db.read(key_store.find_rights, {session.user_id for session in streams})
         for session in streams:
-            if found.get(session.user_id) != session.rights:
+            if rights.get(session.user_id) != session.rights:
                 session.end(RIGHTS_CHANGED)
 
-    async def _keep_to_rights(self) -> None:
+    async def _check_rights_on_change(self) -> None:
         changes = self._ctx.part(RightsChanges)
         while True:
             changed = changes.next_change()
             try:
-                await self.look_at_rights()
+                await self.check_rights()
             except Exception as error:
-                _log.warn("rights could not be read; trying again", error=error)
+                _log.warn("rights could not be read; retrying", error=error)
                 changed = trio.Event()
                 changed.set()
             await trio.sleep(PAUSE)
             with trio.move_on_after(LOOK_EVERY):
                 await changed.wait()
 
-    async def _try_to_look(self, session: OpenSession) -> bool:
+    async def _try_check(self, session: OpenSession) -> bool:
         try:
             await self.look(session)
         except Exception as error:
-            # Whatever is wrong with the database: nobody else must suffer from it.
-            _log.warn("a session's key could not be read; trying again", key=session.key_id, error=error)
+            # An error of the database must not affect other sessions.
+            _log.warn("the key of a session could not be read; retrying", key=session.key_id, error=error)
             return False
         return True
 
-    async def _look_at_told(self) -> None:
+    async def _check_pending(self) -> None:
         while True:
-            with trio.move_on_after(RETRY if self._told else float("inf")):
-                await self._are_told.wait()
-            self._are_told = trio.Event()
-            for session in list(self._told):
-                self._told.discard(session)  # before the look: a notice that comes meanwhile counts
-                if session in self._open and not await self._try_to_look(session) and session in self._open:
-                    self._told.add(session)
+            with trio.move_on_after(RETRY if self._pending else float("inf")):
+                await self._has_pending.wait()
+            self._has_pending = trio.Event()
+            for session in list(self._pending):
+                self._pending.discard(session)  # before the check: a notice during the check counts
+                if session in self._open and not await self._try_check(session) and session in self._open:
+                    self._pending.add(session)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(ENDED) as notices:
@@ -192,7 +192,7 @@ class SessionRegistry:
             async for _channel, payload in notices:
                 kind, _, identity = payload.partition(" ")
                 for session in list(self._open):
-                    told = {"key": session.key_id, "user": str(session.user_id)}.get(kind)
-                    if payload == RESYNC or told == identity:
-                        self._told.add(session)
-                        self._are_told.set()
+                    own_identity = {"key": session.key_id, "user": str(session.user_id)}.get(kind)
+                    if payload == RESYNC or own_identity == identity:
+                        self._pending.add(session)
+                        self._has_pending.set()

@@ -1,7 +1,7 @@
-"""Who may do what to a workspace: rows as the policy's resources, and loading with the question asked.
+"""Rights to workspaces: rows as resources of the policy, and loading with the check included.
 
-Everything that reads a workspace goes through `load_workspace`, everything that changes one through `lock_workspace`:
-there is no way to a row around them. What changes a template goes through `lock_template`.
+All code that reads a workspace uses `load_workspace`, all code that changes one uses `lock_workspace`, so that no row
+is used unchecked. Changes of a template use `lock_template`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _LOOKING = frozenset({"read"})
 
 
 def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
-    """What the policy is asked about. A dormant workspace is a kind of its own that cannot be used."""
+    """Return the policy's resource of a workspace. A dormant workspace is another kind, which cannot be used."""
     sleeps = row.dormant_at is not None if dormant is None else dormant
-    # Sharing ends with the workspace. Its lists are kept, as everything of it is, and give nobody anything.
+    # Sharing ends with the workspace. A deleted workspace keeps its access lists, but they give no access.
     return _resource(row.id, row, sleeps, is_shared=not row.deleted)
 
 
-def agent_resource(place: AgentPlace) -> Resource:
-    """An agent is as reachable as its workspace, which lives: there is no place in one that is deleted."""
-    return _resource(place.workspace_id, place, place.dormant_at is not None)
+def agent_resource(agent: AgentPlace) -> Resource:
+    """Return the policy's resource of an agent, which is that of its workspace. A deleted workspace has no agents."""
+    return _resource(agent.workspace_id, agent, agent.dormant_at is not None)
 
 
 def _resource(
@@ -55,8 +55,10 @@ def _resource(
 
 
 def template_resource(row: TemplateRow) -> Resource:
-    """What the policy is asked about. As of workspaces, sharing ends with the template: nobody could take it back any
-    more, and its versions stay."""
+    """Return the policy's resource of a template.
+
+    As with workspaces, sharing ends with the template: afterwards nothing could revoke it, and the versions stay.
+    """
     return Resource(
         "template",
         id=str(row.id),
@@ -71,24 +73,26 @@ def _template_actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
 
 
 async def load_template(ctx: Context, subject: Subject, template_id: UUID, action: str = "read") -> TemplateRow:
-    """The row, once the caller may do `action` to it. Raises NotFound (deleted ones, too), Forbidden."""
+    """Load a template on which the caller may do `action`. Raises NotFound (also for deleted ones), Forbidden."""
     return _required_template(subject, await ctx.db.read(template_store.get_template, template_id), action)
 
 
 async def lock_template(tx: Tx, subject: Subject, template_id: UUID, action: str = "update") -> TemplateRow:
-    """The template as it is now, held until the transaction ends. Refusals as of `load_template`.
+    """Read a template and lock it until the transaction ends. Raises as `load_template` does.
 
-    A template says itself who may change it. What was allowed before its list was changed would undo the change:
-    whoever is shut out would let himself in again.
+    A template's own access list says who may change it. A check before the lock would let a caller who has just been
+    removed from the list add themselves again.
     """
     return _required_template(subject, await template_store.get_template(tx, template_id, lock=True), action)
 
 
 async def hold_template_of(tx: Tx, workspace_id: UUID) -> TemplateRow:
-    """The template of a workspace, for what its list allows or forbids there; it stays so until the transaction ends.
-    Before the workspace is locked: whoever changes a template goes on to its workspaces. Raises NotFound."""
-    seen = await workspace_store.get_workspace(tx, workspace_id)
-    template = await template_store.get_template(tx, seen.template_id, hold=True) if seen is not None else None
+    """Read the template of a workspace and keep its access list unchanged until the transaction ends.
+
+    Call it before locking the workspace: a change of a template goes on to lock its workspaces. Raises NotFound.
+    """
+    row = await workspace_store.get_workspace(tx, workspace_id)
+    template = await template_store.get_template(tx, row.template_id, hold=True) if row is not None else None
     if template is None:
         raise NotFound
     return template
@@ -102,12 +106,15 @@ def _required_template(subject: Subject, row: TemplateRow | None, action: str) -
 
 
 def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
-    """The filter of a list: whose workspaces `subject` may read, of those that sleep or of the others. The policy is
-    asked about each organization, with an object of the caller's and with one that is shared: so a list shows what can
-    be opened."""
+    """Return the filter of a list: the workspaces `subject` may read, dormant or others.
+
+    The policy is asked about each organization, with an object of the caller and with a shared one, so that a list
+    shows exactly the objects that can be opened.
+    """
     kind = "workspace_dormant" if dormant else "workspace"
     if not scope_allows(subject, "read", kind):
-        return WorkspaceReaders(everything=False, organization_ids=[], user_id=NIL, group_ids=[])  # reads nobody's
+        # matches no workspace
+        return WorkspaceReaders(everything=False, organization_ids=[], user_id=NIL, group_ids=[])
     organizations = allowed_organizations(subject, "read", kind)
     return WorkspaceReaders(
         everything=organizations is None,
@@ -120,21 +127,25 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
 
 
 def readable_in(subject: Subject, kind: str, **what: Any) -> list[UUID]:
-    """Organizations where the caller may read such objects. Lists ask with one of the caller's own."""
-    found = sorted(subject.organization_roles)
-    return [one for one in found if decide(subject, "read", Resource(kind, organization_id=one, **what))]
+    """Return the organizations in which the caller may read such objects. Lists ask with an object of the caller."""
+    allowed = sorted(subject.organization_roles)
+    return [
+        organization_id
+        for organization_id in allowed
+        if decide(subject, "read", Resource(kind, organization_id=organization_id, **what))
+    ]
 
 
 async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:
-    """The workspace, deleted ones too. Raises NotFound when it may not be read, Forbidden when only not changed."""
+    """Load a workspace, also a deleted one. Raises NotFound without read permission, Forbidden without `action`."""
     return _required(subject, await ctx.db.read(workspace_store.get_view, workspace_id), action)
 
 
 async def lock_workspace(tx: Tx, subject: Subject, workspace_id: UUID, action: str = "update") -> WorkspaceView:
-    """The workspace as it is now, held until the transaction ends. Refusals as of `load_workspace`.
+    """Read a workspace and lock it until the transaction ends. Raises as `load_workspace` does.
 
-    Whoever asked before the transaction began asked about another row: a claim gives a prebuilt workspace to somebody
-    else, and what its administrators may do ends with that.
+    A check before the transaction may have been about another owner: a claim transfers a prebuilt workspace, which ends
+    the rights of its administrators.
     """
     await workspace_store.get_workspace(tx, workspace_id, lock=True)
     return _required(subject, await workspace_store.get_view(tx, workspace_id), action)
@@ -150,6 +161,6 @@ def _required(subject: Subject, view: WorkspaceView | None, action: str) -> Work
 
 
 def _actions(acl: dict[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
-    """What a share allows; of a workspace that is put aside, no more than looking at it."""
+    """Return the actions that a share allows; on a dormant workspace, only reading."""
     allowed = {key: WORKSPACE_ROLES.get(role, _NOTHING) for key, role in acl.items()}
     return {key: actions & _LOOKING for key, actions in allowed.items()} if is_dormant else allowed

@@ -18,7 +18,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot, EntryRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.audit import audit as laws
+from coder.domain.audit import audit as audit_rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -30,7 +30,7 @@ NIL = UUID(int=0)
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where a change came from."""
+    """Origin of a change."""
 
     user_id: UUID | None = None
     ip: str = ""
@@ -40,7 +40,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class AuditEvent:
-    """A change, or the attempt at one."""
+    """A change, or an attempt."""
 
     kind: str
     "Resource type."
@@ -50,7 +50,7 @@ class AuditEvent:
     before: AuditSnapshot | None = None
     after: AuditSnapshot | None = None
     resource_id: UUID | None = None
-    "Where no snapshot says it."
+    "Id of the resource when no snapshot has it."
     additional: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -63,26 +63,26 @@ class AuditEvent:
 
 
 def entry_of(event: AuditEvent, now: datetime) -> EntryRow:
-    shown = event.snapshot
+    snapshot = event.snapshot
     tracked = store.TRACKED.get(event.kind)
     secret = tracked.secret if tracked else ()
     additional = dict(event.additional)
-    if shown is not None and shown.owner:
-        additional.setdefault("workspace_owner", shown.owner)
+    if snapshot is not None and snapshot.owner:
+        additional.setdefault("workspace_owner", snapshot.owner)
     before = event.before.state if event.before else None
     after = event.after.state if event.after else None
-    changed = laws.diff(before, after, secret) if event.succeeded and (before or after) is not None else {}
+    changed = audit_rules.diff(before, after, secret) if event.succeeded and (before or after) is not None else {}
     return EntryRow(
         id=new_uuid(),
         time=now,
         user_id=event.origin.user_id,
-        organization_id=shown.organization_id if shown else None,
+        organization_id=snapshot.organization_id if snapshot else None,
         ip=event.origin.ip,
         user_agent=event.origin.user_agent[:1000],
         resource_type=event.kind,
-        resource_id=(shown.id if shown else None) or event.resource_id or NIL,
-        resource_target=shown.target if shown else "",
-        resource_icon=shown.icon if shown else "",
+        resource_id=(snapshot.id if snapshot else None) or event.resource_id or NIL,
+        resource_target=snapshot.target if snapshot else "",
+        resource_icon=snapshot.icon if snapshot else "",
         action=event.action,
         diff=changed,
         status_code=event.status_code,
@@ -96,18 +96,18 @@ async def write(tx: Tx, event: AuditEvent, now: datetime) -> None:
 
 
 async def generate_test(ctx: Context, subject: Subject, origin: Origin, body: CreateTestAuditLogRequest) -> None:
-    """An entry made up by its caller. Raises Forbidden, Invalid."""
-    if not may(subject, "create", Resource("audit_log")):  # an organization's own log is not enough
+    """Write an entry with the caller's own values. Raises Forbidden, Invalid."""
+    if not may(subject, "create", Resource("audit_log")):  # permission on one organization's log is not enough
         raise Forbidden
     kind, action = body.resource_type or "user", body.action or "write"
-    if action not in laws.ACTIONS:
+    if action not in audit_rules.ACTIONS:
         raise Invalid("Invalid audit action.")
     if kind not in RESOURCE_TYPES:
         raise Invalid("Invalid resource type.")
-    sent = body.additional_fields or {}
-    if not isinstance(sent, dict):
-        raise Invalid("Invalid additional fields.", "They are an object.")
-    additional = dict(sent)
+    fields = body.additional_fields or {}
+    if not isinstance(fields, dict):
+        raise Invalid("Invalid additional fields.", "They must be an object.")
+    additional = dict(fields)
     if body.build_reason:
         additional["build_reason"] = body.build_reason
     row = EntryRow(

@@ -1,4 +1,4 @@
-"""Search of the audit log by the callers who may read it."""
+"""Search of the audit log."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter, EntryView
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.policy import Resource, Subject, allowed_organizations
-from coder.domain.audit import audit as laws
+from coder.domain.audit import audit as audit_rules
 from coder.domain.foundation.search import Terms, explain_time, parse_query
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _require(subject: Subject, action: str) -> None:
 async def list_entries(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> AuditLogResponse:
-    """Newest first. Raises Forbidden, Invalid (with one validation for each mistake)."""
+    """List entries, newest first. Raises Forbidden, Invalid (with one validation for each mistake)."""
     _require(subject, "read")
     which = await _read_search(ctx, subject, query)
     views, count, people, missing = await ctx.db.read(_load, which, limit, offset)
@@ -58,7 +58,8 @@ async def _load(
     views = await store.list_entries(tx, which, limit=limit, offset=offset)
     count = await store.count_entries(tx, which)
     ids = {view.entry.user_id for view in views if view.entry.user_id is not None}
-    # Without their organizations, as upstream's entries are (recorded): auditors of one need not know of others.
+    # Without their organizations, as in upstream's entries (recorded): an auditor of one organization must not learn of
+    # others.
     rows = await user_store.list_by_ids(tx, sorted(ids))
     people = {row.id: replace(user_view(row), organization_ids=[]) for row in rows}
     missing: set[UUID] = set()
@@ -70,8 +71,8 @@ async def _load(
 
 def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> AuditLog:
     entry = view.entry
-    gone = entry.resource_id in missing
-    link = laws.resource_link(
+    is_deleted = entry.resource_id in missing
+    link = audit_rules.resource_link(
         entry.resource_type, entry.resource_target, entry.additional_fields, str(entry.resource_id)
     )
     organization: MinimalOrganization | Any = UNSET
@@ -96,9 +97,9 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
         diff=entry.diff,
         status_code=entry.status_code,
         additional_fields=entry.additional_fields,
-        description=laws.description(entry.action, entry.resource_type, entry.status_code),
-        resource_link="" if gone else link,
-        is_deleted=gone,
+        description=audit_rules.description(entry.action, entry.resource_type, entry.status_code),
+        resource_link="" if is_deleted else link,
+        is_deleted=is_deleted,
         organization_id=entry.organization_id or NIL,
         user=people.get(entry.user_id) if entry.user_id else None,
         organization=organization,
@@ -107,7 +108,7 @@ def _present(view: EntryView, people: dict[UUID, User], missing: set[UUID]) -> A
 
 async def _read_search(ctx: Context, subject: Subject, query: str) -> EntryFilter:
     terms = parse_query(query, "resource_type")
-    until = _day(terms, "date_to")
+    date_to = _day(terms, "date_to")
     values = {
         "request_id": terms.uuid("request_id"),
         "resource_id": terms.uuid("resource_id"),
@@ -115,9 +116,9 @@ async def _read_search(ctx: Context, subject: Subject, query: str) -> EntryFilte
         "username": terms.one("username"),
         "email": terms.one("email"),
         "date_from": _day(terms, "date_from"),
-        "date_to": until + timedelta(hours=23, minutes=59, seconds=59) if until else None,
+        "date_to": date_to + timedelta(hours=23, minutes=59, seconds=59) if date_to else None,
         "resource_type": terms.choice("resource_type", RESOURCE_TYPES),
-        "action": terms.choice("action", laws.ACTIONS),
+        "action": terms.choice("action", audit_rules.ACTIONS),
         "build_reason": terms.choice("build_reason", BUILD_REASONS),
         "organization_id": await find_organization(ctx, subject, terms),
     }

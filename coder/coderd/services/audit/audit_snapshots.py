@@ -1,7 +1,7 @@
-"""How what a route changes stands at one moment: read before and after a change, the difference is its audit entry.
+"""State of an object at one moment. Read before and after a change, the difference is the audit entry.
 
-Lives here: from what a request calls an object (a name, `me`, a secret) to the object and its tracked state.
-Does not live here: which columns count (`store/audit/audit.py`), who wrote what when (`request_events.py`).
+This module finds the object that a request names (by name, `me` or a secret) and reads its tracked state.
+`store/audit/audit.py` says which columns are tracked, `request_events.py` writes the entries.
 """
 
 from __future__ import annotations
@@ -28,104 +28,104 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 ReadSettings = Callable[..., Awaitable[Any]]
-"""(ctx, subject, path arguments) -> the settings as the API has them; raises Refusal for who may not look."""
+"""(ctx, subject, path arguments) -> the settings as the API has them. Raises a refusal without read permission."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a request says of the object it is about."""
+    """Object of a request, as far as the request names it."""
 
     kind: str
     key: Any
-    "From the path, the request or the answer: an id, a name, `me`, an object with an id."
+    "Key from the path, the request or the response: an id, a name, `me`, an object with an id."
     arguments: Sequence[str]
-    "All of the path."
+    "Every argument of the path."
     name: str = ""
-    "What the answer calls it."
+    "Name in the response."
 
 
-async def look(ctx: Context, subject: Subject, seen: Seen) -> AuditSnapshot | None:
-    """The object now; None when there is none."""
-    if seen.kind not in store.TRACKED:
-        return await _named(ctx, seen)
+async def look(ctx: Context, subject: Subject, reference: Seen) -> AuditSnapshot | None:
+    """Read the object; None when there is none."""
+    if reference.kind not in store.TRACKED:
+        return await _named(ctx, reference)
     organization_id = None
-    if seen.kind in {"organization_member", "custom_role"} and seen.arguments:
-        organization_id = await _organization_id(ctx, seen.arguments[0])
-    key = await _key(ctx, subject, seen)
+    if reference.kind in {"organization_member", "custom_role"} and reference.arguments:
+        organization_id = await _organization_id(ctx, reference.arguments[0])
+    key = await _key(ctx, subject, reference)
     if not key:
         return None
-    found = await ctx.db.read(store.take_snapshot, seen.kind, key, organization_id)
-    if found is not None and seen.kind in {"api_key", "git_ssh_key"}:
-        return _belonging_to(found)
-    return found
+    snapshot = await ctx.db.read(store.take_snapshot, reference.kind, key, organization_id)
+    if snapshot is not None and reference.kind in {"api_key", "git_ssh_key"}:
+        return _belonging_to(snapshot)
+    return snapshot
 
 
 async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
-    """An object by its own key; `name` is that of one whose columns are not tracked, or of many at once."""
+    """Read an object by its own key. `name` is the name of an untracked object, or of a bulk operation."""
     if kind not in store.TRACKED or name:
         return AuditSnapshot(_uuid(str(key)), name, None, "", "", {})
-    found = await ctx.db.read(store.take_snapshot, kind, key)
-    return _belonging_to(found) if found is not None and kind == "api_key" else found
+    snapshot = await ctx.db.read(store.take_snapshot, kind, key)
+    return _belonging_to(snapshot) if snapshot is not None and kind == "api_key" else snapshot
 
 
 async def look_at_settings(
     ctx: Context, subject: Subject, read: ReadSettings, arguments: Sequence[str], target: str
 ) -> AuditSnapshot:
-    """Settings of the deployment or of an organization, as their own service has them."""
+    """Read settings of the deployment or of an organization through their own service."""
     try:
         state = json.loads(codec.encode(await read(ctx, subject, *arguments)))
-    except Refusal:  # an attempt of somebody who may not even look
+    except Refusal:  # the attempt of a caller without read permission
         return AuditSnapshot(settings_id(target), target, None, "", "", {})
     plain = {key.removeprefix("organization_"): None if value in ([], {}) else value for key, value in state.items()}
     return AuditSnapshot(settings_id(target), target, None, "", "", plain)
 
 
 def settings_id(target: str) -> UUID | None:
-    """Settings have no row: those with a name get an id made of it."""
+    """Return the id of settings, which have no row: a UUID derived from their name, if they have one."""
     return uuid5(NAMESPACE_URL, target) if target else None
 
 
 async def user_with_email(ctx: Context, email: str) -> UUID | None:
-    """Who tries to sign in; None: nobody."""
+    """Return the user who tries to log in, or None."""
     return await ctx.db.read(store.find_user_id, email)
 
 
-async def _named(ctx: Context, seen: Seen) -> AuditSnapshot | None:
-    """An object whose columns are not tracked: the entry says which one it was, not what changed."""
-    key = seen.key.get("id", "") if isinstance(seen.key, dict) else seen.key
+async def _named(ctx: Context, reference: Seen) -> AuditSnapshot | None:
+    """Return the snapshot of an untracked object: its entry has a name, but no changes."""
+    key = reference.key.get("id", "") if isinstance(reference.key, dict) else reference.key
     object_id = _uuid(str(key))
     if object_id is None:
         return None
-    if seen.kind == "notification_template":
-        known = BY_ID.get(object_id)
-        return AuditSnapshot(object_id, known.name if known else "", None, "", "", {})
-    # What is about to be deleted is in no answer; what an answer calls so may be something else.
-    name = await ctx.db.read(store.find_name, seen.kind, object_id)
-    return AuditSnapshot(object_id, name or seen.name, None, "", "", {})
+    if reference.kind == "notification_template":
+        template = BY_ID.get(object_id)
+        return AuditSnapshot(object_id, template.name if template else "", None, "", "", {})
+    # A deletion returns no name, and the response may use the field for something else.
+    name = await ctx.db.read(store.find_name, reference.kind, object_id)
+    return AuditSnapshot(object_id, name or reference.name, None, "", "", {})
 
 
-async def _key(ctx: Context, subject: Subject, seen: Seen) -> Any:
-    text = str(seen.key)
-    match seen.kind:
+async def _key(ctx: Context, subject: Subject, reference: Seen) -> Any:
+    text = str(reference.key)
+    match reference.kind:
         case "organization":
             return await _organization_id(ctx, text)
         case "user" | "git_ssh_key" | "organization_member":
             return await _user_id(ctx, subject, text)
         case "task":
-            return await _task_id(ctx, subject, seen.arguments[0], text)
+            return await _task_id(ctx, subject, reference.arguments[0], text)
         case "user_secret" | "user_skill":
-            return await _asset_id(ctx, subject, seen, text)
+            return await _asset_id(ctx, subject, reference, text)
         case "api_key":
-            return text.partition("-")[0]  # a new key is answered with its secret
+            return text.partition("-")[0]  # the response to creating a key has its secret
         case "custom_role":
-            return seen.key
+            return reference.key
         case _:
             return _uuid(text)
 
 
-def _belonging_to(found: AuditSnapshot) -> AuditSnapshot:
-    """Keys have no UUID: entries about them name their user."""
-    return AuditSnapshot(_uuid(found.state["user_id"]), found.target, None, "", "", found.state)
+def _belonging_to(snapshot: AuditSnapshot) -> AuditSnapshot:
+    """Return the user of a key: keys have no UUID, so their entries have the user's."""
+    return AuditSnapshot(_uuid(snapshot.state["user_id"]), snapshot.target, None, "", "", snapshot.state)
 
 
 def _uuid(text: str) -> UUID | None:
@@ -142,27 +142,27 @@ async def _user_id(ctx: Context, subject: Subject, reference: str) -> UUID | Non
 
 
 async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -> UUID | None:
-    found, owner_id = as_id(reference), await _user_id(ctx, subject, owner)
-    if found is not None or owner_id is None:
-        return found
+    task_id, owner_id = as_id(reference), await _user_id(ctx, subject, owner)
+    if task_id is not None or owner_id is None:
+        return task_id
     view = await ctx.db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
     return view.task.id if view else None
 
 
-async def _asset_id(ctx: Context, subject: Subject, seen: Seen, name: str) -> UUID | None:
-    """What a user calls so; a new one is answered with its id."""
-    owner_id = await _user_id(ctx, subject, seen.arguments[0])
+async def _asset_id(ctx: Context, subject: Subject, reference: Seen, name: str) -> UUID | None:
+    """Return the asset that a user names so; the response has the id of a new one."""
+    owner_id = await _user_id(ctx, subject, reference.arguments[0])
     if owner_id is None or "\0" in name:
         return None
-    find = secret_store.get_secret if seen.kind == "user_secret" else skill_store.get_skill
+    find = secret_store.get_secret if reference.kind == "user_secret" else skill_store.get_skill
     row = await ctx.db.read(find, owner_id, name)
     return row.id if row is not None else _uuid(name)
 
 
 async def _organization_id(ctx: Context, reference: str) -> UUID | None:
-    found = as_id(reference)
-    if found is not None:
-        return found
+    organization_id = as_id(reference)
+    if organization_id is not None:
+        return organization_id
     if reference == "default":
         return (await ctx.db.read(organization_store.get_default_organization)).id
     row = await ctx.db.read(organization_store.get_organization_by_name, reference)

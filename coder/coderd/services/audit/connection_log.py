@@ -1,4 +1,4 @@
-"""The connection log: written from agents' reports and from the proxy, read by auditors."""
+"""The connection log: agents' reports and the proxy write it, auditors read it."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _WEB = frozenset({"workspace_app", "port_forwarding"})
 
 
 async def record_began(
-    tx: Tx, place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, user_id: UUID | None = None
+    tx: Tx, agent_place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, user_id: UUID | None = None
 ) -> None:
-    """A session to an agent began. A second report of the same one changes nothing."""
+    """Record the begin of a session to an agent. A repeated report changes nothing."""
     await store.put_connection(
         tx,
         ConnectionRow(
             id=new_uuid(),
             connect_time=at,
-            organization_id=place.organization_id,
-            workspace_owner_id=place.owner_id,
-            workspace_id=place.workspace_id,
-            workspace_name=place.workspace_name,
-            agent_name=place.agent.name,
+            organization_id=agent_place.organization_id,
+            workspace_owner_id=agent_place.owner_id,
+            workspace_id=agent_place.workspace_id,
+            workspace_name=agent_place.workspace_name,
+            agent_name=agent_place.agent.name,
             type=kind,
             ip=ip,
             user_id=user_id,
@@ -61,17 +61,19 @@ async def record_began(
 
 
 async def record_ended(
-    tx: Tx, place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, *, code: int, reason: str
+    tx: Tx, agent_place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, *, code: int, reason: str
 ) -> None:
-    """A session ended. Its beginning may have been reported to nobody: then it is written now."""
-    await record_began(tx, place, connection_id, kind, ip, at)
-    await store.end_connection(tx, connection_id, place.workspace_id, place.agent.name, at=at, code=code, reason=reason)
+    """Record the end of a session. A begin that was never reported is recorded now."""
+    await record_began(tx, agent_place, connection_id, kind, ip, at)
+    await store.end_connection(
+        tx, connection_id, agent_place.workspace_id, agent_place.agent.name, at=at, code=code, reason=reason
+    )
 
 
 async def list_connections(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> ConnectionLogResponse:
-    """Newest first. Raises Forbidden, Invalid."""
+    """List connections, newest first. Raises Forbidden, Invalid."""
     if not may(subject, "read", Resource("connection_log", any_organization=True)) and not may(
         subject, "read", Resource("connection_log")
     ):

@@ -1,7 +1,7 @@
-"""What follows a request that changed something: an audit entry, and messages to those it concerns.
+"""Events of a request that changed something: an audit entry, and notifications to the affected users.
 
-Written in a transaction of its own, after the change was committed. The end of a build is
-`services/workspaces/builds/build_events.py`.
+Written in a separate transaction after the change has been committed. `services/workspaces/build_events.py` handles the
+end of a build.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _TEMPLATE_ADMINS = ("owner", "template-admin")
 
 
 async def record_event(ctx: Context, event: AuditEvent) -> None:
-    """Writes the entry and queues messages."""
+    """Write the entry and queue notifications."""
     await ctx.db.run(_record_event, event, notifications.site_of(ctx), ctx.clock.now())
 
 
@@ -41,100 +41,100 @@ async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: 
     if not event.succeeded:
         return
     if event.kind == "task" and event.action == "create" and event.after is not None:
-        made = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
-        await _record_event(tx, replace(event, kind="workspace", after=made), site, now)
-    tell = _HANDLERS.get(event.kind)
-    if tell is None:
+        workspace = await store.take_snapshot(tx, "workspace", UUID(event.after.state["workspace_id"]))
+        await _record_event(tx, replace(event, kind="workspace", after=workspace), site, now)
+    handler = _HANDLERS.get(event.kind)
+    if handler is None:
         return
-    for notice in await tell(tx, event):
+    for notice in await handler(tx, event):
         await notifications.enqueue(tx, site, notice, now)
 
 
 async def _initiator(tx: Tx, event: AuditEvent) -> str:
     row = await user_store.get_user(tx, event.origin.user_id) if event.origin.user_id else None
-    return row.name if row else ""  # the full name alone, as recorded: whoever has none is named by nothing
+    return row.name if row else ""  # the full name alone, as recorded: empty for a user without one
 
 
 async def _about_user(tx: Tx, event: AuditEvent) -> list[Notification]:
     before, after = event.before, event.after
-    shown = event.snapshot
-    if shown is None or shown.id is None:
+    snapshot = event.snapshot
+    if snapshot is None or snapshot.id is None:
         return []
-    name = shown.target
+    name = snapshot.target
     initiator = await _initiator(tx, event)
-    admins = [admin for admin in await notification_store.list_admins(tx, _USER_ADMINS) if admin != shown.id]
+    admins = [admin for admin in await notification_store.list_admins(tx, _USER_ADMINS) if admin != snapshot.id]
 
-    def told(template: UUID, label: str, readers: Sequence[UUID]) -> list[Notification]:
-        labels = {label: name, f"{label}_user_name": str(shown.state.get("name", "")), "initiator": initiator}
-        return [Notification(template, reader, labels, (shown.id,) if shown.id else ()) for reader in readers]
+    def notify_each(template: UUID, label: str, readers: Sequence[UUID]) -> list[Notification]:
+        labels = {label: name, f"{label}_user_name": str(snapshot.state.get("name", "")), "initiator": initiator}
+        return [Notification(template, reader, labels, (snapshot.id,) if snapshot.id else ()) for reader in readers]
 
     if event.action == "create":
-        return told(notification_templates.USER_CREATED, "created_account_name", admins)
+        return notify_each(notification_templates.USER_CREATED, "created_account_name", admins)
     if event.action == "delete":
-        return told(notification_templates.USER_DELETED, "deleted_account_name", admins)
+        return notify_each(notification_templates.USER_DELETED, "deleted_account_name", admins)
     status = _changed(before, after, "status")
     if status == "suspended":
-        return told(notification_templates.USER_SUSPENDED, "suspended_account_name", admins) + told(
-            notification_templates.YOUR_ACCOUNT_SUSPENDED, "suspended_account_name", [shown.id]
+        return notify_each(notification_templates.USER_SUSPENDED, "suspended_account_name", admins) + notify_each(
+            notification_templates.YOUR_ACCOUNT_SUSPENDED, "suspended_account_name", [snapshot.id]
         )
     if status == "active" and before is not None and before.state["status"] == "suspended":
-        return told(notification_templates.USER_ACTIVATED, "activated_account_name", admins) + told(
-            notification_templates.YOUR_ACCOUNT_ACTIVATED, "activated_account_name", [shown.id]
+        return notify_each(notification_templates.USER_ACTIVATED, "activated_account_name", admins) + notify_each(
+            notification_templates.YOUR_ACCOUNT_ACTIVATED, "activated_account_name", [snapshot.id]
         )
     return []
 
 
 def _changed(before: AuditSnapshot | None, after: AuditSnapshot | None, name: str) -> Any:
-    """The new value of a field that changed; None when it did not."""
+    """Return the new value of a changed field; None for an unchanged one."""
     if before is None or after is None or before.state.get(name) == after.state.get(name):
         return None
     return after.state.get(name)
 
 
 async def _about_template(tx: Tx, event: AuditEvent) -> list[Notification]:
-    shown = event.snapshot
-    if shown is None or shown.id is None:
+    snapshot = event.snapshot
+    if snapshot is None or snapshot.id is None:
         return []
     if event.action == "delete":
-        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, shown.organization_id)
-        labels = {"name": shown.target, "initiator": await _initiator(tx, event)}
+        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, snapshot.organization_id)
+        labels = {"name": snapshot.target, "initiator": await _initiator(tx, event)}
         return [
-            Notification(notification_templates.TEMPLATE_DELETED, admin, labels, (shown.id,))
+            Notification(notification_templates.TEMPLATE_DELETED, admin, labels, (snapshot.id,))
             for admin in admins
             if admin != event.origin.user_id
         ]
-    words = _changed(event.before, event.after, "deprecated")
-    if words:
-        labels = {"template": shown.target, "message": str(words), "organization": ""}
-        owners = await template_store.list_workspace_owners(tx, shown.id)
+    message = _changed(event.before, event.after, "deprecated")
+    if message:
+        labels = {"template": snapshot.target, "message": str(message), "organization": ""}
+        owners = await template_store.list_workspace_owners(tx, snapshot.id)
         return [
-            Notification(notification_templates.TEMPLATE_DEPRECATED, owner, labels, (shown.id,)) for owner in owners
+            Notification(notification_templates.TEMPLATE_DEPRECATED, owner, labels, (snapshot.id,)) for owner in owners
         ]
     return []
 
 
 async def _about_workspace(tx: Tx, event: AuditEvent) -> list[Notification]:
-    shown = event.after
-    if shown is None or shown.id is None:
+    snapshot = event.after
+    if snapshot is None or snapshot.id is None:
         return []
-    owner_id = UUID(shown.state["owner_id"])
+    owner_id = UUID(snapshot.state["owner_id"])
     if event.action == "create":
-        template = await template_store.get_template(tx, UUID(shown.state["template_id"]))
-        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, shown.organization_id)
+        template = await template_store.get_template(tx, UUID(snapshot.state["template_id"]))
+        admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, snapshot.organization_id)
         labels = {
-            "workspace": shown.target,
+            "workspace": snapshot.target,
             "template": template.name if template else "",
-            "workspace_owner_username": shown.owner,
+            "workspace_owner_username": snapshot.owner,
         }
         return [
-            Notification(notification_templates.WORKSPACE_CREATED, admin, labels, (shown.id,))
+            Notification(notification_templates.WORKSPACE_CREATED, admin, labels, (snapshot.id,))
             for admin in admins
             if admin != owner_id
         ]
     if _changed(event.before, event.after, "dormant_at") and owner_id != event.origin.user_id:
         initiator = await _initiator(tx, event)
-        labels = {"name": shown.target, "reason": f"a {initiator or 'user'} request", "dormancyHours": "0"}
-        return [Notification(notification_templates.WORKSPACE_DORMANT, owner_id, labels, (shown.id,))]
+        labels = {"name": snapshot.target, "reason": f"a {initiator or 'user'} request", "dormancyHours": "0"}
+        return [Notification(notification_templates.WORKSPACE_DORMANT, owner_id, labels, (snapshot.id,))]
     return []
 
 

@@ -1,7 +1,7 @@
-"""What is left to do once a request is answered.
+"""Work to do after a request has been answered.
 
-For work that is done for some and not for others while nobody may tell which from the answer, nor from how long it
-takes: a failed login of an address somebody has is written down, of another nothing is. Both leave something here.
+The response, and the time it takes, must not reveal whether there is such work: a failed login is recorded for an email
+address that belongs to a user, and nothing is recorded for an unknown one. Both requests put an item into this queue.
 """
 
 from __future__ import annotations
@@ -15,55 +15,56 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 Work = Callable[[], Awaitable[object]]
-MOST = 256
-"""Things left to do at once: who leaves one more waits, whoever it is for. Passwords take longer to hash than a failed
-login to write down, so that it takes a database that hangs."""
+MAX_ITEMS = 256
+"""Items in the queue; a caller that adds one more waits. Hashing a password takes longer than recording a failed login,
+so only a hanging database fills the queue.
+"""
 LONGEST = 30.0
-"""Seconds one thing may take before the next has its turn, and all of them while the server stops."""
+"""Seconds one item may take before the next one starts, and seconds all of them may take at shutdown."""
 
 
 class Afterwards:
-    """One thing at a time, in the order they came."""
+    """Queue that runs its items one at a time, in order."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._put, self._taken = trio.open_memory_channel[tuple[str, Work]](MOST)
+        self._send, self._receive = trio.open_memory_channel[tuple[str, Work]](MAX_ITEMS)
         self._awaited: list[trio.Event] = []
         ctx.nursery.start_soon(self._do_all)
 
     async def leave(self, what: str, work: Work) -> None:
-        """`work` runs outside of the request, and has all it needs of that with it. `what` names it in the log."""
-        await self._put.send((what, work))
+        """Run `work` outside of the request, with all it needs bound to it. `what` names the work in the log."""
+        await self._send.send((what, work))
 
     async def done(self) -> None:
-        """Waits until all that was left before is done, or will not be done any more: the server was cancelled."""
-        over = trio.Event()
+        """Wait until the items queued before have run, or will never run because the server was cancelled."""
+        finished = trio.Event()
 
         async def tell() -> None:
-            over.set()
+            finished.set()
 
-        self._awaited.append(over)
+        self._awaited.append(finished)
         try:
             await self.leave("the end", tell)
-            await over.wait()
+            await finished.wait()
         except trio.BrokenResourceError:
             return
         finally:
-            self._awaited.remove(over)
+            self._awaited.remove(finished)
 
     async def _do_all(self) -> None:
         try:
-            async for what, work in self._taken:
+            async for what, work in self._receive:
                 await self._do(what, work)
         finally:
-            self._taken.close()
-            for over in self._awaited:
-                over.set()
+            self._receive.close()
+            for finished in self._awaited:
+                finished.set()
 
     async def _do(self, what: str, work: Work) -> None:
         try:
             with trio.fail_after(LONGEST):
                 await work()
         except Exception as error:
-            # It is answered for: what cannot be done any more must not keep the others from it.
-            self._ctx.log.error("what a request left was not done", what=what, error=error)
+            # The request has been answered: a failing item must not stop the items after it.
+            self._ctx.log.error("deferred work failed", what=what, error=error)

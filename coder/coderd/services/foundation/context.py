@@ -1,6 +1,6 @@
-"""What every service gets: the world, handed down from the composition root.
+"""Dependencies of every service, passed down from the composition root.
 
-A service reads time from `clock`, never from the system; it reaches the database only through `db`.
+A service reads time from `clock`, never from the system, and reaches the database only through `db`.
 """
 
 from __future__ import annotations
@@ -26,34 +26,38 @@ Part = TypeVar("Part")
 
 @dataclass(slots=True)
 class Context:
-    """Built once by `coderd.app`; the parts that open later are set there before anybody is served."""
+    """Dependencies of the services, built once by `coderd.app`. Parts that open later are set there before the first
+    request.
+    """
 
     config: ServerConfig
     db: Database
     nursery: trio.Nursery
-    "For work that outlives its request (a worker woken, a log flushed). Cancelled at shutdown."
+    "Nursery for work that outlives its request (a worker woken, a log flushed). Cancelled at shutdown."
     access_url: str
-    "The URL people and agents use, without a slash at the end."
+    "URL that browsers and agents use, without a trailing slash."
     deployment_id: UUID
     webpush_public_key: str = ""
-    "The site's VAPID key; browsers subscribe with it."
+    "Public VAPID key of the site, which browsers subscribe with."
     clock: Clock = field(default_factory=SystemClock)
     log: Logger = field(default_factory=lambda: get_logger("coderd"))
     stopping: trio.Event = field(default_factory=trio.Event)
-    "Set when shutdown begins: streams end themselves (WebSockets with 1001) instead of being cut."
+    "Event that is set when shutdown begins: streams close themselves (WebSockets with 1001) instead of being cut."
     agent_dialer: AgentDialer | None = None
-    "This server's own mesh node; None before it is open."
+    "Mesh node of this server; None before it is open."
     parts: dict[type, object] = field(default_factory=dict)
     "Other long-lived objects by their class, see `part`."
 
     def part(self, kind: type[Part]) -> Part:
-        """The one instance of a service object (a cache, a registry). Made on first use as `kind(self)`."""
-        found = self.parts.get(kind)
-        if found is None:
-            made: Callable[[Context], object] = kind
-            found = self.parts[kind] = made(self)
-        return cast("Part", found)
+        """Return the single instance of a service object (a cache, a registry). Created on first use as
+        `kind(self)`.
+        """
+        instance = self.parts.get(kind)
+        if instance is None:
+            new_part: Callable[[Context], object] = kind
+            instance = self.parts[kind] = new_part(self)
+        return cast("Part", instance)
 
     def find(self, kind: type[Part]) -> Part | None:
-        """The instance of a part that not every server has; None when it is off."""
+        """Return the instance of an optional part, or None when the server runs without it."""
         return cast("Part | None", self.parts.get(kind))

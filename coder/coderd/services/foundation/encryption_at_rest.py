@@ -1,8 +1,8 @@
-"""Secrets of others that must be read again (tokens of providers): encrypted in the database.
+"""Encryption of secrets that the server must read again, such as tokens of identity providers.
 
-AES-256-GCM with the keys of `--external-token-encryption-keys` (base64, 32 bytes each; the first seals, all open).
-Without keys texts are stored as they are, as upstream does. A sealed text is `sealed:1:<key id>:<base64>`, where the
-key id is the start of the key's SHA-256.
+AES-256-GCM with the keys of `--external-token-encryption-keys` (base64, 32 bytes each; the first one encrypts, all
+decrypt). Without keys the texts are stored in plain, as upstream stores them. An encrypted text is `sealed:1:<key
+id>:<base64>`, where the key id is the start of the key's SHA-256.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _NONCE_BYTES = 12
 
 
 SEALED = re.compile(rf"{_MARK}[0-9a-f]{{8}}:[A-Za-z0-9+/=]+")
-"""A sealed text, also where it stands inside another."""
+"""Pattern of an encrypted text, also inside a longer text."""
 
 
 def read_keys(texts: Iterable[str], option: str) -> dict[str, bytes]:
-    """Keys by their id. Raises CoderError `bad_option` for an unusable one, naming the option it came from."""
+    """Return the keys by their ids. Raises CoderError `bad_option`, which names the option, for an unusable key."""
     keys: dict[str, bytes] = {}
     for text in texts:
         try:
@@ -40,33 +40,33 @@ def read_keys(texts: Iterable[str], option: str) -> dict[str, bytes]:
         if len(key) != _KEY_BYTES:
             raise CoderError(
                 "bad_option",
-                f"{option} holds something that is no base64 of {_KEY_BYTES} bytes",
-                "`openssl rand -base64 32` makes a key.",
+                f"{option} has a value that is not the base64 of {_KEY_BYTES} bytes",
+                "Generate a key with `openssl rand -base64 32`.",
             )
         keys[hashlib.sha256(key).hexdigest()[:8]] = key
     return keys
 
 
 class Sealer:
-    """The keys of this server, see `Context.part`. Raises CoderError `bad_option` for an unusable key."""
+    """The encryption keys of this server, see `Context.part`. Raises CoderError `bad_option` for an unusable key."""
 
     def __init__(self, ctx: Context) -> None:
         self._keys = read_keys(ctx.config.external_token_encryption_keys, "--external-token-encryption-keys")
 
     @classmethod
     def of_keys(cls, keys: dict[str, bytes]) -> Sealer:
-        """Without a server: for commands that work on the database."""
-        made = cls.__new__(cls)
-        made._keys = keys
-        return made
+        """Build a sealer without a server, for commands that work on the database."""
+        sealer = cls.__new__(cls)
+        sealer._keys = keys
+        return sealer
 
     @property
     def can_seal(self) -> bool:
-        """Whether there are keys: else texts stay open."""
+        """Whether there are keys; without keys texts stay in plain."""
         return bool(self._keys)
 
     def seal(self, secret: Secret | str) -> str:
-        """What to store of a secret."""
+        """Return the text to store for a secret."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         text = secret.reveal() if isinstance(secret, Secret) else secret
@@ -78,11 +78,11 @@ class Sealer:
         return f"{_MARK}{name}:{base64.b64encode(data).decode()}"
 
     def is_plain(self, stored: str) -> bool:
-        """Whether a stored text lies open."""
+        """Whether a stored text is unencrypted."""
         return not stored.startswith(_MARK)
 
     def open(self, stored: str) -> Secret:
-        """The secret behind a stored text. Raises CoderError `sealed` when its key is missing."""
+        """Return the secret of a stored text. Raises CoderError `sealed` when its key is missing."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -99,5 +99,5 @@ class Sealer:
             raise CoderError(
                 "sealed",
                 "a stored token cannot be decrypted: its key is not among --external-token-encryption-keys",
-                "Give the old key after the new one.",
+                "List the old key after the new one.",
             ) from error

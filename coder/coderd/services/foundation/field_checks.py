@@ -1,4 +1,4 @@
-"""Requests held against the table of field rules (`coder/api/field_rules/table.py`)."""
+"""Check requests against the table of field rules (`coder/api/field_rules/table.py`)."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from coder.api.field_rules.table import Fault, faults
 
 
 def check_request(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> None:
-    """Raises Invalid with everything that is wrong; `present` values are never refused."""
-    found = faults(body, present)
-    if found:
-        raise _refusal(found)
+    """Raise Invalid with every fault of a request. Values equal to the `present` ones are never refused."""
+    problems = faults(body, present)
+    if problems:
+        raise _refusal(problems)
 
 
-def _refusal(found: list[Fault]) -> Refusal:
-    """In the words of the first fault: who has a message of their own tells of one mistake at a time."""
-    first = found[0]
+def _refusal(faults: list[Fault]) -> Refusal:
+    """Return the refusal in the wording of the first fault. A fault that has a message is reported alone."""
+    first = faults[0]
     if not first.message:
-        return InvalidFields(*((fault.field, fault.detail) for fault in found if not fault.message))
+        return InvalidFields(*((fault.field, fault.detail) for fault in faults if not fault.message))
     message = first.detail if first.message is ITSELF else first.message
     return (
         InvalidFields((first.field, first.detail), message=message) if first.listed else Invalid(message, first.detail)
@@ -31,7 +31,7 @@ def _refusal(found: list[Fault]) -> Refusal:
 
 
 def check_fields(*fields: tuple[str, Any, Rules]) -> None:
-    """The same for values that came by another way than a request: (name, value, rules). Raises InvalidFields."""
-    found = [fault for name, value, rules in fields if (fault := first_fault(name, value, rules)) is not None]
-    if found:
-        raise InvalidFields(*found)
+    """Check values that do not come from a request: (name, value, rules). Raises InvalidFields."""
+    faults = [fault for name, value, rules in fields if (fault := first_fault(name, value, rules)) is not None]
+    if faults:
+        raise InvalidFields(*faults)

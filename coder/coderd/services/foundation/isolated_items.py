@@ -1,7 +1,7 @@
-"""A turn over many things, of which one that fails keeps nobody behind it waiting.
+"""Process items one at a time; a failing item does not block the rest.
 
-What is due stays due: the next turn comes to it again, in the same order, so without this those behind it would never
-have theirs. Each has a transaction of its own for the same reason.
+Due items stay due: the next run finds the failing item again, in the same order, so without isolation the items after
+it would never be processed. Each item has its own transaction for the same reason.
 """
 
 from __future__ import annotations
@@ -19,26 +19,27 @@ Done = TypeVar("Done")
 async def one_by_one(
     log: Logger,
     failed: str,
-    found: Iterable[Item],
+    items: Iterable[Item],
     step: Callable[[Item], Awaitable[Done | None]],
     named: Callable[[Item], Mapping[str, object]],
     *,
     most: int | None = None,
 ) -> list[Done]:
-    """What each `step` did, without those that did nothing (None); no more than `most`.
+    """Return the results of `step`, without None (nothing was done), and at most `most` of them.
 
-    One that fails is logged with the words `failed` and what `named` calls it: a refusal as a warning with its reason.
+    A failure is logged with the message `failed` and the fields that `named` returns: a refusal as a warning with its
+    reason.
     """
-    done: list[Done] = []
-    for one in found:
-        if len(done) == most:
+    results: list[Done] = []
+    for item in items:
+        if len(results) == most:
             break
         try:
-            result = await step(one)
+            result = await step(item)
         except Refusal as refusal:
-            log.warn(failed, **named(one), reason=refusal.message)
-        except Exception as error:  # whatever it is, it concerns this one
-            log.error(failed, **named(one), error=error)
+            log.warn(failed, **named(item), reason=refusal.message)
+        except Exception as error:  # any failure concerns this item alone
+            log.error(failed, **named(item), error=error)
         else:
-            done += [] if result is None else [result]
-    return done
+            results += [] if result is None else [result]
+    return results

@@ -1,7 +1,8 @@
-"""How many things one person may keep: rows cost little one by one, and nobody else is asked before they are made.
+"""Limits on the objects that one user may keep. Each row costs little, and no other check bounds their number.
 
-Ours, far above what people need: upstream keeps as many as somebody makes. What has limits of its own where it is made:
-WireGuard clients, browsers that get notifications, uploads (`services/templates/files.py`), shared ports, the inbox.
+These limits are ours and far above normal use: upstream has none. The following objects are limited where they are
+created: WireGuard clients, browsers with push subscriptions, uploads (`services/templates/files.py`), shared ports, the
+inbox.
 """
 
 from __future__ import annotations
@@ -22,45 +23,45 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ObjectLimit:
-    """Of one user."""
+    """Limit of one user for one kind of object."""
 
-    most: int
-    most_bytes: int = 0
-    "0: their size does not matter."
+    max_count: int
+    max_bytes: int = 0
+    "Bytes of all objects together; 0 for no limit."
     remedy: str = "Delete some first."
 
 
-_JOBS_END = "Wait until one of those that wait or run has ended, or cancel one."
+_JOBS_END = "Wait until a pending or running job has ended, or cancel one."
 LIMITS = {
     "tokens": ObjectLimit(1000),
-    "secrets": ObjectLimit(200, 1 << 20),  # all of them go into the manifest of each agent
+    "secrets": ObjectLimit(200, 1 << 20),  # all of them are part of each agent's manifest
     "skills": ObjectLimit(200, 4 << 20),
-    # Jobs nobody has finished yet. Of builds each workspace has one.
+    # Unfinished jobs. A workspace has at most one unfinished build.
     "unfinished dry runs": ObjectLimit(32, remedy=_JOBS_END),
     "unfinished imports": ObjectLimit(256, remedy=_JOBS_END),
-    # By somebody's sessions; each is looked at for every job of the organization.
+    # Started with a user's session. Each one is considered for every job of the organization.
     "provisioners": ObjectLimit(256, remedy="Stop some first, or give them a provisioner key."),
 }
 
 
-MOST_SESSIONS = 1000
-"""Of one user. Nobody is shut out for having signed in too often: one more ends what was used longest ago."""
+MAX_SESSIONS = 1000
+"""Sessions of a user. A further login never fails: it ends the session that was used longest ago."""
 
 
 @asynccontextmanager
 async def within_limit(tx: Tx, kind: str, user_id: UUID, now: datetime) -> AsyncIterator[None]:
-    """Around what makes or changes something: the caller's transaction is lost. Raises Conflict.
+    """Wrap the creation or change of an object of the user. Raises Conflict, which rolls back the caller's transaction.
 
-    Who keeps more, of before there was a limit, may go on changing it as long as it does not become more still.
+    A user who exceeded a limit before it was introduced may still change objects, unless the total grows.
     """
     limit = LIMITS[kind]
     count_before, total_before = await count_objects(tx, kind, user_id)
     yield
     count, total = await count_objects(tx, kind, user_id)
-    if count > max(limit.most, count_before) and await forget_expired(tx, kind, user_id, now):
+    if count > max(limit.max_count, count_before) and await forget_expired(tx, kind, user_id, now):
         count, total = await count_objects(tx, kind, user_id)
-    if count > max(limit.most, count_before):
-        raise Conflict(f"A user has at most {limit.most} {kind}.", limit.remedy)
-    if limit.most_bytes and total > max(limit.most_bytes, total_before):
-        said = f"The {kind} of a user have at most {limit.most_bytes >> 10} KiB together."
-        raise Conflict(said, "Delete some first, or make them shorter.")
+    if count > max(limit.max_count, count_before):
+        raise Conflict(f"A user has at most {limit.max_count} {kind}.", limit.remedy)
+    if limit.max_bytes and total > max(limit.max_bytes, total_before):
+        message = f"The {kind} of a user have at most {limit.max_bytes >> 10} KiB together."
+        raise Conflict(message, "Delete some first, or make them shorter.")

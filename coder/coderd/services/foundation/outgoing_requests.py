@@ -1,7 +1,7 @@
-"""Requests of this server to others: identity providers and the like.
+"""Requests of this server to other servers, such as identity providers.
 
-One fresh connection each, by the server's proxy environment; answers are bounded in time and size: who is asked may
-be a stranger, and what it says is taken apart while nobody else runs.
+Each request uses a fresh connection and the proxy of the server's environment. Replies are bounded in time and size:
+the other server may be untrusted, and parsing its reply blocks every other task.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from coder.net.policy import DialPolicy
 
 _TIMEOUT = 15.0
 DOCUMENT = 1 << 20
-"Bytes of an answer, unless the caller says fewer: the keys of a provider, a page of a hundred teams."
+"Bytes of a reply, unless the caller passes fewer: the keys of a provider, a page of a hundred teams."
 SMALL = 64 << 10
-"Bytes of one report, of one certificate."
+"Bytes of one report or one certificate."
 _MOST_FIELDS = 100
 _ANY_STATUS = tuple(range(100, 600))
 
 
 @dataclass(frozen=True, slots=True)
 class OutgoingReply:
-    """What another server answered; nothing of it is trusted."""
+    """Untrusted reply of another server."""
 
     status: int
     body: bytes
@@ -37,17 +37,17 @@ class OutgoingReply:
         return 200 <= self.status < 300
 
     def document(self) -> dict[str, Any]:
-        """A JSON object, or a form as some token endpoints send it. Raises ValueError."""
+        """Decode a JSON object, or a form as some token endpoints send it. Raises ValueError."""
         try:
-            found = json.loads(self.body)
+            document = json.loads(self.body)
         except (ValueError, RecursionError):
             fields = parse_qs(self.body.decode("utf-8", "replace"), max_num_fields=_MOST_FIELDS)
             if "access_token" not in fields and "error" not in fields and "device_code" not in fields:
-                raise ValueError("the answer is no JSON") from None
+                raise ValueError("the reply is not JSON") from None
             return {name: values[0] for name, values in fields.items()}
-        if not isinstance(found, dict):
-            raise ValueError("the answer is no JSON object")
-        return found
+        if not isinstance(document, dict):
+            raise ValueError("the reply is not a JSON object")
+        return document
 
 
 async def fetch(
@@ -59,7 +59,9 @@ async def fetch(
     headers: Mapping[str, str] | None = None,
     limit: int = DOCUMENT,
 ) -> OutgoingReply:
-    """One request and its answer, whatever the status. Raises NetError when there is none of at most `limit` bytes."""
+    """Send a request and return its reply, whatever its status. Raises NetError without a reply within `limit`
+    bytes.
+    """
     parts = urlsplit(url)
     fields = [("Accept", "application/json"), *(headers or {}).items()]
     if bearer is not None:

@@ -1,12 +1,12 @@
-"""A few processes that parse and evaluate what people wrote, with limits on computing time, memory and waiting.
+"""Worker processes that parse and evaluate texts of users, with limits on CPU time, memory and waiting time.
 
-Templates are programs of strangers. A budget of steps bounds what is foreseen; a process that can be ended bounds the
-rest, and never holds the interpreter that serves everybody. The processes are started when they are first needed and
-stay; one that exceeded a limit, or fell, is replaced. They get no secrets of ours: not our environment, not our files.
+Templates are untrusted programs. A budget of steps bounds what is foreseen; killing the process bounds the rest, so
+that an evaluation never blocks the server's interpreter. The processes start on first use and stay; a process that
+exceeds a limit or exits is replaced. They get no secrets of the server: neither its environment nor its files.
 
-This is our end of the pipe; what runs at the other, and which calls there are, is `templates/sandbox_worker.py`.
-A frame is a length (big-endian, four bytes) and a JSON text. Archives go by file: one may have a hundred megabytes,
-which this process never holds.
+This module is the server's end of the pipe; the worker's end, with the list of calls, is `templates/sandbox_worker.py`.
+A frame is a length (big-endian, four bytes) and a JSON text. Archives are passed as files: one may have a hundred
+megabytes, which this process never holds in memory.
 """
 
 from __future__ import annotations
@@ -37,74 +37,74 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 WORKERS = 2
-"""As many as there are usually cores to spare; a third caller waits for its turn."""
+"""Worker processes. Servers usually have two cores to spare; a third caller waits for its turn."""
 CPU_SECONDS = 4
-"""Computing time of one call. A large template takes a tenth of it."""
+"""CPU time of one call. A large template takes a tenth of it."""
 WALL_SECONDS = 20.0
-"""A machine that is busy gives a process less than it asks for."""
+"""Elapsed time of one call, more than its CPU time: a busy machine delays the process."""
 MEMORY = 768 << 20
 """Address space of one process."""
-MOST_ANSWER = 1 << 20
-"""Bytes of an answer: read in one piece by the process that serves everybody."""
+MAX_RESULT = 1 << 20
+"""Bytes of a result, which the server's process reads in one piece."""
 WORKER_COMMAND = "sandbox-worker"
 _LENGTH = struct.Struct(">I")
-_MOMENT = 2.0
-"""Seconds between the end of a process's output and its own."""
+_EXIT_TIMEOUT = 2.0
+"""Seconds to wait for a process to exit after its output has ended."""
 _TIME_SIGNALS = frozenset(getattr(signal, name) for name in ("SIGXCPU", "SIGKILL") if hasattr(signal, name))
 _KEPT_VARIABLES = frozenset({"PATH", "PYTHONPATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT"})
 _ROOT = Path(__file__).resolve().parents[4]
 _log = get_logger("sandbox")
 
 NewFile = Callable[[], BinaryIO]
-"""Opens one more file to write to."""
+"""Opens one more file for writing."""
 LoadFiles = Callable[[NewFile], Awaitable[None]]
 
 
 class SandboxEvaluationError(CoderError):
-    """What somebody wrote was not evaluated; the message says why, the hint what to do."""
+    """A text of a user was not evaluated: the message has the reason, the hint the next step."""
 
 
 class SandboxFailedError(SandboxEvaluationError):
-    """Our own fault, whatever was written."""
+    """The server itself is at fault, not the text."""
 
     def __init__(self) -> None:
         super().__init__(
             "sandbox_failed",
-            "This was not evaluated because of an error in the server, which is in its log.",
-            "Try it again; if that does not help, tell whoever runs the server.",
+            "The evaluation failed because of an error in the server. The server's log has the details.",
+            "Try again; if that does not help, ask the administrator of the server.",
         )
 
 
 class TooMuchWorkError(SandboxEvaluationError):
-    """What somebody wrote takes more to evaluate than anybody may ask for."""
+    """Evaluating the text exceeds a limit."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
             "too_much_work",
-            f"Evaluating this takes more {what} than is allowed ({CPU_SECONDS} s of computing time, "
-            f"{MEMORY >> 20} MiB of memory, {MOST_ANSWER >> 20} MiB of results).",
-            "Look for patterns, loops and references that multiply each other.",
+            f"The evaluation takes more {what} than is allowed ({CPU_SECONDS} s of computing time, "
+            f"{MEMORY >> 20} MiB of memory, {MAX_RESULT >> 20} MiB of results).",
+            "Check for patterns, loops and references that multiply each other.",
         )
 
 
 def refused_evaluation(error: SandboxEvaluationError) -> Refusal:
-    """The same for whoever asked: their fault, or ours."""
+    """Return the refusal to answer with: Invalid for a fault of the text, Failed for a fault of the server."""
     kind = Failed if isinstance(error, SandboxFailedError) else Invalid
     return kind(error.message, error.hint)
 
 
 @dataclass(frozen=True, slots=True)
 class Documents:
-    """Archives a call needs, by a name that never means others; for a process that does not have them yet."""
+    """Archives of a call, by a name that is never reused. Loaded into a worker that does not have them yet."""
 
     name: str
     load: LoadFiles
-    "Writes each of them to a file of its own."
+    "Writes each archive to its own file."
 
 
 @asynccontextmanager
 async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
-    """The paths of what was loaded, for as long as the block lasts. Nobody but us may read them."""
+    """Yield the paths of the loaded files, which exist while the block runs. Only the server's user can read them."""
     folder = tempfile.TemporaryDirectory(prefix="coder-template-")  # mode 0700
     files: list[BinaryIO] = []
 
@@ -126,18 +126,18 @@ async def _on_disk(load: LoadFiles) -> AsyncIterator[list[str]]:
 
 @dataclass(slots=True, eq=False)
 class _Call:
-    """One call under way, and what became of it."""
+    """A call in progress, and its result."""
 
     name: str
     values: Mapping[str, object]
     documents: Documents | None
-    is_over: trio.Event = field(default_factory=trio.Event)
+    finished: trio.Event = field(default_factory=trio.Event)
     value: object = None
     error: Exception | None = None
 
 
 class Sandbox:
-    """The processes of one server. Made once, see `Context.part`."""
+    """The worker processes of one server, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -145,51 +145,56 @@ class Sandbox:
         self._all: set[_Worker] = set()
         self._turns = trio.CapacityLimiter(WORKERS)
         self._callers: dict[str, trio.CapacityLimiter] = {}
-        ctx.nursery.start_soon(self._end_all_at_last)
+        ctx.nursery.start_soon(self._kill_all_at_shutdown)
 
     async def call(
         self, name: str, values: Mapping[str, Any], documents: Documents | None = None, *, caller: str = ""
     ) -> Any:
-        """The answer of one call. Raises SandboxEvaluationError, and whatever loading the documents raises.
+        """Return the result of a call. Raises SandboxEvaluationError and every error of loading the documents.
 
-        One call at a time for each `caller`: who asks for much waits for himself. Who leaves in the middle of one costs
-        nobody a process and what it remembers: the call goes on to its end, and its caller has to wait for that, too.
+        Each `caller` has one call in progress at a time, so a busy caller delays only itself. Cancelling the caller
+        does not kill the process or lose its cached documents: the call runs to its end, and the same caller waits for
+        that, too.
         """
         call = _Call(name, values, documents)
-        mine = self._callers.setdefault(caller, trio.CapacityLimiter(1)) if caller else trio.CapacityLimiter(1)
+        limiter = self._callers.setdefault(caller, trio.CapacityLimiter(1)) if caller else trio.CapacityLimiter(1)
         try:
-            await mine.acquire_on_behalf_of(call)
+            await limiter.acquire_on_behalf_of(call)
             try:
                 await self._turns.acquire_on_behalf_of(call)
             except BaseException:
-                mine.release_on_behalf_of(call)
+                limiter.release_on_behalf_of(call)
                 raise
         except BaseException:
-            self._forget(caller, mine)
+            self._forget(caller, limiter)
             raise
-        self._ctx.nursery.start_soon(self._work, call, caller, mine)
-        await call.is_over.wait()
+        self._ctx.nursery.start_soon(self._work, call, caller, limiter)
+        await call.finished.wait()
         if call.error is not None:
             raise call.error
         return call.value
 
-    async def _work(self, call: _Call, caller: str, mine: trio.CapacityLimiter) -> None:
+    async def _work(self, call: _Call, caller: str, limiter: trio.CapacityLimiter) -> None:
         try:
             call.value = await self._run(call.name, call.values, call.documents)
         except Exception as error:
-            call.error = error  # whoever asked is told, if they are still there
+            call.error = error  # raised to the caller, if it still waits
         finally:
             self._turns.release_on_behalf_of(call)
-            mine.release_on_behalf_of(call)
-            self._forget(caller, mine)
-            call.is_over.set()
+            limiter.release_on_behalf_of(call)
+            self._forget(caller, limiter)
+            call.finished.set()
 
-    def _forget(self, caller: str, mine: trio.CapacityLimiter) -> None:
-        if self._callers.get(caller) is mine and not mine.borrowed_tokens and not mine.statistics().tasks_waiting:
+    def _forget(self, caller: str, limiter: trio.CapacityLimiter) -> None:
+        if (
+            self._callers.get(caller) is limiter
+            and not limiter.borrowed_tokens
+            and not limiter.statistics().tasks_waiting
+        ):
             del self._callers[caller]
 
     async def warm(self) -> None:
-        """Starts a process before somebody waits for it."""
+        """Start a process in advance."""
         async with self._turns:
             if not self._all:
                 self._idle.append(await self._start())
@@ -198,33 +203,33 @@ class Sandbox:
         worker = await self._idle_or_new()
         try:
             key = documents.name if documents is not None else ""
-            answer = await worker.exchange({"call": name, "documents": key, "values": values})
-            if documents is not None and answer == {"missing": True}:
+            reply = await worker.exchange({"call": name, "documents": key, "values": values})
+            if documents is not None and reply == {"missing": True}:
                 async with _on_disk(documents.load) as paths:
-                    answer = await worker.exchange({"load": key, "files": paths})
-                if "value" in answer:
-                    answer = await worker.exchange({"call": name, "documents": key, "values": values})
+                    reply = await worker.exchange({"load": key, "files": paths})
+                if "value" in reply:
+                    reply = await worker.exchange({"call": name, "documents": key, "values": values})
         except BaseException:
-            # Ended or silent in the middle of a frame: nobody can go on with it.
+            # The process exited or stalled in the middle of a frame, so its pipe cannot be used any more.
             self._all.discard(worker)
             await worker.close()
             raise
         self._idle.append(worker)
-        if "failed" in answer:
-            raise TooMuchWorkError(answer["failed"])
-        if "broken" in answer:
-            # Where and of which kind; what it says may be what a user wrote.
-            _log.error("evaluating failed", call=name, **answer["broken"])
+        if "failed" in reply:
+            raise TooMuchWorkError(reply["failed"])
+        if "broken" in reply:
+            # Where the error occurred and its type; its message may contain a user's text.
+            _log.error("evaluating failed", call=name, **reply["broken"])
             raise SandboxFailedError
-        return answer["value"]
+        return reply["value"]
 
     async def _idle_or_new(self) -> _Worker:
         while self._idle:
-            worker = self._idle.pop()  # the last used has the documents
+            worker = self._idle.pop()  # the most recently used worker has the documents
             if worker.is_running:
                 return worker
-            # Ended while nobody asked it anything, by whoever needed its memory: not what is asked now is to blame.
-            _log.warn("a process that evaluates templates was ended while it was idle")
+            # Ended while idle, for example by the system's out-of-memory killer: the current call is not the cause.
+            _log.warn("an idle evaluation process was killed")
             self._all.discard(worker)
             await worker.close()
         return await self._start()
@@ -234,7 +239,7 @@ class Sandbox:
         self._all.add(worker)
         return worker
 
-    async def _end_all_at_last(self) -> None:
+    async def _kill_all_at_shutdown(self) -> None:
         try:
             await trio.sleep_forever()
         finally:
@@ -247,20 +252,20 @@ class _Worker:
         self._process = process
         self._sink = sink
         self._source = source
-        self._rest = b""
+        self._buffer = b""
 
     @classmethod
     async def start(cls) -> _Worker:
-        kept = {name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES}
+        environment = {name: value for name, value in os.environ.items() if name in _KEPT_VARIABLES}
         frozen = getattr(sys, "frozen", False)
         if not frozen:
-            kept["PYTHONPATH"] = str(_ROOT)
+            environment["PYTHONPATH"] = str(_ROOT)
         process = await trio.lowlevel.open_process(
             [sys.executable, *([] if frozen else ["-m", "coder"]), WORKER_COMMAND, str(CPU_SECONDS), str(MEMORY)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=child_env(base=kept),
+            env=child_env(base=environment),
             cwd="/" if os.name == "posix" else None,
         )
         if process.stdin is None or process.stdout is None:
@@ -272,40 +277,40 @@ class _Worker:
         return self._process.poll() is None
 
     async def exchange(self, head: Mapping[str, Any]) -> Any:
-        """Sends a frame and waits for the answer's. Raises SandboxEvaluationError when none comes in time."""
+        """Send a frame and wait for the reply. Raises SandboxEvaluationError when none arrives in time."""
         text = json.dumps(head).encode()
         with trio.move_on_after(WALL_SECONDS):
             try:
                 await self._sink.send_all(_LENGTH.pack(len(text)) + text)
                 (size,) = _LENGTH.unpack(await self._read(_LENGTH.size))
-                if size > MOST_ANSWER:
+                if size > MAX_RESULT:
                     raise TooMuchWorkError("space for its results")
                 return msgspec.json.decode(await self._read(size))
             except (trio.BrokenResourceError, trio.ClosedResourceError, EOFError) as error:
-                raise await self._why_it_ended() from error
+                raise await self._exit_error() from error
         raise TooMuchWorkError("time")
 
-    async def _why_it_ended(self) -> SandboxEvaluationError:
-        """A limit ends a process by a signal; one that ends by itself does so for a reason of ours."""
-        with trio.move_on_after(_MOMENT):
+    async def _exit_error(self) -> SandboxEvaluationError:
+        """Return the error for an exited worker: a limit kills it by a signal, a fault of the server does not."""
+        with trio.move_on_after(_EXIT_TIMEOUT):
             await self._process.wait()
         status = self._process.returncode
-        _log.warn("a process that evaluated a template was ended", status=status)
+        _log.warn("an evaluation process exited during a call", status=status)
         if status is None or status >= 0:
             return SandboxFailedError()
         return TooMuchWorkError("computing time" if -status in _TIME_SIGNALS else "memory or depth")
 
     async def _read(self, size: int) -> bytes:
-        while len(self._rest) < size:
+        while len(self._buffer) < size:
             data = await self._source.receive_some(1 << 16)
             if not data:
                 raise EOFError
-            self._rest += data
-        found, self._rest = self._rest[:size], self._rest[size:]
-        return found
+            self._buffer += data
+        content, self._buffer = self._buffer[:size], self._buffer[size:]
+        return content
 
     async def close(self) -> None:
-        """Kills the process, whatever it does."""
+        """Kill the process."""
         with suppress(ProcessLookupError):
             self._process.kill()
         with trio.CancelScope(shield=True):

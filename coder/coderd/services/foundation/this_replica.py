@@ -1,4 +1,4 @@
-"""Who this server process is among those that share its database."""
+"""Identity of this server process among the replicas that share its database."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ if TYPE_CHECKING:
 
 
 class ThisReplica:
-    """Made once, see `Context.part`."""
+    """Identity of this replica, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self.id: UUID = uuid4()
         self.started_at: datetime = ctx.clock.now()
         self.refreshed_at: datetime = self.started_at
-        "When somebody last asked for fresh entitlements."
+        "Time of the last request to refresh the entitlements."

@@ -1,8 +1,8 @@
-"""What somebody is told when the database refuses a second one of something: by the constraint that refused it.
+"""Refusals for unique constraints: the response depends on the constraint that was violated.
 
-Everything a request writes has more than one constraint, and "the name is taken" is wrong for all but one of them. So
-nobody catches `IntegrityError` by itself: of a constraint that was not named a caller hears only that somebody else was
-faster (`appproxy/http/errors.py`), or of an internal error.
+A request writes to several constraints, and "the name is taken" is wrong for all but one of them. So services never
+catch `IntegrityError` directly. For a constraint that was not named, the caller is refused as the slower of two
+concurrent requests (`appproxy/http/errors.py`), or gets an internal error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coder.coderd.store.engine.errors import IntegrityError, constraint_of
 
 @contextmanager
 def told_as(refusals: Mapping[str, Refusal]) -> Iterator[None]:
-    """Around what writes: raises the refusal of the constraint that was violated, if it has one."""
+    """Wrap a write and raise the refusal of the violated constraint, if one is named."""
     try:
         yield
     except IntegrityError as error:

@@ -1,7 +1,7 @@
 """External authentication: links of users to git hosts and other providers, and their tokens.
 
-A token is renewed when it has expired and the provider allows it, and checked at the provider's validate URL before
-it is given away. Tokens go to the user's workspaces (git's askpass) and builds, never into a page or a log.
+An expired token is refreshed where the provider allows it. Every token is validated at the provider's validate URL
+before use. Tokens are sent to the user's workspaces (git's askpass) and builds, never to a page or a log.
 
 `external_auth_device` links an account by the device flow.
 """
@@ -29,7 +29,7 @@ from coder.api.login.external_auth import (
 from coder.base.secret import Secret
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, ProviderEndpoint, exchange, renew
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, ProviderEndpoint, TokenGrant, exchange, renew
 from coder.coderd.store.login import external_auth as store
 from coder.coderd.store.login.external_auth import ExternalLink
 from coder.domain.foundation.zero import ZERO_TIME
@@ -41,19 +41,19 @@ if TYPE_CHECKING:
 
     from coder.coderd.services.foundation.context import Context
 
-_Found = TypeVar("_Found")
-_Said = TypeVar("_Said")
+_Result = TypeVar("_Result")
+_Document = TypeVar("_Document")
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
-    """A link with a token that is good now."""
+class CheckedLink:
+    """A link, its current token, and the result of validating it."""
 
     link: ExternalLink
     token: Secret
     user: ExternalAuthUser | None
     problem: str = ""
-    "Why the token is not good; empty when it is."
+    "Reason why the token is invalid; empty for a valid token."
 
     @property
     def valid(self) -> bool:
@@ -61,7 +61,7 @@ class Checked:
 
 
 def find_provider(ctx: Context, ident: str) -> ExternalProvider:
-    """Raises NotFound."""
+    """Return the provider with that id. Raises NotFound."""
     provider = provider_for(ctx.config.external_auth_providers, ident=ident)
     if provider is None:
         raise NotFound
@@ -82,16 +82,16 @@ def endpoint_of(ctx: Context, provider: ExternalProvider) -> ProviderEndpoint:
 
 
 async def link(ctx: Context, provider: ExternalProvider, user_id: UUID, code: str, verifier: str) -> None:
-    """What the callback does. Raises ExchangeRefused."""
+    """Link an account with the code of the provider's callback. Raises ExchangeRefused."""
     granted = await exchange(ctx, endpoint_of(ctx, provider), code, verifier)
     await store_link(ctx, provider, user_id, granted)
 
 
-async def store_link(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> None:
+async def store_link(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: TokenGrant) -> None:
     await ctx.db.run(store.put_link, _row(ctx, provider, user_id, granted))
 
 
-def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Granted) -> ExternalLink:
+def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: TokenGrant) -> ExternalLink:
     sealer = ctx.part(Sealer)
     now = ctx.clock.now()
     return ExternalLink(
@@ -106,36 +106,36 @@ def _row(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: Grant
     )
 
 
-def _extra(provider: ExternalProvider, granted: Granted) -> dict[str, Any] | None:
-    """Slack gives the person's own token beside the application's."""
-    found = granted.document.get("authed_user")
-    return {"authed_user": found} if provider.kind == "slack" and isinstance(found, dict) else None
+def _extra(provider: ExternalProvider, granted: TokenGrant) -> dict[str, Any] | None:
+    """Return data to store with the link. Slack sends the user's own token in addition to the application's."""
+    user = granted.document.get("authed_user")
+    return {"authed_user": user} if provider.kind == "slack" and isinstance(user, dict) else None
 
 
-async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> Checked:
-    """The link with its token renewed if it must be, and looked at by the provider."""
+async def check(ctx: Context, provider: ExternalProvider, row: ExternalLink) -> CheckedLink:
+    """Refresh the token of a link if it has expired, and validate it at the provider."""
     sealer = ctx.part(Sealer)
     token = sealer.open(row.access_token)
     now = ctx.clock.now()
     if row.expires_at is not None and row.expires_at <= now:
         refresh = sealer.open(row.refresh_token)
         if provider.no_refresh or not refresh:
-            return Checked(row, token, None, "token expired, refreshing is either disabled or not supported")
-        row, problem = await _renewed(ctx, provider, row, refresh)
+            return CheckedLink(row, token, None, "token expired, refreshing is either disabled or not supported")
+        row, problem = await _refreshed(ctx, provider, row, refresh)
         token = sealer.open(row.access_token)
         if problem:
-            return Checked(row, token, None, problem)
+            return CheckedLink(row, token, None, problem)
     valid, user = await _validate(provider, token)
-    return Checked(row, token, user, "" if valid else "token failed to validate")
+    return CheckedLink(row, token, user, "" if valid else "token failed to validate")
 
 
-async def _renewed(
+async def _refreshed(
     ctx: Context, provider: ExternalProvider, row: ExternalLink, refresh: Secret
 ) -> tuple[ExternalLink, str]:
-    """(the link as it is stored now, why its token is not good).
+    """Return the link as stored now, and the reason why its token is invalid.
 
-    Where a provider takes each refresh token once, of two who ask at the same time the slower is refused: nothing is
-    written over what the faster one got, and that is used.
+    Some providers accept each refresh token once, so the slower of two concurrent refreshes is refused. It must not
+    overwrite the faster one's result, and uses that instead.
     """
     try:
         granted = await renew(ctx, endpoint_of(ctx, provider), refresh)
@@ -143,12 +143,12 @@ async def _renewed(
         problem = f"token failed to refresh: {error.detail}"
         if not error.error:
             return row, problem
-        # A refused refresh token stays refused: asking each time would only get us blocked.
-        wanted = replace(row, refresh_token="", updated_at=ctx.clock.now())
+        # A refused refresh token stays refused: retrying would only get the server blocked.
+        updated = replace(row, refresh_token="", updated_at=ctx.clock.now())
     else:
-        problem, wanted = "", replace(_row(ctx, provider, row.user_id, granted), created_at=row.created_at)
-    if await ctx.db.run(store.renew_link, wanted, row.refresh_token):
-        return (row if problem else wanted), problem
+        problem, updated = "", replace(_row(ctx, provider, row.user_id, granted), created_at=row.created_at)
+    if await ctx.db.run(store.renew_link, updated, row.refresh_token):
+        return (row if problem else updated), problem
     newer = await ctx.db.read(store.get_link, provider.id, row.user_id)
     if newer is None:
         return row, "the account was unlinked"
@@ -157,62 +157,65 @@ async def _renewed(
 
 
 async def _validate(provider: ExternalProvider, token: Secret) -> tuple[bool, ExternalAuthUser | None]:
-    """(is it good, whose it is where the provider tells); without a validate URL it counts as good."""
+    """Return whether the token is valid, and its user if the provider names one. Without a validate URL it counts as
+    valid.
+    """
     if not provider.validate_url:
         return True, None
     try:
-        answer = await fetch("GET", provider.validate_url, bearer=token)
+        reply = await fetch("GET", provider.validate_url, bearer=token)
     except NetError:
         return False, None
-    if not answer.fine:
+    if not reply.fine:
         return False, None
-    return True, _told(answer, _github_user) if provider.kind == "github" else None
+    return True, _parsed(reply, _github_user) if provider.kind == "github" else None
 
 
 async def _installations(provider: ExternalProvider, token: Secret) -> list[ExternalAuthAppInstallation] | None:
-    """Where the provider's application may look into repositories of the token's owner; None when it does not say."""
+    """Return the repositories' owners where the provider's application is installed; None if the provider does not
+    say.
+    """
     if not provider.app_installations_url:
         return None
     try:
-        answer = await fetch("GET", provider.app_installations_url, bearer=token)
+        reply = await fetch("GET", provider.app_installations_url, bearer=token)
     except NetError:
         return None
-    return _told(answer, _github_installations) if answer.fine else None
+    return _parsed(reply, _github_installations) if reply.fine else None
 
 
-def _told(answer: OutgoingReply, read: Callable[[_Said], _Found]) -> _Found | None:
-    """What a provider says, which may be anything: it is read as if it were what `read` takes."""
+def _parsed(reply: OutgoingReply, read: Callable[[_Document], _Result]) -> _Result | None:
+    """Parse an untrusted reply as if it had the type that `read` takes. Return None for any other reply."""
     try:
-        return read(json.loads(answer.body))
+        return read(json.loads(reply.body))
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
 
 
-def _github_user(found: Mapping[str, object]) -> ExternalAuthUser:
+def _github_user(document: Mapping[str, object]) -> ExternalAuthUser:
     return ExternalAuthUser(
-        id=_number(found["id"]),
-        login=str(found["login"]),
-        avatar_url=str(found.get("avatar_url") or ""),
-        profile_url=str(found.get("html_url") or ""),
-        name=str(found.get("name") or ""),
+        id=_number(document["id"]),
+        login=str(document["login"]),
+        avatar_url=str(document.get("avatar_url") or ""),
+        profile_url=str(document.get("html_url") or ""),
+        name=str(document.get("name") or ""),
     )
 
 
-def _github_installations(found: Mapping[str, list[dict[str, dict[str, object]]]]) -> list[ExternalAuthAppInstallation]:
+def _github_installations(
+    document: Mapping[str, list[dict[str, dict[str, object]]]],
+) -> list[ExternalAuthAppInstallation]:
     return [
         ExternalAuthAppInstallation(
-            id=_number(one["id"]), account=_github_user(one["account"]), configure_url=str(one.get("html_url") or "")
+            id=_number(item["id"]), account=_github_user(item["account"]), configure_url=str(item.get("html_url") or "")
         )
-        for one in found["installations"]
+        for item in document["installations"]
     ]
 
 
-def _number(found: object) -> int:
-    number = int(str(found))
-    return number if abs(number) < 2**63 else 0  # no JSON of ours holds more
-
-
-# ---- what users see
+def _number(value: object) -> int:
+    number = int(str(value))
+    return number if abs(number) < 2**63 else 0  # the API's JSON has no larger numbers
 
 
 async def show(ctx: Context, user_id: UUID, ident: str) -> ExternalAuth:
@@ -233,7 +236,7 @@ async def show(ctx: Context, user_id: UUID, ident: str) -> ExternalAuth:
 
 
 async def list_mine(ctx: Context, user_id: UUID) -> ListUserExternalAuthResponse:
-    """All providers, and the user's links to them with their state now."""
+    """List all providers, and the user's links with their current state."""
     links = []
     for row in await ctx.db.read(store.list_links, user_id):
         provider = provider_for(ctx.config.external_auth_providers, ident=row.provider_id)
@@ -252,11 +255,11 @@ async def list_mine(ctx: Context, user_id: UUID) -> ListUserExternalAuthResponse
             )
         )
     return ListUserExternalAuthResponse(
-        providers=[_shown(provider) for provider in ctx.config.external_auth_providers], links=links
+        providers=[_provider_view(provider) for provider in ctx.config.external_auth_providers], links=links
     )
 
 
-def _shown(provider: ExternalProvider) -> ExternalAuthLinkProvider:
+def _provider_view(provider: ExternalProvider) -> ExternalAuthLinkProvider:
     return ExternalAuthLinkProvider(
         id=provider.id,
         type=provider.kind,
@@ -271,7 +274,7 @@ def _shown(provider: ExternalProvider) -> ExternalAuthLinkProvider:
 
 
 async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
-    """(was the token revoked at the provider, why not); the link is gone either way. Raises NotFound."""
+    """Delete a link. Return whether the provider revoked the token, and the reason if not. Raises NotFound."""
     provider = find_provider(ctx, ident)
     row = await ctx.db.read(store.get_link, provider.id, user_id)
     if row is None:
@@ -282,26 +285,23 @@ async def unlink(ctx: Context, user_id: UUID, ident: str) -> tuple[bool, str]:
     token = ctx.part(Sealer).open(row.access_token)
     form = {"token": token.reveal(), "client_id": provider.client_id, "client_secret": provider.client_secret}
     try:
-        answer = await fetch("POST", provider.revoke_url, form=form)
+        reply = await fetch("POST", provider.revoke_url, form=form)
     except NetError as error:
         return False, error.message
-    return answer.fine, "" if answer.fine else f"the provider answered with status {answer.status}"
-
-
-# ---- for templates, builds and agents
+    return reply.fine, "" if reply.fine else f"the provider answered with status {reply.status}"
 
 
 async def required_of(
-    ctx: Context, user_id: UUID, wanted: Iterable[tuple[str, bool]]
+    ctx: Context, user_id: UUID, requirements: Iterable[tuple[str, bool]]
 ) -> list[TemplateVersionExternalAuth]:
-    """The providers a template wants, and whether the user is linked to each."""
-    found = []
-    for ident, optional in wanted:
+    """Return the providers that a template requires, each with whether the user is linked."""
+    providers = []
+    for ident, optional in requirements:
         provider = provider_for(ctx.config.external_auth_providers, ident=ident)
         if provider is None:
-            raise NotFound(f'The template wants the external auth provider "{ident}", which is not configured.')
+            raise NotFound(f'The template requires the external auth provider "{ident}", which is not configured.')
         row = await ctx.db.read(store.get_link, provider.id, user_id)
-        found.append(
+        providers.append(
             TemplateVersionExternalAuth(
                 id=provider.id,
                 type=provider.kind,
@@ -312,11 +312,11 @@ async def required_of(
                 optional=True if optional else UNSET,
             )
         )
-    return found
+    return providers
 
 
 async def token_for(ctx: Context, provider: ExternalProvider, user_id: UUID) -> tuple[Secret, datetime | None] | None:
-    """A good token of the user and its end, or None: not linked, or no longer good."""
+    """Return a valid token of the user and its expiry; None without a link or a valid token."""
     row = await ctx.db.read(store.get_link, provider.id, user_id)
     if row is None:
         return None

@@ -9,7 +9,7 @@ from coder.api.base.refusals import BadGateway, Invalid
 from coder.api.login.external_auth import ExternalAuthDevice
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.external_auth import find_provider, store_link
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, granted_of, seconds_of
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, parse_seconds, parse_token_reply
 from coder.net.errors import NetError
 
 if TYPE_CHECKING:
@@ -22,27 +22,29 @@ _PENDING = frozenset({"authorization_pending", "slow_down"})
 
 
 async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
-    """Raises Invalid, BadGateway."""
+    """Start the device flow. Raises Invalid, BadGateway."""
     provider = find_provider(ctx, ident)
     if not provider.device_flow:
         raise Invalid(_NO_DEVICE)
     form = {"client_id": provider.client_id, "scope": " ".join(provider.scopes)}
     try:
-        answer = await fetch("POST", provider.device_code_url, form=form)
-        found = answer.document()
+        reply = await fetch("POST", provider.device_code_url, form=form)
+        document = reply.document()
         return ExternalAuthDevice(
-            device_code=str(found["device_code"]),
-            user_code=str(found["user_code"]),
-            verification_uri=str(found["verification_uri"]),
-            expires_in=seconds_of(found.get("expires_in"), 900),
-            interval=seconds_of(found.get("interval"), 5),
+            device_code=str(document["device_code"]),
+            user_code=str(document["user_code"]),
+            verification_uri=str(document["verification_uri"]),
+            expires_in=parse_seconds(document.get("expires_in"), 900),
+            interval=parse_seconds(document.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
-        raise BadGateway("The provider gave no device code.", str(error)) from error
+        raise BadGateway("The provider sent no device code.", str(error)) from error
 
 
 async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: str) -> None:
-    """Links once the person has agreed. Raises Invalid while not, with the provider's word for it as detail."""
+    """Link the account after the user has agreed. Raises Invalid before that, with the provider's error code as
+    detail.
+    """
     provider = find_provider(ctx, ident)
     if not provider.device_flow:
         raise Invalid(_NO_DEVICE)
@@ -53,10 +55,10 @@ async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: st
         "grant_type": _DEVICE_GRANT,
     }
     try:
-        granted = granted_of(ctx, await fetch("POST", provider.token_url, form=form))
+        granted = parse_token_reply(ctx, await fetch("POST", provider.token_url, form=form))
     except ExchangeRefused as error:
-        word = error.error or "the provider cannot be asked"
-        raise Invalid("Failed to exchange device code.", word if word in _PENDING else error.detail) from error
+        code = error.error or "the provider cannot be reached"
+        raise Invalid("Failed to exchange device code.", code if code in _PENDING else error.detail) from error
     except NetError as error:
         raise BadGateway("The provider cannot be reached.", error.message) from error
     await store_link(ctx, provider, user_id, granted)

@@ -1,6 +1,6 @@
-"""Logging in with GitHub: who the person is there, and whether an organization or team of theirs may come in.
+"""Log in with GitHub: read the user's identity, and check membership in an allowed organization or team.
 
-GitHub's REST API v3; `--oauth2-github-enterprise-base-url` names a server of one's own.
+Uses GitHub's REST API v3; `--oauth2-github-enterprise-base-url` sets the URL of a GitHub Enterprise server.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from coder.base.secret import Secret
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.oauth_exchange import (
     ExchangeRefused,
-    Granted,
     ProviderEndpoint,
-    granted_of,
-    seconds_of,
+    TokenGrant,
+    parse_seconds,
+    parse_token_reply,
 )
 from coder.domain.login.identity import Person, username_from
 from coder.net.errors import NetError
@@ -34,7 +34,7 @@ _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 
 @dataclass(frozen=True, slots=True)
 class Hosts:
-    """Where GitHub is."""
+    """Base URLs of GitHub."""
 
     web: str
     api: str
@@ -61,11 +61,13 @@ def endpoint(ctx: Context) -> ProviderEndpoint:
     )
 
 
-async def person(ctx: Context, granted: Granted) -> Person:
-    """Raises Unauthenticated (no member of what may come in), Forbidden (no verified address), BadGateway."""
+async def person(ctx: Context, granted: TokenGrant) -> Person:
+    """Return the user's identity. Raises Unauthenticated (not in an allowed group), Forbidden (no verified email),
+    BadGateway.
+    """
     user = await _get(ctx, "/user", granted.access)
     if not isinstance(user, dict) or not isinstance(user.get("id"), int) or not isinstance(user.get("login"), str):
-        raise BadGateway("GitHub did not say who the user is.")
+        raise BadGateway("GitHub did not identify the user.")
     await _check_membership(ctx, granted.access, user["login"])
     return Person(
         linked_id=str(user["id"]),
@@ -81,12 +83,12 @@ async def _check_membership(ctx: Context, token: Secret, login: str) -> None:
     if config.oauth2_github_allow_everyone:
         return
     memberships = await _get(ctx, "/user/memberships/orgs?state=active&per_page=100", token)
-    mine = {
+    own_organizations = {
         str(item["organization"]["login"]).lower()
         for item in (memberships if isinstance(memberships, list) else [])
         if isinstance(item, dict) and isinstance(item.get("organization"), dict) and item.get("state") == "active"
     }
-    allowed = {name.lower() for name in config.oauth2_github_allowed_orgs} & mine
+    allowed = {name.lower() for name in config.oauth2_github_allowed_orgs} & own_organizations
     if not allowed:
         raise Unauthenticated("You aren't a member of the authorized Github organizations!")
     if not config.oauth2_github_allowed_teams:
@@ -101,13 +103,13 @@ async def _check_membership(ctx: Context, token: Secret, login: str) -> None:
 
 async def _in_team(ctx: Context, token: Secret, organization: str, team: str, login: str) -> bool:
     path = f"/orgs/{quote(organization, safe='')}/teams/{quote(team, safe='')}/memberships/{quote(login, safe='')}"
-    found = await _get(ctx, path, token, missing={})
-    return isinstance(found, dict) and found.get("state") == "active"
+    document = await _get(ctx, path, token, missing={})
+    return isinstance(document, dict) and document.get("state") == "active"
 
 
 async def _primary_email(ctx: Context, token: Secret) -> str:
-    found = await _get(ctx, "/user/emails", token)
-    for item in found if isinstance(found, list) else []:
+    document = await _get(ctx, "/user/emails", token)
+    for item in document if isinstance(document, list) else []:
         if isinstance(item, dict) and item.get("primary") and isinstance(item.get("email"), str):
             if item.get("verified"):
                 return str(item["email"])
@@ -116,14 +118,14 @@ async def _primary_email(ctx: Context, token: Secret) -> str:
 
 
 async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> Any:
-    """The JSON at a path of the API; `missing` where there is nothing (404). Raises BadGateway."""
+    """Return the JSON at a path of the API, or `missing` for status 404. Raises BadGateway."""
     try:
-        answer = await fetch("GET", hosts(ctx).api + path, bearer=token)
-        if answer.status == 404 and missing is not None:
+        reply = await fetch("GET", hosts(ctx).api + path, bearer=token)
+        if reply.status == 404 and missing is not None:
             return missing
-        if not answer.fine:
-            raise BadGateway("GitHub refused a request.", f"{path.partition('?')[0]}: status {answer.status}")
-        return json.loads(answer.body)
+        if not reply.fine:
+            raise BadGateway("GitHub refused a request.", f"{path.partition('?')[0]}: status {reply.status}")
+        return json.loads(reply.body)
     except (NetError, ValueError, RecursionError) as error:
         raise BadGateway("GitHub cannot be reached.", str(error)) from error
 
@@ -132,34 +134,34 @@ async def _get(ctx: Context, path: str, token: Secret, missing: Any = None) -> A
 
 
 async def begin_device(ctx: Context) -> ExternalAuthDevice:
-    """Raises Invalid when it is off, BadGateway."""
+    """Start the device flow. Raises Invalid when it is disabled, BadGateway."""
     if not enabled(ctx):
         raise Invalid("Github OAuth2 is not enabled.")
     if not ctx.config.oauth2_github_device_flow:
         raise Invalid("Device flow is not enabled for Github OAuth2.")
     form = {"client_id": ctx.config.oauth2_github_client_id, "scope": " ".join(_SCOPES)}
     try:
-        found = (await fetch("POST", hosts(ctx).web + "/login/device/code", form=form)).document()
+        document = (await fetch("POST", hosts(ctx).web + "/login/device/code", form=form)).document()
         return ExternalAuthDevice(
-            device_code=str(found["device_code"]),
-            user_code=str(found["user_code"]),
-            verification_uri=str(found["verification_uri"]),
-            expires_in=seconds_of(found.get("expires_in"), 900),
-            interval=seconds_of(found.get("interval"), 5),
+            device_code=str(document["device_code"]),
+            user_code=str(document["user_code"]),
+            verification_uri=str(document["verification_uri"]),
+            expires_in=parse_seconds(document.get("expires_in"), 900),
+            interval=parse_seconds(document.get("interval"), 5),
         )
     except (NetError, ValueError, KeyError, TypeError) as error:
-        raise BadGateway("GitHub gave no device code.", str(error)) from error
+        raise BadGateway("GitHub sent no device code.", str(error)) from error
 
 
-async def exchange_device(ctx: Context, device_code: str) -> Granted:
-    """Raises Invalid while the person has not agreed, with GitHub's word for it as detail."""
+async def exchange_device(ctx: Context, device_code: str) -> TokenGrant:
+    """Exchange the device code. Raises Invalid before the user has agreed, with GitHub's error code as detail."""
     form = {
         "client_id": ctx.config.oauth2_github_client_id,
         "device_code": device_code,
         "grant_type": _DEVICE_GRANT,
     }
     try:
-        return granted_of(ctx, await fetch("POST", endpoint(ctx).token_url, form=form))
+        return parse_token_reply(ctx, await fetch("POST", endpoint(ctx).token_url, form=form))
     except ExchangeRefused as error:
         raise Invalid("Failed to exchange device code.", error.error or error.detail) from error
     except NetError as error:

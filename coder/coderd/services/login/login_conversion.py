@@ -25,19 +25,19 @@ if TYPE_CHECKING:
 CONVERSION_LIFETIME = timedelta(minutes=15)
 _CONVERSION = "login_conversion"
 CONVERT = "convert-"
-"What the purpose in a conversion's state begins with; clients know that."
+"Prefix of a conversion's state; clients know it."
 
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Who asked to log in this way from now on, and what stands for the password that proved it."""
+    """User who requested the new login type, and a proof derived from the password they entered."""
 
     user_id: UUID
     proof: str
 
 
 async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: str) -> tuple[str, str, datetime]:
-    """(state, cookie, expiry): proof for the provider's callback that the user asked. Raises Unauthenticated."""
+    """Return (state, cookie, expiry): proof for the provider's callback that the user asked. Raises Unauthenticated."""
     if not await verify_password(user.hashed_password, password) or user.login_type != "password":
         raise Unauthenticated(sessions.WRONG)
     state = f"{CONVERT}{to_type}.{secrets.token_urlsafe(24)}"
@@ -49,23 +49,25 @@ async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: 
 
 
 async def conversion_of(ctx: Context, cookie: str, state: str, login_type: str) -> Conversion | None:
-    """The conversion that was begun with that state. Raises Unauthenticated for a cookie that does not fit."""
+    """Return the conversion begun with `state`, or None for another state. Raises Unauthenticated if the cookie does
+    not match.
+    """
     if not state.startswith(f"{CONVERT}{login_type}."):
         return None
     return await begun_conversion(ctx, cookie, state, login_type)
 
 
 async def begun_conversion(ctx: Context, cookie: str, state: str, login_type: str) -> Conversion:
-    """The same for a state that must be one of a conversion. Raises Unauthenticated."""
+    """Return the conversion of a state that must belong to one. Raises Unauthenticated."""
     try:
         claims = verify(await ctx.part(SigningKeys).get(_CONVERSION), cookie, ctx.clock.now())
     except TokenRefused as error:
-        raise Unauthenticated("The change of the login type has expired. Begin it anew.", str(error)) from error
+        raise Unauthenticated("The change of the login type has expired. Start again.", str(error)) from error
     if claims.get("state") != state or claims.get("to") != login_type:
-        raise Unauthenticated("The change of the login type was begun elsewhere. Begin it anew.")
+        raise Unauthenticated("The change of the login type was started elsewhere. Start again.")
     return Conversion(UUID(str(claims["sub"])), str(claims.get("by")))
 
 
 def proof_of(user: UserRow) -> str:
-    """Stands for the password: another one makes another."""
+    """Return a value derived from the password's hash: it changes with the password."""
     return hash_secret(f"{_CONVERSION} {user.id} {user.hashed_password}").hex()

@@ -34,13 +34,13 @@ _SECRET = Resource("oauth2_app_secret")
 
 
 def require_experiment(ctx: Context) -> None:
-    """Raises Forbidden unless the server was started with `--experiments oauth2` (or `*`)."""
+    """Raise Forbidden unless the server was started with `--experiments oauth2` (or `*`)."""
     if not {EXPERIMENT, "*"} & set(ctx.config.experiments):
         raise Forbidden(_OFF)
 
 
 def new_secret() -> tuple[str, str, str]:
-    """(prefix, secret, the text that shows both)."""
+    """Return (prefix, secret, text that contains both)."""
     prefix, secret = (
         "".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (PREFIX_LENGTH, SECRET_LENGTH)
     )
@@ -48,7 +48,7 @@ def new_secret() -> tuple[str, str, str]:
 
 
 async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None) -> list[OAuth2AppRow]:
-    """All, or those a user has let in (one's own list, for everybody but an administrator)."""
+    """List all applications, or those with a user's consent: the caller's own, or as administrator any user's."""
     require(subject, "read", _APP)
     if user_id is not None and user_id != subject.user_id:
         require(subject, "read", Resource("oauth2_app_code_token", owner_id=user_id))
@@ -57,35 +57,37 @@ async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None)
 
 async def get_app(ctx: Context, subject: Subject, app_id: UUID) -> OAuth2AppRow:
     require(subject, "read", _APP)
-    return _found(await ctx.db.read(store.get_app, app_id))
+    return _require_found(await ctx.db.read(store.get_app, app_id))
 
 
-def _found(row: OAuth2AppRow | None) -> OAuth2AppRow:
+def _require_found(row: OAuth2AppRow | None) -> OAuth2AppRow:
     if row is None:
         raise NotFound("OAuth2 application not found.")
     return row
 
 
-async def create_app(ctx: Context, subject: Subject, wanted: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
-    """Raises Forbidden."""
+async def create_app(ctx: Context, subject: Subject, request: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
+    """Create an application. Raises Forbidden."""
     require(subject, "create", _APP)
     now = ctx.clock.now()
-    row = OAuth2AppRow(new_uuid(), now, now, wanted.name, wanted.icon, wanted.callback_url, (), False, None, None)
+    row = OAuth2AppRow(new_uuid(), now, now, request.name, request.icon, request.callback_url, (), False, None, None)
     await ctx.db.run(store.insert_app, row)
     return row
 
 
-async def update_app(ctx: Context, subject: Subject, app_id: UUID, wanted: PutOAuth2ProviderAppRequest) -> OAuth2AppRow:
-    """Raises Forbidden, InvalidFields, NotFound."""
+async def update_app(
+    ctx: Context, subject: Subject, app_id: UUID, request: PutOAuth2ProviderAppRequest
+) -> OAuth2AppRow:
+    """Change an application. Raises Forbidden, InvalidFields, NotFound."""
     row = await get_app(ctx, subject, app_id)
-    check_request(wanted, {"name": row.name, "callback_url": row.callback_url})
+    check_request(request, {"name": row.name, "callback_url": row.callback_url})
     require(subject, "update", _APP)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> OAuth2AppRow:
         await _lock(tx, app_id)
         await store.update_app(
-            tx, app_id, name=wanted.name, callback_url=wanted.callback_url, icon=wanted.icon, updated_at=now
+            tx, app_id, name=request.name, callback_url=request.callback_url, icon=request.icon, updated_at=now
         )
         return await _lock(tx, app_id)
 
@@ -93,11 +95,13 @@ async def update_app(ctx: Context, subject: Subject, app_id: UUID, wanted: PutOA
 
 
 async def _lock(tx: Tx, app_id: UUID) -> OAuth2AppRow:
-    return _found(await store.lock_app(tx, app_id))
+    return _require_found(await store.lock_app(tx, app_id))
 
 
 async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bool) -> OAuth2AppRow:
-    """Whether an application may sign people in without PKCE. Raises Forbidden, Invalid (a public client), NotFound."""
+    """Set whether an application may log in users without PKCE. Raises Forbidden, Invalid (a public client),
+    NotFound.
+    """
     await get_app(ctx, subject, app_id)
     require(subject, "update", _APP)
     now = ctx.clock.now()
@@ -105,7 +109,7 @@ async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bo
     async def write(tx: Tx) -> OAuth2AppRow:
         row = await _lock(tx, app_id)
         if legacy and not may_be_legacy(public_client=row.public_client):
-            raise Invalid("A public client has no secret: PKCE is all that binds its codes to it.")
+            raise Invalid("A public client has no secret: only PKCE binds its codes to it.")
         await store.update_app(tx, app_id, legacy=legacy, updated_at=now)
         return await _lock(tx, app_id)
 
@@ -125,19 +129,19 @@ async def list_secrets(ctx: Context, subject: Subject, app_id: UUID) -> list[OAu
 
 
 async def create_secret(ctx: Context, subject: Subject, app_id: UUID) -> tuple[UUID, str]:
-    """(id, the secret, shown only now)."""
+    """Create a secret and return (id, secret). The secret is not stored in plain."""
     row = await get_app(ctx, subject, app_id)
     require(subject, "create", _SECRET)
-    made, shown = secret_row(ctx, row.id)
-    await ctx.db.run(store.insert_secret, made)
-    return made.id, shown
+    secret, text = secret_row(ctx, row.id)
+    await ctx.db.run(store.insert_secret, secret)
+    return secret.id, text
 
 
 def secret_row(ctx: Context, app_id: UUID) -> tuple[OAuth2SecretRow, str]:
-    """A row to insert and the secret it stands for."""
-    prefix, secret, shown = new_secret()
+    """Return a row to insert and its secret."""
+    prefix, secret, text = new_secret()
     row = OAuth2SecretRow(new_uuid(), app_id, ctx.clock.now(), None, prefix, hash_secret(secret), secret[-6:])
-    return row, shown
+    return row, text
 
 
 async def delete_secret(ctx: Context, subject: Subject, app_id: UUID, secret_id: UUID) -> None:

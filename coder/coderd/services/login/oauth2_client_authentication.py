@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class GrantError(CoderError):
-    """An OAuth2 refusal: `error` is one of RFC 6749's codes. Answered as `{error, error_description}`."""
+    """OAuth2 refusal, answered as `{error, error_description}`. `error` is one of RFC 6749's codes."""
 
     statuses = (400, 401, 403)
-    "All it is ever answered with; the API's description tells."
+    "Every status of a refusal, for the API's description."
 
     def __init__(self, error: str, description: str, status: int = 400) -> None:
         super().__init__(error, description)
@@ -35,15 +35,18 @@ def invalid_client() -> GrantError:
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """An application that proved to be itself."""
+    """An authenticated application."""
 
     app: OAuth2AppRow
     secret_id: UUID | None
-    "By which of its secrets; None for a public client that sent none."
+    "Id of the secret it authenticated with; None for a public client without one."
 
 
 async def find_app(ctx: Context, client_id: str) -> OAuth2AppRow:
-    """Raises GrantError: invalid_request without an id, invalid_client for an unknown one and what is none."""
+    """Find the application of a client id.
+
+    Raises GrantError: invalid_request without an id, invalid_client for an unknown or malformed one.
+    """
     if not client_id:
         raise GrantError("invalid_request", "Missing client_id parameter")
     try:
@@ -57,12 +60,12 @@ async def find_app(ctx: Context, client_id: str) -> OAuth2AppRow:
 
 
 async def prove_client(ctx: Context, client_id: str, secret: str) -> Client:
-    """Raises GrantError unless the secret is one of the application's, or the client is public and sends none.
+    """Authenticate a client: by one of its secrets, or as a public client that sends none. Raises GrantError.
 
-    Nothing is written: whoever asks is not counted yet.
+    Writes nothing, because the request is not rate limited yet.
     """
     parts = split_secret(secret)
-    # First: as much is asked for an application that nobody knows.
+    # Queried first, so that an unknown application causes the same queries.
     row = await ctx.db.read(store.find_secret, parts[0]) if parts else None
     app = await find_app(ctx, client_id)
     if app.public_client and not secret:
@@ -75,29 +78,32 @@ async def prove_client(ctx: Context, client_id: str, secret: str) -> Client:
 
 
 async def note_use(ctx: Context, client: Client) -> None:
-    """When its secret was used last."""
+    """Record the use of the client's secret."""
     if client.secret_id is not None:
         await ctx.db.run(store.touch_secret, client.secret_id, ctx.clock.now())
 
 
 def application_account(app_id: UUID) -> str:
-    """Whom the requests of an application are counted for."""
+    """Return the account that the requests of an application are rate limited by."""
     return f"application {app_id}"
 
 
-async def account_of(ctx: Context, client: Client, shown: str) -> str | None:
-    """The same for one that shows a code or a refresh token. A public client proves nothing by its name: its requests
-    are those of the person whose consent stands for what it shows. None: nobody's."""
+async def account_of(ctx: Context, client: Client, credential: str) -> str | None:
+    """Return the rate limit account of a client that sends a code or a refresh token; None if neither is known.
+
+    A public client is not authenticated by its id, so its requests count for the user whose consent the token stands
+    for.
+    """
     account = application_account(client.app.id)
     if client.secret_id is not None:
         return account
-    parts = split_secret(shown)
+    parts = split_secret(credential)
     if parts is None:
         return None
-    user_id = await ctx.db.read(_consenting, client.app.id, parts[0], hash_secret(parts[1]))
+    user_id = await ctx.db.read(_consenting_user, client.app.id, parts[0], hash_secret(parts[1]))
     return f"{account} for {user_id}" if user_id is not None else None
 
 
-async def _consenting(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> UUID | None:
+async def _consenting_user(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> UUID | None:
     grant = await store.grant_of_token(tx, prefix, hashed, app_id)
     return grant[0] if grant is not None else await store.user_of_code(tx, prefix, hashed)

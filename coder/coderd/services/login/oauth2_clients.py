@@ -1,4 +1,4 @@
-"""Clients that register themselves (RFC 7591) and manage their registration (RFC 7592)."""
+"""Dynamic client registration (RFC 7591) and its management (RFC 7592)."""
 
 from __future__ import annotations
 
@@ -44,14 +44,17 @@ _METADATA = (
 )
 _LISTS = frozenset({"redirect_uris", "contacts", "grant_types", "response_types"})
 _MOST, _LONGEST = 50, 2048
-"""Ours: values in a list of metadata, and characters of one."""
+"""Values in a list of metadata, and characters of a value. Ours."""
 
 
-async def register(ctx: Context, asked: Mapping[str, Any]) -> tuple[OAuth2AppRow, str, str]:
-    """(application, client secret, registration token); both secrets are shown only now. Raises GrantError."""
+async def register(ctx: Context, requested: Mapping[str, Any]) -> tuple[OAuth2AppRow, str, str]:
+    """Register a client. Return (application, client secret, registration token); the secrets are not shown again.
+
+    Raises GrantError.
+    """
     if not await dynamic_registration(ctx):
         raise GrantError("invalid_request", "Dynamic client registration is disabled on this deployment", 403)
-    metadata = _accepted(asked)
+    metadata = _accepted(requested)
     now = ctx.clock.now()
     _, _, token = new_secret()
     row = OAuth2AppRow(
@@ -66,13 +69,13 @@ async def register(ctx: Context, asked: Mapping[str, Any]) -> tuple[OAuth2AppRow
         registration=metadata,
         registration_token_hash=hash_secret(token),
     )
-    secret, shown = secret_row(ctx, row.id)
+    secret, text = secret_row(ctx, row.id)
     await ctx.db.run(store.insert_app, row, secret)
-    return row, shown, token
+    return row, text, token
 
 
 async def find_client(ctx: Context, client_id: UUID, authorization: str) -> OAuth2AppRow:
-    """The client the registration token belongs to. Raises GrantError invalid_token (401)."""
+    """Return the client of a registration token. Raises GrantError invalid_token (401)."""
     if not authorization:
         raise GrantError("invalid_token", "Missing Authorization header", 401)
     kind, _, token = authorization.partition(" ")
@@ -86,10 +89,12 @@ async def find_client(ctx: Context, client_id: UUID, authorization: str) -> OAut
     return row
 
 
-async def change(ctx: Context, row: OAuth2AppRow, asked: Mapping[str, Any]) -> OAuth2AppRow:
-    """Replaces the client's metadata. What an owner allowed a client that can keep a secret ends when it says that it
-    cannot. Raises GrantError."""
-    return await ctx.db.run(_change, row.id, _accepted(asked), ctx.clock.now())
+async def change(ctx: Context, row: OAuth2AppRow, metadata: Mapping[str, Any]) -> OAuth2AppRow:
+    """Replace the client's metadata. Raises GrantError.
+
+    A client that becomes public loses the permission to log in users without PKCE.
+    """
+    return await ctx.db.run(_change, row.id, _accepted(metadata), ctx.clock.now())
 
 
 async def _change(tx: Tx, app_id: UUID, metadata: dict[str, Any], now: datetime) -> OAuth2AppRow:
@@ -113,19 +118,19 @@ async def _change(tx: Tx, app_id: UUID, metadata: dict[str, Any], now: datetime)
 
 
 async def remove(ctx: Context, row: OAuth2AppRow) -> None:
-    """With its tokens."""
+    """Delete a client and its tokens."""
     await ctx.db.run(store.delete_app, row.id)
 
 
 def _is_public(metadata: Mapping[str, Any]) -> bool:
-    """Can the client keep no secret (an application on a person's machine)?"""
+    """Whether the client is public (RFC 6749 section 2.1): an application on a user's machine keeps no secret."""
     method: str = metadata["token_endpoint_auth_method"]
     return method == "none"
 
 
-def _accepted(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """The metadata we keep, defaults filled in. Raises GrantError invalid_client_metadata."""
-    metadata = {**_DEFAULTS, **{name: asked[name] for name in (*_METADATA, *_DEFAULTS) if asked.get(name)}}
+def _accepted(requested: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata to store, with defaults. Raises GrantError invalid_client_metadata."""
+    metadata = {**_DEFAULTS, **{name: requested[name] for name in (*_METADATA, *_DEFAULTS) if requested.get(name)}}
     uris = metadata.get("redirect_uris")
     problem = redirect_problem([str(uri) for uri in uris] if isinstance(uris, list) else []) or _type_problem(metadata)
     if not problem and metadata["token_endpoint_auth_method"] not in _METHODS:
@@ -141,7 +146,9 @@ def _accepted(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _type_problem(metadata: Mapping[str, Any]) -> str:
-    """What is of another kind than RFC 7591 section 2 says, or too long: anybody may register."""
+    """Return the fault of a value with another type than RFC 7591 section 2 says, or too long: any client may
+    register.
+    """
     for name, value in metadata.items():
         items = value if name in _LISTS and isinstance(value, list) else None
         if name in _LISTS and items is None:

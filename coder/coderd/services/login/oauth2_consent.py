@@ -27,27 +27,29 @@ CODE_LIFETIME = timedelta(minutes=10)
 
 
 def asked_scopes(text: str) -> tuple[str, ...]:
-    """The scopes of ours among those an application asks for; none of ours means full access, as with upstream."""
-    asked = {scopes.canonical(name) for name in text.split()}
-    return tuple(sorted(asked & set(scopes.external()) - {"coder:all"})) if "coder:all" not in asked else ()
+    """Return the scopes of the request that exist here. Without any, the application gets full access, as upstream
+    does.
+    """
+    requested = {scopes.canonical(name) for name in text.split()}
+    return tuple(sorted(requested & set(scopes.external()) - {"coder:all"})) if "coder:all" not in requested else ()
 
 
 async def issue_code(
     ctx: Context, subject: Subject, key_id: str, app: OAuth2AppRow, *, redirect_uri: str, challenge: str, scope: str
 ) -> str:
-    """The user consents: a code for the application's redirect address (empty: none was named), bound to a challenge.
+    """Issue a code for the application's redirect URI (empty: the request had none), bound to the PKCE challenge.
 
-    Raises GrantError invalid_scope where the application would reach further than the key the user shows,
-    access_denied where that is an application's, which agrees to nothing for its user, and Unauthenticated where it
-    has ended meanwhile: whatever ends it ends the code, too.
+    Raises GrantError invalid_scope when the application would reach further than the caller's key, access_denied for an
+    application's key, which cannot consent for its user, and Unauthenticated when the key has ended meanwhile. Ending
+    the key also ends the code.
     """
     if subject.user_id == NIL_UUID:
-        raise Unauthenticated("Only a user can let an application in.")
+        raise Unauthenticated("Only a user can authorize an application.")
     require(subject, "create", Resource("oauth2_app_code_token", owner_id=subject.user_id))
-    asked = asked_scopes(scope)
-    if scopes.exceeds(scopes.combined(asked or ("coder:all",)), subject.scope):
-        raise GrantError("invalid_scope", "The scope reaches further than the key that was used")
-    prefix, secret, shown = new_secret()
+    requested = asked_scopes(scope)
+    if scopes.exceeds(scopes.combined(requested or ("coder:all",)), subject.scope):
+        raise GrantError("invalid_scope", "The scope exceeds that of the key that was used")
+    prefix, secret, text = new_secret()
     now = ctx.clock.now()
     row = CodeRow(
         prefix,
@@ -57,13 +59,13 @@ async def issue_code(
         now + CODE_LIFETIME,
         redirect_uri,
         challenge,
-        asked,
+        requested,
         key_id,
     )
 
     async def write(tx: Tx) -> bool:
         if await store.consent_of_key(tx, key_id) is not None:
-            raise GrantError("access_denied", "An application cannot let another one in")
+            raise GrantError("access_denied", "An application cannot authorize another application")
         if await store.hold_app(tx, app.id) is None:
             return False
         user = await user_store.get_user(tx, subject.user_id, hold=True)
@@ -75,4 +77,4 @@ async def issue_code(
 
     if not await ctx.db.run(write):
         raise invalid_client()
-    return shown
+    return text

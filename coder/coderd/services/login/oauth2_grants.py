@@ -32,7 +32,7 @@ LOGIN_TYPE = key_store.APPLICATION
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What an application gets. `scopes` is empty for full access."""
+    """Tokens for an application. `scopes` is empty for full access."""
 
     user_id: UUID
     access: str
@@ -45,15 +45,15 @@ class Tokens:
 async def exchange_code(
     ctx: Context, client: Client, *, code: str, redirect_uri: str, verifier: str, ip: str
 ) -> Tokens:
-    """Raises GrantError invalid_grant. Whatever is wrong with what is sent, the code is used up.
+    """Exchange a code for tokens. Raises GrantError invalid_grant. Any faulty request uses up the code.
 
-    A code that comes a second time has been seen by somebody it was not for: what it gave ends (RFC 6749 4.1.2).
+    A code that is used twice has leaked: its tokens are revoked (RFC 6749 section 4.1.2).
     """
     parts = split_secret(code)
     if parts is None:
         raise _refused_code()
     exchange = _Exchange(parts[0], hash_secret(parts[1]), redirect_uri, verifier)
-    return _given(await ctx.db.run(_exchange, ctx, client, exchange, ip))
+    return _raise_refusal(await ctx.db.run(_exchange, ctx, client, exchange, ip))
 
 
 def _refused_code() -> GrantError:
@@ -68,32 +68,32 @@ class _Exchange:
     verifier: str
 
 
-async def _exchange(tx: Tx, ctx: Context, client: Client, sent: _Exchange, ip: str) -> Tokens | GrantError:
+async def _exchange(tx: Tx, ctx: Context, client: Client, exchange: _Exchange, ip: str) -> Tokens | GrantError:
     app = await _hold(tx, client)
-    user_id = await store.user_of_code(tx, sent.prefix, sent.hashed)
+    user_id = await store.user_of_code(tx, exchange.prefix, exchange.hashed)
     if app is None or user_id is None:
         return _refused_code()
     await _hold_person(tx, app.id, user_id)
-    row = await store.take_code(tx, sent.prefix, sent.hashed, ctx.clock.now())
+    row = await store.take_code(tx, exchange.prefix, exchange.hashed, ctx.clock.now())
     if row is None or row.app_id != app.id or row.expires_at <= ctx.clock.now():
         return _refused_code()
-    # What the consent was asked with, and nothing where it named none (RFC 6749 section 4.1.3).
-    if sent.redirect_uri != row.redirect_uri and (row.redirect_uri or sent.redirect_uri != app.callback_url):
+    # The redirect URI of the authorization request, or none if that had none (RFC 6749 section 4.1.3).
+    if exchange.redirect_uri != row.redirect_uri and (row.redirect_uri or exchange.redirect_uri != app.callback_url):
         return _refused_code()
-    if not verifier_fits(row.code_challenge, sent.verifier, legacy=app.legacy and client.secret_id is not None):
+    if not verifier_fits(row.code_challenge, exchange.verifier, legacy=app.legacy and client.secret_id is not None):
         return GrantError("invalid_grant", "The PKCE code verifier is invalid")
-    return await _issue(tx, ctx, client, row.user_id, row.scopes, sent.prefix, ip) or _refused_code()
+    return await _issue(tx, ctx, client, row.user_id, row.scopes, exchange.prefix, ip) or _refused_code()
 
 
 async def refresh(ctx: Context, client: Client, token: str, ip: str) -> Tokens:
-    """A new pair for a refresh token, which ends with its access token. Raises GrantError invalid_grant.
+    """Issue new tokens for a refresh token, which ends with its access token. Raises GrantError invalid_grant.
 
-    One that comes a second time ends every pair that came of the same consent: nobody can tell who of the two stole it.
+    Using it twice revokes every token of the same consent, because either user of the token may have stolen it.
     """
     parts = split_secret(token)
     if parts is None:
         raise _refused_token()
-    return _given(await ctx.db.run(_renew, ctx, client, parts[0], hash_secret(parts[1]), ip))
+    return _raise_refusal(await ctx.db.run(_renew, ctx, client, parts[0], hash_secret(parts[1]), ip))
 
 
 def _refused_token() -> GrantError:
@@ -110,15 +110,17 @@ async def _renew(tx: Tx, ctx: Context, client: Client, prefix: str, hashed: byte
     if row is None or row.expires_at <= ctx.clock.now():
         return _refused_token()
     issued = await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip)
-    if issued is None:  # what was given is used up and nothing comes in its place: with it ends what was made with it
+    if issued is None:  # the old pair is used up without a new one: also end everything derived from it
         await store.end_made_by(tx, app.id, row.user_id)
         return _refused_token()
     return issued
 
 
 async def _hold(tx: Tx, client: Client) -> OAuth2AppRow | None:
-    """The application as it is now, if what the client proved itself by is still good. Held until the transaction
-    ends: deleting it or its secret ends what we give, too."""
+    """Return the application and lock it against deletion, if the client's proof is still valid; otherwise None.
+
+    Deleting the application or the secret also ends the tokens issued here.
+    """
     app = await store.hold_app(tx, client.app.id)
     if app is None:
         return None
@@ -127,13 +129,15 @@ async def _hold(tx: Tx, client: Client) -> OAuth2AppRow | None:
 
 
 async def _hold_person(tx: Tx, app_id: UUID, user_id: UUID) -> None:
-    """Who ends all keys of the user, or what the user gave the application, waits for us, or we for them."""
+    """Lock the user and the consents, so that this transaction and one that ends all keys or the consent run in
+    turn.
+    """
     await user_store.get_user(tx, user_id, hold=True)
     await store.lock_consents(tx, app_id, user_id)
 
 
-def _given(result: Tokens | GrantError) -> Tokens:
-    """A refusal is raised only now: what was used up stays so."""
+def _raise_refusal(result: Tokens | GrantError) -> Tokens:
+    """Raise a refusal after the commit, so that the code or token stays used up."""
     if isinstance(result, GrantError):
         raise result
     return result
@@ -142,7 +146,7 @@ def _given(result: Tokens | GrantError) -> Tokens:
 async def _issue(
     tx: Tx, ctx: Context, client: Client, user_id: UUID, granted: Sequence[str], grant_id: str, ip: str
 ) -> Tokens | None:
-    """None for a user who may not sign in any more."""
+    """Issue tokens; None for a user who may not log in any more."""
     user = await key_store.find_user_with_roles(tx, user_id)
     if user is None or user.deleted or user.status == "suspended":
         return None
@@ -158,11 +162,13 @@ async def _issue(
         token_name=f"{user_id}_{app.id}_oauth_session_token",
         ip=ip,
     )
-    prefix, secret, shown = new_secret()
-    until = now + ctx.config.default_oauth_refresh_lifetime
-    row = TokenRow(prefix, hash_secret(secret), app.id, key.id, user_id, until, granted, grant_id, client.secret_id)
+    prefix, secret, text = new_secret()
+    expires_at = now + ctx.config.default_oauth_refresh_lifetime
+    row = TokenRow(
+        prefix, hash_secret(secret), app.id, key.id, user_id, expires_at, granted, grant_id, client.secret_id
+    )
     await store.delete_tokens_of(tx, app.id, user_id, renewed=True)
     await store.end_made_of_others(tx, app.id, user_id, grant_id)
     await key_store.insert_key(tx, key)
     await store.insert_token(tx, row)
-    return Tokens(user_id, access, shown, key.expires_at, int(lifetime.total_seconds()), granted)
+    return Tokens(user_id, access, text, key.expires_at, int(lifetime.total_seconds()), granted)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 async def revoke(ctx: Context, client: Client, token: str) -> None:
-    """Ends an access or refresh token of the application; a token nobody knows is as good as revoked (RFC 7009)."""
+    """Revoke an access or refresh token of the application. An unknown token counts as revoked (RFC 7009)."""
     app, parts = client.app, split_secret(token)
     if parts is not None:
         await ctx.db.run(_revoke, app.id, parts[0], hash_secret(parts[1]))
@@ -41,15 +41,15 @@ async def revoke(ctx: Context, client: Client, token: str) -> None:
 
 
 async def _revoke(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> None:
-    """One that is just being used, or was, takes what it gave with it: whoever sends it wants an end."""
+    """Revoke a refresh token or code. If it is used, or being used, revoke the tokens issued for it, too."""
     grant = await store.grant_of_token(tx, prefix, hashed, app_id)
     if grant is not None:
         await store.end_grant(tx, app_id, *grant)
 
 
 async def revoke_all(ctx: Context, subject: Subject, app: OAuth2AppRow) -> None:
-    """Ends all a user has given an application."""
+    """Revoke everything a user has granted to an application."""
     if subject.user_id == NIL_UUID:
-        raise Unauthenticated("Only a user can lock an application out.")
+        raise Unauthenticated("Only a user can revoke an application's access.")
     require(subject, "delete", Resource("oauth2_app_code_token", owner_id=subject.user_id))
     await ctx.db.run(store.delete_tokens_of, app.id, subject.user_id)

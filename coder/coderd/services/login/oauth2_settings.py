@@ -1,4 +1,4 @@
-"""The deployment's setting whether clients may register themselves (RFC 7591)."""
+"""The deployment's setting for dynamic client registration (RFC 7591)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _SETTINGS = Resource("deployment_config")
 
 
 async def dynamic_registration(ctx: Context) -> bool:
-    """May clients register themselves (RFC 7591)? Off until an administrator allows it."""
+    """Whether clients may register dynamically (RFC 7591). Off until an administrator enables it."""
     return await ctx.db.read(site_store.get_config, _REGISTRATION) == "true"
 
 
@@ -30,12 +30,12 @@ async def read_settings(ctx: Context, subject: Subject) -> bool:
 
 
 async def audited_settings(ctx: Context, subject: Subject) -> OAuth2ProviderSettings:
-    """As the audit log has them."""
+    """Return the settings as the audit log has them."""
     return OAuth2ProviderSettings(dynamic_client_registration_enabled=await read_settings(ctx, subject))
 
 
 async def change_settings(ctx: Context, subject: Subject, allowed: bool | None) -> bool:
-    """None leaves the setting as it is."""
+    """Change the settings; None leaves them unchanged."""
     require(subject, "update", _SETTINGS, hidden=False)
     if allowed is not None:
         await ctx.db.run(site_store.put_config, _REGISTRATION, "true" if allowed else "false")

@@ -1,4 +1,4 @@
-"""The client's half of OAuth2 (RFC 6749): sending people to a provider, exchanging and renewing what it gives."""
+"""The client's half of OAuth2 (RFC 6749): authorization URLs of providers, and token requests to them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ProviderEndpoint:
-    """A provider as this server is registered there."""
+    """Registration of this server at a provider."""
 
     client_id: str
     client_secret: Secret
@@ -31,21 +31,22 @@ class ProviderEndpoint:
     scopes: Sequence[str] = ()
     redirect_url: str = ""
     extra: Mapping[str, str] = field(default_factory=dict)
-    "Parameters added to the address people are sent to."
+    "Additional parameters of the authorization URL."
     pkce: bool = False
-    "Whether a code is bound to who asked for it (RFC 7636)."
+    "Whether a code is bound to this login by PKCE (RFC 7636)."
     nonce: bool = False
-    """Whether an id token is bound to its conversation. Every OpenID provider does it; a bare OAuth2 server with a
-    document at the right place, which does not name what Discovery 1.0 requires, need not know of it."""
+    """Whether an id token is bound to this login. Every OpenID provider supports it. A bare OAuth2 server, with a
+    discovery document that lacks the fields required by Discovery 1.0, need not.
+    """
 
     def new_verifier(self) -> str:
-        """For one conversation; empty where the provider does not know PKCE."""
+        """Return a PKCE verifier for one login; empty if the provider does not support PKCE."""
         return secrets.token_urlsafe(48) if self.pkce else ""
 
 
 @dataclass(frozen=True, slots=True)
-class Granted:
-    """What a provider gave. `expires_at` is None where it does not say."""
+class TokenGrant:
+    """Tokens of a provider. `expires_at` is None if the provider does not say."""
 
     access: Secret
     refresh: Secret
@@ -62,11 +63,11 @@ class ExchangeRefused(Failed):
     def __init__(self, message: str, detail: str = "", *, error: str = "") -> None:
         super().__init__(message, detail)
         self.error = error
-        "RFC 6749's code, empty when the provider could not be asked."
+        "Error code of RFC 6749; empty if the provider could not be reached."
 
 
 def authorize_url(endpoint: ProviderEndpoint, state: str, verifier: str = "", nonce: str = "") -> str:
-    """Where a person is sent to log in; `verifier` is PKCE's (RFC 7636), `nonce` OpenID's, empty without."""
+    """Return the URL to log in at. `verifier` (PKCE, RFC 7636) and `nonce` (OpenID) may be empty."""
     query = {
         **endpoint.extra,
         "client_id": endpoint.client_id,
@@ -82,55 +83,55 @@ def authorize_url(endpoint: ProviderEndpoint, state: str, verifier: str = "", no
 
 
 def challenge_of(verifier: str) -> str:
-    """PKCE's S256."""
+    """Return the S256 challenge of PKCE."""
     return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
 
 
-async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier: str = "") -> Granted:
-    """Raises ExchangeRefused."""
+async def exchange(ctx: Context, endpoint: ProviderEndpoint, code: str, verifier: str = "") -> TokenGrant:
+    """Exchange a code. Raises ExchangeRefused."""
     form = {"grant_type": "authorization_code", "code": code, "redirect_uri": endpoint.redirect_url}
     if verifier:
         form["code_verifier"] = verifier
     return await _ask(ctx, endpoint, form)
 
 
-async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> Granted:
-    """Raises ExchangeRefused. The old refresh token stays good where the provider sends no new one."""
+async def renew(ctx: Context, endpoint: ProviderEndpoint, refresh: Secret) -> TokenGrant:
+    """Refresh a token. The old refresh token stays valid if the provider sends no new one. Raises ExchangeRefused."""
     granted = await _ask(ctx, endpoint, {"grant_type": "refresh_token", "refresh_token": refresh.reveal()})
     if granted.refresh:
         return granted
-    return Granted(granted.access, refresh, granted.expires_at, granted.document)
+    return TokenGrant(granted.access, refresh, granted.expires_at, granted.document)
 
 
-async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]) -> Granted:
-    """First with HTTP Basic, then with the secret in the form: providers want one or the other.
+async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]) -> TokenGrant:
+    """Send a token request: first with HTTP Basic, then with the secret in the form. Providers accept one or the other.
 
     Source: RFC 6749, section 2.3.1.
     """
     pair = f"{quote_plus(endpoint.client_id)}:{quote_plus(endpoint.client_secret.reveal())}"
     basic = {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
-    inside = {**form, "client_id": endpoint.client_id, "client_secret": endpoint.client_secret.reveal()}
+    form_with_secret = {**form, "client_id": endpoint.client_id, "client_secret": endpoint.client_secret.reveal()}
     try:
-        answer = await fetch("POST", endpoint.token_url, form=form, headers=basic)
-        if not answer.fine:
-            second = await fetch("POST", endpoint.token_url, form=inside)
-            answer = second if second.fine or answer.status == 401 else answer
-        return granted_of(ctx, answer)
+        reply = await fetch("POST", endpoint.token_url, form=form, headers=basic)
+        if not reply.fine:
+            second = await fetch("POST", endpoint.token_url, form=form_with_secret)
+            reply = second if second.fine or reply.status == 401 else reply
+        return parse_token_reply(ctx, reply)
     except NetError as error:
         raise ExchangeRefused(REFUSED, error.message) from error
 
 
-def granted_of(ctx: Context, answer: OutgoingReply) -> Granted:
-    """Reads a token endpoint's answer. Raises ExchangeRefused."""
+def parse_token_reply(ctx: Context, reply: OutgoingReply) -> TokenGrant:
+    """Parse the reply of a token endpoint. Raises ExchangeRefused."""
     try:
-        document = answer.document()
+        document = reply.document()
     except ValueError as error:
-        raise ExchangeRefused(REFUSED, f"status {answer.status}: {error}") from error
+        raise ExchangeRefused(REFUSED, f"status {reply.status}: {error}") from error
     access = document.get("access_token")
-    if not answer.fine or not isinstance(access, str) or not access:
-        raise ExchangeRefused(REFUSED, _said(document, answer.status), error=str(document.get("error", "")))
+    if not reply.fine or not isinstance(access, str) or not access:
+        raise ExchangeRefused(REFUSED, _error_text(document, reply.status), error=str(document.get("error", "")))
     refresh = document.get("refresh_token")
-    return Granted(
+    return TokenGrant(
         Secret(access),
         Secret(refresh if isinstance(refresh, str) else ""),
         _expiry(ctx.clock.now(), document.get("expires_in")),
@@ -138,24 +139,24 @@ def granted_of(ctx: Context, answer: OutgoingReply) -> Granted:
     )
 
 
-def _said(document: Mapping[str, Any], status: int) -> str:
+def _error_text(document: Mapping[str, Any], status: int) -> str:
     error, description = document.get("error"), document.get("error_description")
     if not error:
         return f"the provider answered status {status} without an access token"
     return f'oauth2: "{error}"' + (f' "{description}"' if description else "")
 
 
-_MOST_SECONDS = 10**9
-"""Some thirty years; what a provider says beyond is a mistake, and no calendar's or encoder's."""
+_MAX_SECONDS = 10**9
+"""Some thirty years. A larger lifetime is a mistake of the provider, and overflows dates and encoders."""
 
 
-def seconds_of(value: Any, otherwise: int) -> int:
-    """So many seconds as a provider says, in whatever number of JSON; `otherwise` for none that makes sense."""
+def parse_seconds(value: Any, otherwise: int) -> int:
+    """Return a number of seconds from a provider's JSON; `otherwise` for anything that is no sensible number."""
     try:
-        found = int(value)
+        number = int(value)
     except (TypeError, ValueError, OverflowError):
         return otherwise
-    return found if 0 < found < _MOST_SECONDS else otherwise
+    return number if 0 < number < _MAX_SECONDS else otherwise
 
 
 def _expiry(now: datetime, seconds: Any) -> datetime | None:
@@ -163,4 +164,4 @@ def _expiry(now: datetime, seconds: Any) -> datetime | None:
         value = float(seconds or 0)
     except (TypeError, ValueError, OverflowError):
         return None
-    return now + timedelta(seconds=value) if 0 < value < _MOST_SECONDS else None
+    return now + timedelta(seconds=value) if 0 < value < _MAX_SECONDS else None

@@ -1,7 +1,7 @@
-"""An OpenID Connect provider: where its endpoints are, whose keys it signs with, what it says of a person.
+"""OpenID Connect provider: its endpoints, its signing keys and its claims about a user.
 
-OpenID Connect Core 1.0 and Discovery 1.0. Documents are fetched on first use and kept for an hour; an id token with
-an unknown key makes the keys be read again (at most once a minute).
+OpenID Connect Core 1.0 and Discovery 1.0. Documents are fetched on first use and cached for an hour. An id token with
+an unknown key causes the keys to be fetched again, at most once a minute.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.foundation.outgoing_requests import fetch
-from coder.coderd.services.login.oauth_exchange import Granted, ProviderEndpoint
+from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, TokenGrant
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -30,12 +30,12 @@ _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "E
 _KEEP = timedelta(hours=1)
 _AGAIN = timedelta(minutes=1)
 _LEEWAY = 30
-"Seconds another machine's clock may differ."
+"Seconds by which another machine's clock may differ."
 
 
 @dataclass(frozen=True, slots=True)
 class OidcClaims:
-    """What the provider said, by source."""
+    """Claims of the provider by source."""
 
     id_token: dict[str, Any]
     user_info: dict[str, Any]
@@ -46,7 +46,7 @@ class OidcClaims:
 
 
 def nonce_of(state: str) -> str:
-    """What the provider is to put into the id token: bound to the state, which this browser alone knows."""
+    """Return the nonce for the id token, derived from the state, which only this browser knows."""
     return hashlib.sha256(f"nonce of {state}".encode()).hexdigest()
 
 
@@ -54,17 +54,17 @@ _DIGESTS = {"256": hashlib.sha256, "384": hashlib.sha384, "512": hashlib.sha512}
 
 
 def _check_access_token(token: str, claims: dict[str, Any], access: str) -> None:
-    """`at_hash`, where the provider gives one (OpenID Connect Core 3.1.3.8). Raises Unauthenticated."""
+    """Verify `at_hash`, if the provider sends it (OpenID Connect Core 3.1.3.8). Raises Unauthenticated."""
     import jwt
 
-    wanted = claims.get("at_hash")
-    if wanted is None:
+    expected = claims.get("at_hash")
+    if expected is None:
         return
     algorithm = str(jwt.get_unverified_header(token).get("alg", ""))
     digest = _DIGESTS.get(algorithm[-3:], hashlib.sha512)(access.encode()).digest()
-    found = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
-    if not hmac.compare_digest(found.encode(), str(wanted).encode()):
-        raise Unauthenticated("Failed to verify OIDC token.", "its at_hash is not that of the access token")
+    actual = base64.urlsafe_b64encode(digest[: len(digest) // 2]).rstrip(b"=").decode()
+    if not hmac.compare_digest(actual.encode(), str(expected).encode()):
+        raise Unauthenticated("Failed to verify OIDC token.", "its at_hash does not match the access token")
 
 
 def enabled(ctx: Context) -> bool:
@@ -72,44 +72,44 @@ def enabled(ctx: Context) -> bool:
 
 
 class OidcProvider:
-    """The site's provider, see `Context.part`."""
+    """OpenID Connect provider of the site, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._lock = trio.Lock()
-        self._found: dict[str, Any] = {}
-        self._found_at: datetime | None = None
+        self._discovery: dict[str, Any] = {}
+        self._discovered_at: datetime | None = None
         self._keys: Any = None
         self._keys_at: datetime | None = None
 
     async def endpoint(self) -> ProviderEndpoint:
-        """Raises BadGateway when the provider cannot be reached."""
+        """Return the endpoints. Raises BadGateway when the provider cannot be reached."""
         config = self._ctx.config
-        found = await self._discover()
+        document = await self._discover()
         params = struct_value(config.oidc_auth_url_params) or {}
         return ProviderEndpoint(
             client_id=config.oidc_client_id,
             client_secret=config.oidc_client_secret,
-            auth_url=str(found.get("authorization_endpoint", "")),
-            token_url=str(found.get("token_endpoint", "")),
+            auth_url=str(document.get("authorization_endpoint", "")),
+            token_url=str(document.get("token_endpoint", "")),
             scopes=config.oidc_scopes,
             redirect_url=config.oidc_redirect_url or self._ctx.access_url + CALLBACK,
             extra={str(name): str(value) for name, value in params.items()},
-            pkce="S256" in (found.get("code_challenge_methods_supported") or ()),
-            nonce=bool(found.get("id_token_signing_alg_values_supported")),
+            pkce="S256" in (document.get("code_challenge_methods_supported") or ()),
+            nonce=bool(document.get("id_token_signing_alg_values_supported")),
         )
 
-    async def told(self, granted: Granted, nonce: str) -> OidcClaims:
-        """The verified id token's claims and the user info. Raises Unauthenticated, BadGateway.
+    async def told(self, granted: TokenGrant, nonce: str) -> OidcClaims:
+        """Return the verified claims of the id token, and the user info. Raises Unauthenticated, BadGateway.
 
-        `nonce` is what this conversation began with (empty: nothing): a token of another one is refused.
+        `nonce` is that of this login (empty for none): an id token with another one is rejected.
         """
         token = granted.document.get("id_token")
         if not isinstance(token, str):
             raise Unauthenticated("No id_token found in response payload. Does your OIDC provider support it?")
         claims = await self._verify(token)
         if nonce and not hmac.compare_digest(str(claims.get("nonce", "")).encode(), nonce.encode()):
-            raise Unauthenticated("Failed to verify OIDC token.", "its nonce is not that of this login")
+            raise Unauthenticated("Failed to verify OIDC token.", "its nonce does not match this login")
         _check_access_token(token, claims, granted.access.reveal())
         info: dict[str, Any] = {}
         url = (await self._discover()).get("userinfo_endpoint")
@@ -118,7 +118,7 @@ class OidcProvider:
         elif url and not self._ctx.config.oidc_ignore_userinfo:
             info = await self._document(str(url), granted)
             if info.get("sub", claims.get("sub")) != claims.get("sub"):
-                raise Unauthenticated("The user info is about somebody else than the id token.")
+                raise Unauthenticated("The user info belongs to another user than the id token.")
         return OidcClaims(claims, info)
 
     async def _verify(self, token: str, *, audience: bool = True) -> dict[str, Any]:
@@ -143,20 +143,20 @@ class OidcProvider:
     async def _key(self, kid: str) -> Any:
         import jwt
 
-        for again in (False, True):
-            keys = await self._key_set(again)
+        for force in (False, True):
+            keys = await self._key_set(force)
             usable = [key for key in keys.keys if not kid or key.key_id == kid]
             if usable:
                 return usable[0]
         raise jwt.InvalidKeyError(f"the provider has no key {kid!r}")
 
-    async def _key_set(self, again: bool) -> Any:
+    async def _key_set(self, force: bool) -> Any:
         import jwt
 
         url = str((await self._discover()).get("jwks_uri", ""))
         async with self._lock:
             now = self._ctx.clock.now()
-            age = _AGAIN if again else _KEEP
+            age = _AGAIN if force else _KEEP
             if self._keys is None or self._keys_at is None or now - self._keys_at > age:
                 self._keys = jwt.PyJWKSet.from_dict(await self._document(url))
                 self._keys_at = now
@@ -165,28 +165,28 @@ class OidcProvider:
     async def _discover(self) -> dict[str, Any]:
         async with self._lock:
             now = self._ctx.clock.now()
-            if self._found_at is None or now - self._found_at > _KEEP:
+            if self._discovered_at is None or now - self._discovered_at > _KEEP:
                 issuer = self._ctx.config.oidc_issuer_url
-                found = await self._document(issuer.rstrip("/") + "/.well-known/openid-configuration")
-                claimed = found.get("issuer")
+                document = await self._document(issuer.rstrip("/") + "/.well-known/openid-configuration")
+                claimed = document.get("issuer")
                 if claimed != issuer and not self._ctx.config.dangerous_oidc_skip_issuer_checks:
                     raise BadGateway(
                         "The OIDC provider is not set up correctly.",
                         f"it calls itself {claimed!r}, --oidc-issuer-url says {issuer!r}",
                     )
-                self._found, self._found_at = found, now
-            return self._found
+                self._discovery, self._discovered_at = document, now
+            return self._discovery
 
-    async def _document(self, url: str, granted: Granted | None = None) -> dict[str, Any]:
+    async def _document(self, url: str, granted: TokenGrant | None = None) -> dict[str, Any]:
         try:
-            answer = await fetch("GET", url, bearer=granted.access if granted else None)
-            if not answer.fine:
-                raise BadGateway("The OIDC provider refused a request.", f"{url}: status {answer.status}")
-            found = json.loads(answer.body)
-            if not isinstance(found, dict):
+            reply = await fetch("GET", url, bearer=granted.access if granted else None)
+            if not reply.fine:
+                raise BadGateway("The OIDC provider refused a request.", f"{url}: status {reply.status}")
+            document = json.loads(reply.body)
+            if not isinstance(document, dict):
                 raise ValueError("not an object")
         except (CoderError, ValueError, RecursionError) as error:
             if isinstance(error, BadGateway):
                 raise
             raise BadGateway("The OIDC provider cannot be reached.", f"{url}: {error}") from error
-        return found
+        return document

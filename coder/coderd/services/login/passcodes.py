@@ -1,4 +1,4 @@
-"""One-time passcodes for people who forgot their password: made, and sent to them as a notification."""
+"""Passcodes for users who forgot their password: create one and send it as a notification."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from coder.coderd.services.notifications.notifications import (
     Notification,
     NotificationSite,
     enqueue,
-    leaves_the_dashboard,
+    reaches_outside_inbox,
     site_of,
 )
 from coder.coderd.store.people import users as user_store
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 PASSCODE_LIFETIME = timedelta(minutes=20)
 PASSCODE_PAUSE = timedelta(minutes=1)
-"""Between two passcodes of one user."""
+"""Time between two passcodes of one user."""
 
 
 async def request_passcode(ctx: Context, email: str) -> None:
-    """Sends a passcode to a user who may reset a password; the caller never learns whether there is one."""
+    """Send a passcode to a user who may reset a password. The caller never learns whether the user exists."""
     user = await ctx.db.read(user_store.get_user_by_email, email)
     if user is None or user.login_type != "password" or user.status == "suspended":
         return
@@ -36,16 +36,17 @@ async def request_passcode(ctx: Context, email: str) -> None:
 
 
 async def can_be_sent(ctx: Context) -> bool:
-    """Whether asking for one is of any use."""
-    return await leaves_the_dashboard(ctx, ONE_TIME_PASSCODE)
+    """Whether a passcode can reach a user who cannot log in."""
+    return await reaches_outside_inbox(ctx, ONE_TIME_PASSCODE)
 
 
 async def _send(tx: Tx, user_id: UUID, passcode: str, site: NotificationSite, now: datetime) -> None:
-    await user_store.get_user(tx, user_id, lock=True)  # of two requests at once the second sees what the first sent
+    # of two concurrent requests, the second sees the passcode of the first
+    await user_store.get_user(tx, user_id, lock=True)
     _, last = await user_store.get_passcode(tx, user_id)
     if last is not None and last > now + PASSCODE_LIFETIME - PASSCODE_PAUSE:
-        return  # whoever asks again and again must not fill somebody's mailbox, nor make the last mail worthless
-    hashed, until = hash_secret(passcode), now + PASSCODE_LIFETIME
-    await user_store.update_user(tx, user_id, one_time_passcode_hash=hashed, one_time_passcode_expires_at=until)
+        return  # repeated requests must not fill a user's mailbox, nor invalidate the last mail
+    hashed, expires_at = hash_secret(passcode), now + PASSCODE_LIFETIME
+    await user_store.update_user(tx, user_id, one_time_passcode_hash=hashed, one_time_passcode_expires_at=expires_at)
     labels = {"one_time_passcode": passcode}
     await enqueue(tx, site, Notification(ONE_TIME_PASSCODE, user_id, labels, (user_id,)), now)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from coder.api.base.refusals import Refusal
 from coder.coderd.services.login.login_conversion import Conversion, proof_of
-from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.oauth_exchange import TokenGrant
 from coder.coderd.services.people import git_ssh_keys, new_users
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import user_links
@@ -33,20 +33,20 @@ NAME_TRIES = 10
 
 
 class LoginRefused(Refusal):
-    """Shown to the person as a page: `message` is its heading."""
+    """A refused login, shown as a page with `message` as its heading."""
 
     kind = "forbidden"
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """What came back from a provider."""
+    """A login attempt after the provider's callback."""
 
     login_type: str
     person: Person
-    granted: Granted
+    granted: TokenGrant
     claims: Mapping[str, Any]
-    "Stored for the pages about sync: `{id_token_claims, user_info_claims, merged_claims}` for OIDC."
+    "Claims stored for the pages about sync: `{id_token_claims, user_info_claims, merged_claims}` for OIDC."
     allow_signups: bool
     signups_disabled: str = ""
     ip: str = ""
@@ -55,27 +55,27 @@ class Attempt:
 
 
 async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> None:
-    taken = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
-    if taken is not None and taken.id != user.id:
+    existing = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
+    if existing is not None and existing.id != user.id:
         raise LoginRefused(
-            "Email belongs to somebody else",
-            "The provider gives you an email address that another user has here. Contact an admin.",
+            "Email belongs to another user",
+            "Your email address at the provider is that of another user here. Contact an admin.",
         )
 
 
 async def find_account(tx: Tx, attempt: Attempt) -> UserRow | None:
-    found = await user_links.find_linked_user(tx, attempt.login_type, attempt.person.linked_id)
-    if found is not None:
-        return await user_store.get_user(tx, found)
+    user_id = await user_links.find_linked_user(tx, attempt.login_type, attempt.person.linked_id)
+    if user_id is not None:
+        return await user_store.get_user(tx, user_id)
     user = await user_store.get_user_by_email(tx, attempt.person.email)
     if user is None or user.login_type != attempt.login_type:
         return user
     link = await user_links.get_link(tx, user.id, attempt.login_type)
     if link is not None and link.linked_id and link.linked_id != attempt.person.linked_id:
-        # An address that was given to somebody else must not open the account of who had it before.
+        # An address that was assigned to another person must not open the account of its previous owner.
         raise LoginRefused(
-            "Account belongs to somebody else",
-            "Your email is that of a user who logs in with another account of the provider. Contact an admin.",
+            "Account belongs to another user",
+            "Your email address is that of a user with another account at the provider. Contact an admin.",
         )
     return user
 
@@ -97,7 +97,7 @@ def account_changes(user: UserRow, attempt: Attempt, now: datetime) -> dict[str,
 async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | None, now: datetime) -> UserRow:
     first = not await user_store.count_users(tx)
     if first:
-        # Two people may race for an empty site: the lock lets one of them be first, the other looks again.
+        # Two logins may race for an empty site: the lock serializes them, and the second one checks again.
         await user_store.lock_first_user(tx)
         first = not await user_store.count_users(tx)
     if not attempt.allow_signups and not first:
@@ -106,9 +106,9 @@ async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | 
             attempt.signups_disabled or "Ask an administrator to create an account for you.",
         )
     if pair is None:
-        raise LoginRefused("The account is gone", "It was deleted at this moment. Log in again.")
+        raise LoginRefused("The account was deleted", "It was deleted during the login. Log in again.")
     organization = await organization_store.get_default_organization(tx)
-    wanted = new_users.NewUser(
+    new_user = new_users.NewUser(
         email=attempt.person.email,
         username=await _free_name(tx, attempt.person.username),
         name=attempt.person.name,
@@ -117,31 +117,33 @@ async def create_account(tx: Tx, attempt: Attempt, pair: git_ssh_keys.KeyPair | 
         organization_ids=[organization.id],
         roles=["owner"] if first else [],
     )
-    return await new_users.insert_in(tx, wanted, "", pair, now)
+    return await new_users.insert_in(tx, new_user, "", pair, now)
 
 
-async def _free_name(tx: Tx, wanted: str) -> str:
+async def _free_name(tx: Tx, username: str) -> str:
     for number in range(NAME_TRIES):
         suffix = f"-{secrets.token_hex(3)}" if number else ""
-        name = wanted[: 32 - len(suffix)].rstrip("-") + suffix
+        name = username[: 32 - len(suffix)].rstrip("-") + suffix
         if await user_store.get_user_by_name(tx, name) is None:
             return name
-    raise LoginRefused("No username is free", f"Every name like {wanted!r} is taken. Contact an admin.")
+    raise LoginRefused("No username is available", f"Every name like {username!r} is taken. Contact an admin.")
 
 
 async def convert_account(
-    tx: Tx, attempt: Attempt, conversion: Conversion, found: UserRow | None, now: datetime
+    tx: Tx, attempt: Attempt, conversion: Conversion, owner: UserRow | None, now: datetime
 ) -> UserRow:
-    if found is not None and found.id != conversion.user_id:
-        raise LoginRefused("Account already linked", "Somebody else logs in with that account or has its email.")
+    if owner is not None and owner.id != conversion.user_id:
+        raise LoginRefused("Account already linked", "Another user logs in with that account or has its email address.")
     user = await user_store.get_user(tx, conversion.user_id, lock=True)
     if user is None or user.deleted:
-        raise LoginRefused("No such user", "The user who asked for this does not exist any more.")
+        raise LoginRefused("No such user", "The user who requested this was deleted.")
     if user.login_type != "password":
-        raise LoginRefused("Already changed", "Your login type is no longer a password. Log in the way it is now.")
+        raise LoginRefused(
+            "Already changed", "Your login type is no longer a password. Log in with your current login type."
+        )
     if not hmac.compare_digest(proof_of(user), conversion.proof):
-        raise LoginRefused("Password changed", "Your password was changed since you began. Begin anew.")
-    # The password ends here, with what it opened: two ways in would be one too many to guard.
+        raise LoginRefused("Password changed", "Your password was changed meanwhile. Start again.")
+    # The password ends here, with the sessions it opened: an account keeps only one way to log in.
     await user_store.update_user(
         tx, user.id, login_type=attempt.login_type, hashed_password="", one_time_passcode_hash=None, updated_at=now
     )

@@ -37,35 +37,36 @@ _RACES = frozenset(
     "ix_users_username_living ix_users_email_living pk_user_links pk_organization_members pk_group_members "
     "uq_groups_organization_id_name fk_group_members_group_id".split()
 )
-"""What two who sign in at the same moment may be in each other's way of, and the end of a group they come into."""
+"""Constraints that two concurrent logins may violate, and that of a group deleted meanwhile."""
 
 
 async def sign_in(ctx: Context, attempt: Attempt) -> str:
-    """A session token. Raises LoginRefused, Unauthenticated, Forbidden; whoever is refused leaves nothing behind."""
+    """Log in and return a session token. Raises LoginRefused, Unauthenticated, Forbidden; a refusal changes nothing."""
     if attempt.login_type == "oidc":
         provider_sync.check_allowed(ctx, _sync_claims(attempt))
     pair = None
     if attempt.convert is None and await ctx.db.read(find_account, attempt) is None:
-        pair = await git_ssh_keys.generate(ctx)  # may take a second: not in a transaction
+        pair = await git_ssh_keys.generate(ctx)  # may take a second, so not in a transaction
     for _ in range(NAME_TRIES):
         try:
             return await ctx.db.run(_sign_in, ctx, attempt, pair)
         except IntegrityError as error:
             if constraint_of(error) not in _RACES:
                 raise
-            continue  # somebody was faster; the next look sees who
+            continue  # a concurrent login was faster; the next try sees its rows
     raise LoginRefused(
-        "No username is free", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
+        "No username is available", f"Every name like {attempt.person.username!r} is taken. Contact an admin."
     )
 
 
 async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.KeyPair | None) -> str:
-    """All of it in one transaction: the user made, converted or found, brought up to date, and the session."""
+    """Find, create or convert the user, apply the provider's claims and insert a session, in one transaction."""
     now = ctx.clock.now()
     user = await find_account(tx, attempt)
     if user is not None:
-        # As it is now, held: who is suspended at this moment must not get a session after the others have ended.
-        # Locked to end what a password gave them, otherwise kept: the provider's claims may end memberships.
+        # Lock the current row: a user who is being suspended must not get a session after the others have ended. A
+        # conversion takes the write lock, to end sessions opened by password. Otherwise the row is only kept, because
+        # the provider's claims may end memberships.
         converts = attempt.convert is not None
         user = await user_store.get_user(tx, user.id, lock=converts, keep=not converts)
         user = None if user is None or user.deleted else user
@@ -111,6 +112,6 @@ def _sync_claims(attempt: Attempt) -> Mapping[str, Any]:
 
 
 async def claims_of(ctx: Context, user_id: UUID) -> Mapping[str, Any]:
-    """What the OpenID provider said of the user at the last login; empty before the first."""
+    """Return the OpenID provider's claims about a user at the last login; empty before the first login."""
     link = await ctx.db.read(user_links.get_link, user_id, "oidc")
     return (link.claims.get("merged_claims") or {}) if link is not None else {}

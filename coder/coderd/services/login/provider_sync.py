@@ -1,7 +1,7 @@
-"""What an identity provider says of organizations, groups and roles, carried out at each login.
+"""Apply the claims of an identity provider to organizations, groups and roles at each login.
 
-A setting whose field is empty leaves things as they are. Site-wide options (`--oidc-group-field` …) stand in where an
-organization has no setting of its own. The rules for reading claims are `domain/login/identity.py`.
+A setting with an empty field changes nothing. Site-wide options (`--oidc-group-field` …) apply where an organization
+has no setting. The rules for reading claims are `domain/login/identity.py`.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 
 
 def check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
-    """Raises Forbidden when only members of certain groups may log in and the person is in none."""
+    """Raise Forbidden when only members of certain groups may log in and the user is in none of them."""
     allowed = ctx.config.oidc_allowed_groups
     if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):
         raise Forbidden("You are not in an allowed group.", "Ask an administrator to be added to one.")
 
 
 async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
-    """For somebody whom `check_allowed` let in."""
+    """Apply the claims of a user who passed `check_allowed`."""
     await _organizations(ctx, tx, user_id, claims, now)
     await _site_roles(ctx, tx, user_id, claims)
     default = await organization_store.get_default_organization(tx)
@@ -57,22 +57,26 @@ async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[st
     if not settings.field:
         return
     named = identity.mapped(identity.words_of(claims, settings.field), settings.mapping or {}, keep=False)
-    wanted = {UUID(item) for item in named}
+    organization_ids = {UUID(item) for item in named}
     if settings.organization_assign_default:
-        wanted.add((await organization_store.get_default_organization(tx)).id)
-    there = {organization.id for organization in await organization_store.list_organizations_of(tx, user_id)}
-    for organization_id in sorted(wanted - there):
+        organization_ids.add((await organization_store.get_default_organization(tx)).id)
+    current = {organization.id for organization in await organization_store.list_organizations_of(tx, user_id)}
+    for organization_id in sorted(organization_ids - current):
         if await organization_store.get_organization(tx, organization_id, hold=True) is not None:
             await organization_store.insert_member(tx, organization_id, user_id, now)
-    for organization_id in sorted(there - wanted):  # two people who leave the same ones do so in one order
+    # in a fixed order, so that two users who leave the same organizations do not deadlock
+    for organization_id in sorted(current - organization_ids):
         await leave_organization(tx, organization_id, user_id)
 
 
 def _configured(ctx: Context) -> OrganizationSyncSettings:
-    """What the server's settings say, until an administrator says something in the dashboard."""
+    """Return the server's settings, which apply until an administrator changes them in the dashboard."""
     config = ctx.config
     named = struct_value(config.oidc_organization_mapping) or {}
-    mapping = {str(word): [found] if isinstance(found, str) else list(found or []) for word, found in named.items()}
+    mapping = {
+        str(value): [configured] if isinstance(configured, str) else list(configured or [])
+        for value, configured in named.items()
+    }
     return OrganizationSyncSettings(
         field=config.oidc_organization_field,
         mapping=mapping,
@@ -87,14 +91,14 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
     named = identity.mapped(
         identity.words_of(claims, config.oidc_user_role_field), struct_value(config.oidc_user_role_mapping) or {}
     )
-    known = [role for role in (*config.oidc_user_role_default, *named) if role in SITE_ROLES and role != "member"]
+    roles = [role for role in (*config.oidc_user_role_default, *named) if role in SITE_ROLES and role != "member"]
     user = await user_store.get_user(tx, user_id, keep=True)
-    leaves = user is not None and "owner" in user.rbac_roles and "owner" not in known
+    leaves = user is not None and "owner" in user.rbac_roles and "owner" not in roles
     if leaves and not await user_store.has_other_owner(tx, user_id):
-        # A mapping that forgets somebody must not leave the site without anybody who can put it right.
-        known.append("owner")
-        ctx.log.warn("the provider's claims would take the last owner's role; it stays", user=user_id)
-    await user_store.update_user(tx, user_id, rbac_roles=list(dict.fromkeys(known)))
+        # A mapping that misses every owner must not leave the site without one who can correct it.
+        roles.append("owner")
+        ctx.log.warn("the provider's claims would remove the last owner's role; keeping it", user=user_id)
+    await user_store.update_user(tx, user_id, rbac_roles=list(dict.fromkeys(roles)))
 
 
 async def _groups(
@@ -112,24 +116,25 @@ async def _groups(
         mapping = struct_value(ctx.config.oidc_group_mapping) or {}
     if not field:
         return
-    words = identity.matching(identity.words_of(claims, field), pattern)
+    values = identity.matching(identity.words_of(claims, field), pattern)
     groups = {group.name: group for group in await group_store.list_groups(tx, organization_id=organization_id)}
     by_id = {str(group.id): group for group in groups.values()}
-    wanted: set[UUID] = set()
-    for name in sorted(identity.mapped(words, mapping)):  # two who make the same groups do so in one order
+    group_ids: set[UUID] = set()
+    # in a fixed order, so that two logins that create the same groups do not deadlock
+    for name in sorted(identity.mapped(values, mapping)):
         group = by_id.get(name) or groups.get(name)
         if group is None and make:
             group_id = new_uuid()
             await group_store.insert_group(
                 tx, {"id": group_id, "organization_id": organization_id, "name": name, "source": "oidc"}
             )
-            wanted.add(group_id)
+            group_ids.add(group_id)
         elif group is not None and not group.is_everyone:
-            wanted.add(group.id)
-    # Held first: whoever deletes a group goes on to its members, and one that was deleted meanwhile is left out.
-    there = await group_store.hold_groups(tx, wanted)
-    await group_store.leave_groups(tx, organization_id, user_id, but=there)
-    for group_id in sorted(there):
+            group_ids.add(group.id)
+    # Lock the groups first: deleting a group goes on to its members. Groups deleted meanwhile are left out.
+    current = await group_store.hold_groups(tx, group_ids)
+    await group_store.leave_groups(tx, organization_id, user_id, but=current)
+    for group_id in sorted(current):
         await group_store.add_members(tx, group_id, [user_id])
 
 
@@ -139,5 +144,5 @@ async def _roles(tx: Tx, organization_id: UUID, user_id: UUID, claims: Mapping[s
         return
     named = identity.mapped(identity.words_of(claims, settings.field), settings.mapping or {})
     own = await custom_role_store.hold_roles(tx, organization_id, named)
-    known = [name for name in named if name in own or name in ORGANIZATION_ROLES]
-    await organization_store.update_member_roles(tx, organization_id, user_id, known)
+    roles = [name for name in named if name in own or name in ORGANIZATION_ROLES]
+    await organization_store.update_member_roles(tx, organization_id, user_id, roles)

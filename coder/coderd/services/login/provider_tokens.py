@@ -1,4 +1,4 @@
-"""Tokens of providers given away: to agents for git, to builds for templates."""
+"""Tokens of providers for agents (git) and builds (templates)."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 LISTEN_EVERY = 15.0
-"Seconds between looks for a link that somebody is making in a browser; its notice comes at once."
-LISTEN_LONGEST = 15 * 60.0
-"Seconds: who wants to wait longer asks again, and shows its token again."
-MOST_WAITING = 8
-"Calls of one agent that wait at one time."
+"Seconds between two checks for a link that a user is creating in a browser. Its notice usually comes first."
+MAX_WAIT = 15 * 60.0
+"Seconds. A client that wants to wait longer sends another request and authenticates again."
+MAX_WAITING = 8
+"Concurrent waiting calls of one agent."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,29 +43,31 @@ class Waiter:
 
     agent_id: UUID
     require_right: Callable[[], Awaitable[None]]
-    "Asked at every turn; raises what the door would."
+    "CheckedLink at every turn; raises the refusal of the route."
 
 
 class LinkWaits:
-    """Who waits in one server process, and what wakes them. Made once, see `Context.part`."""
+    """Waiting agents of one server process, and their events. See `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._waiting: dict[UUID, int] = {}
         self._next: WeakValueDictionary[str, trio.Event] = WeakValueDictionary()
-        "By owner; those that wait hold them."
+        "Next event by owner; the waiting calls hold references."
         ctx.nursery.start_soon(self._listen)
         ctx.nursery.start_soon(self._end)
 
     def next_link(self, owner_id: UUID) -> trio.Event:
-        """Set by the first link of that person from now on. Take it before you look."""
+        """Return an event that the owner's next link sets. Take it before the check, so that a link meanwhile
+        counts.
+        """
         return self._next.setdefault(str(owner_id), trio.Event())
 
     @contextmanager
-    def counted(self, agent_id: UUID) -> Iterator[None]:
-        """Raises Conflict."""
-        if self._waiting.get(agent_id, 0) >= MOST_WAITING:
-            raise Conflict(f"At most {MOST_WAITING} calls of one agent wait for an account at one time.")
+    def count_waiting(self, agent_id: UUID) -> Iterator[None]:
+        """Count a waiting call of the agent. Raises Conflict above the limit."""
+        if self._waiting.get(agent_id, 0) >= MAX_WAITING:
+            raise Conflict(f"At most {MAX_WAITING} calls of one agent can wait for an account.")
         self._waiting[agent_id] = self._waiting.get(agent_id, 0) + 1
         try:
             yield
@@ -74,51 +76,53 @@ class LinkWaits:
             if not self._waiting[agent_id]:
                 del self._waiting[agent_id]
 
-    def _tell(self, owner: str) -> None:
-        told = self._next.pop(owner, None)
-        if told is not None:
-            told.set()
+    def _notify(self, owner: str) -> None:
+        event = self._next.pop(owner, None)
+        if event is not None:
+            event.set()
 
-    def _tell_all(self) -> None:
+    def _notify_all(self) -> None:
         for owner in list(self._next):
-            self._tell(owner)
+            self._notify(owner)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(store.LINKED) as notices:
-            self._tell_all()  # what happened before anybody listened
+            self._notify_all()  # links before the subscription started
             async for _channel, owner in notices:
                 if owner == RESYNC:
-                    self._tell_all()
+                    self._notify_all()
                 else:
-                    self._tell(owner)
+                    self._notify(owner)
 
     async def _end(self) -> None:
         await self._ctx.stopping.wait()
-        self._tell_all()
+        self._notify_all()
 
 
 def provider(ctx: Context, ident: str, match: str) -> ExternalProvider | None:
     return provider_for(ctx.config.external_auth_providers, ident=ident, url=match)
 
 
-async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter | None = None) -> AgentAuth:
-    """The owner's token; without one the address to get it, or, if the agent waits, only when there is one.
+async def for_agent(
+    ctx: Context, provider: ExternalProvider, owner_id: UUID, waiter: Waiter | None = None
+) -> AgentAuth:
+    """Return the owner's token, or the URL to link an account. An agent that waits gets a token only.
 
     Raises TooSlow, Conflict, and what the waiter's right raises.
     """
-    given = await external_auth.token_for(ctx, found, owner_id)
-    if given is None and waiter is not None:
-        given = await _awaited(ctx, found, owner_id, waiter)
-    if given is None:
-        url = f"{ctx.access_url}/external-auth/{found.id}"
-        return AgentAuth(access_token="", token_extra=None, url=url, type=found.kind, username="", password="")
-    token, expires = given
-    username, password = git_login(found, token.reveal())
+    token_and_expiry = await external_auth.token_for(ctx, provider, owner_id)
+    if token_and_expiry is None and waiter is not None:
+        token_and_expiry = await _awaited(ctx, provider, owner_id, waiter)
+    if token_and_expiry is None:
+        url = f"{ctx.access_url}/external-auth/{provider.id}"
+        return AgentAuth(access_token="", token_extra=None, url=url, type=provider.kind, username="", password="")
+    token, expires = token_and_expiry
+    username, password = git_login(provider, token.reveal())
     return AgentAuth(
         access_token=token.reveal(),
         token_extra=None,
         url="",
-        type=found.kind,
+        type=provider.kind,
         username=username,
         password=password,
         expires_at=expires or UNSET,
@@ -126,41 +130,41 @@ async def for_agent(ctx: Context, found: ExternalProvider, owner_id: UUID, waite
 
 
 async def _awaited(
-    ctx: Context, found: ExternalProvider, owner_id: UUID, waiter: Waiter
+    ctx: Context, provider: ExternalProvider, owner_id: UUID, waiter: Waiter
 ) -> tuple[Secret, datetime | None] | None:
-    """None when the server stops."""
+    """Wait for a token. Return None when the server stops."""
     waits = ctx.part(LinkWaits)
-    ends, tried = trio.current_time() + LISTEN_LONGEST, None
-    with waits.counted(waiter.agent_id):
+    ends, tried = trio.current_time() + MAX_WAIT, None
+    with waits.count_waiting(waiter.agent_id):
         while trio.current_time() < ends:
             linked = waits.next_link(owner_id)
             if ctx.stopping.is_set():
                 return None
             await waiter.require_right()
-            row = await ctx.db.read(store.get_link, found.id, owner_id)
-            if row is not None and row != tried:  # the provider is asked once about each
-                given = await external_auth.token_for(ctx, found, owner_id)
-                if given is not None:
-                    return given
+            row = await ctx.db.read(store.get_link, provider.id, owner_id)
+            if row is not None and row != tried:  # the provider is asked once for each token
+                token = await external_auth.token_for(ctx, provider, owner_id)
+                if token is not None:
+                    return token
                 tried = row
             with trio.move_on_after(LISTEN_EVERY):
                 await linked.wait()
-    raise TooSlow("Nobody has linked an account meanwhile. Ask again.")
+    raise TooSlow("No account has been linked yet. Try again.")
 
 
-async def external_tokens(ctx: Context, owner_id: UUID, wanted: Sequence[str]) -> list[tuple[str, Secret]]:
-    """Good tokens of the owner for the providers a template wants; those without one are left out."""
-    found = []
-    for ident in wanted:
-        one = provider(ctx, ident, "")
-        given = await external_auth.token_for(ctx, one, owner_id) if one is not None else None
-        if given is not None:
-            found.append((ident, given[0]))
-    return found
+async def external_tokens(ctx: Context, owner_id: UUID, required: Sequence[str]) -> list[tuple[str, Secret]]:
+    """Return valid tokens of the owner for a template's providers, without those that have none."""
+    tokens = []
+    for ident in required:
+        configured = provider(ctx, ident, "")
+        token = await external_auth.token_for(ctx, configured, owner_id) if configured is not None else None
+        if token is not None:
+            tokens.append((ident, token[0]))
+    return tokens
 
 
 async def oidc_token(ctx: Context, owner_id: UUID) -> str:
-    """The owner's access token at the OpenID provider, renewed when it has expired; empty without one."""
+    """Return the owner's access token at the OpenID provider, refreshed if expired; empty without one."""
     if not oidc.enabled(ctx):
         return ""
     row = await ctx.db.read(user_links.get_link, owner_id, "oidc")
@@ -178,7 +182,7 @@ async def oidc_token(ctx: Context, owner_id: UUID) -> str:
         newer = await _newer_oidc_token(ctx, row)
         if newer:
             return newer
-        ctx.log.warn("the owner's OIDC token could not be renewed", user_id=owner_id, error=error)
+        ctx.log.warn("the owner's OIDC token could not be refreshed", user_id=owner_id, error=error)
         return ""
     renewed = replace(
         row,
@@ -192,7 +196,7 @@ async def oidc_token(ctx: Context, owner_id: UUID) -> str:
 
 
 async def _newer_oidc_token(ctx: Context, old: user_links.LinkRow) -> str:
-    """The token somebody else got while we asked with the old one; empty when there is none."""
+    """Return the token that a concurrent request got meanwhile; empty if there is none."""
     row = await ctx.db.read(user_links.get_link, old.user_id, old.login_type)
     if row is None or row.oauth_refresh_token == old.oauth_refresh_token:
         return ""

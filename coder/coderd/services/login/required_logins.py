@@ -1,7 +1,7 @@
-"""External logins a template needs: a workspace is started for those only who have them.
+"""External logins that a template requires to start a workspace.
 
-A start build gets the owner's tokens; without them its Terraform would fail half way or, worse, go on without. Stopping
-and deleting need none, or nobody could get rid of what they have once the provider is gone.
+A start build gets the owner's tokens. Without them its Terraform would fail half way or, worse, continue. Stopping and
+deleting need no tokens: otherwise users could not delete a workspace after the provider has disappeared.
 """
 
 from __future__ import annotations
@@ -20,27 +20,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class MissingLogins:
-    """What was found out before a build was queued."""
+    """Missing logins, determined before a build is queued."""
 
     version_id: UUID
     providers: tuple[str, ...] = ()
-    "Names people know them by, each with the page to log in at."
+    "Display names of the providers, each with the page to log in at."
 
 
 def wanted_of(version: VersionRow) -> list[tuple[str, bool]]:
-    """(provider, whether the template does without) for each that the version names."""
+    """Return (provider, whether it is optional) for each provider of the version."""
     return [(str(item["id"]), bool(item.get("optional"))) for item in version.external_auth_providers]
 
 
 async def missing_logins(ctx: Context, owner_id: UUID, version: VersionRow) -> MissingLogins | None:
-    """None for a version that names no provider. Asks the providers, so never inside a transaction.
+    """Return the missing logins; None for a version without providers.
 
-    Raises NotFound when one of them is not configured.
+    Asks the providers, so never call it inside a transaction. Raises NotFound when a provider is not configured.
     """
-    wanted = [item for item in wanted_of(version) if not item[1]]
-    if not wanted or owner_id == PREBUILDS_USER_ID:  # whoever claims a prebuilt workspace is asked then
+    required = [item for item in wanted_of(version) if not item[1]]
+    if not required or owner_id == PREBUILDS_USER_ID:  # checked when the prebuilt workspace is claimed
         return None
-    found = await external_auth.required_of(ctx, owner_id, wanted)
+    missing = await external_auth.required_of(ctx, owner_id, required)
     return MissingLogins(
-        version.id, tuple(f"{one.display_name} ({one.authenticate_url})" for one in found if not one.authenticated)
+        version.id,
+        tuple(f"{login.display_name} ({login.authenticate_url})" for login in missing if not login.authenticated),
     )

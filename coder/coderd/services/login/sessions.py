@@ -1,4 +1,4 @@
-"""The first user, logging in and out, changing a password by a one-time passcode (`services/login/passcodes.py`)."""
+"""Create the first user, log in and out, and change a password by a one-time passcode (`passcodes.py`)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ async def has_first_user(ctx: Context) -> bool:
 
 
 async def create_first_user(ctx: Context, email: str, username: str, name: str, password: str) -> tuple[UUID, UUID]:
-    """The owner of an empty site: (user id, default organization id). Raises Conflict, Invalid."""
+    """Create the owner of an empty site. Return (user id, default organization id). Raises Conflict, Invalid."""
     if await has_first_user(ctx):
         raise Conflict(_EXISTS)
     new_users.check_names(username, name, email)
     check_strength(password)
     organization = await ctx.db.read(organization_store.get_default_organization)
-    wanted = new_users.NewUser(
+    new_user = new_users.NewUser(
         email=email,
         username=username,
         name=name,
@@ -45,27 +45,29 @@ async def create_first_user(ctx: Context, email: str, username: str, name: str, 
         organization_ids=[organization.id],
         roles=["owner"],
     )
-    row = await new_users.insert_user(ctx, wanted, guard=_still_empty)
+    row = await new_users.insert_user(ctx, new_user, guard=_still_empty)
     return row.id, organization.id
 
 
 async def _still_empty(tx: Tx) -> None:
-    """Two requests may race for an empty site: the lock lets one of them be first."""
+    """Check that the site has no user. Two requests may race: the lock serializes them."""
     await user_store.lock_first_user(tx)
     if await user_store.count_users(tx):
         raise Conflict(_EXISTS)
 
 
 async def login(ctx: Context, email: str, password: str, ip: str, user_agent: str = "") -> str:
-    """A session token. Raises Unauthenticated with the same words for every wrong guess."""
-    found = await ctx.db.read(user_store.get_user_by_email, email)
-    right = await verify_password(found.hashed_password if found else "", password)
-    user = _admitted(ctx, found if right else None)
+    """Log in by password and return a session token. Raises Unauthenticated with the same text for every wrong
+    guess.
+    """
+    account = await ctx.db.read(user_store.get_user_by_email, email)
+    right = await verify_password(account.hashed_password if account else "", password)
+    user = _admitted(ctx, account if right else None)
     now = ctx.clock.now()
     row, token = new_keys.new_key(user.id, "password", ctx.config.session_duration, now, ip=ip, user_agent=user_agent)
 
     async def write(tx: Tx) -> None:
-        # Hashing takes its time: what the password opened may be closed by now, and its sessions ended.
+        # Hashing takes time: the account may be suspended, and its sessions ended, meanwhile.
         _admitted(ctx, await new_keys.give_key(tx, user, row))
         if user.status == "dormant":
             await user_store.wake_user(tx, user.id, now)
@@ -75,7 +77,9 @@ async def login(ctx: Context, email: str, password: str, ip: str, user_agent: st
 
 
 def _admitted(ctx: Context, user: UserRow | None) -> UserRow:
-    """Whoever gave the right password, if that is enough. Raises Unauthenticated, Forbidden."""
+    """Return the user of a correct password, unless another rule refuses the login. Raises Unauthenticated,
+    Forbidden.
+    """
     if user is None or user.login_type != "password":
         raise Unauthenticated(WRONG)
     if ctx.config.disable_password_auth and "owner" not in user.rbac_roles:
@@ -86,7 +90,7 @@ def _admitted(ctx: Context, user: UserRow | None) -> UserRow:
 
 
 async def logout(ctx: Context, caller: Caller) -> None:
-    """Ends this session and the keys applications were opened with."""
+    """End the current session, and the keys that applications were opened with."""
 
     async def write(tx: Tx) -> None:
         await key_store.delete_key(tx, caller.key.id)
@@ -96,10 +100,13 @@ async def logout(ctx: Context, caller: Caller) -> None:
 
 
 async def change_with_passcode(ctx: Context, email: str, password: str, passcode: str) -> None:
-    """Raises Invalid with the same words whatever was wrong but the new password, which is looked at first."""
+    """Change a password by a passcode.
+
+    Raises Invalid with the same text for every fault except those of the new password, which is checked first.
+    """
     check_strength(password, "Invalid password.")
     user = await ctx.db.read(user_store.get_user_by_email, email)
-    # Asked for nobody, too: an answer takes as long whether there is such a person or not.
+    # Also queried for an unknown user, so that the response takes as long.
     hashed, expires_at = await ctx.db.read(user_store.get_passcode, user.id if user else NIL)
     valid = hmac.compare_digest(hashed or b"", hash_secret(passcode)) and hashed is not None
     if user is None or not valid or expires_at is None or expires_at <= ctx.clock.now():

@@ -1,4 +1,4 @@
-"""The notification inbox of a user: what arrived, what was read, and what arrives while somebody looks."""
+"""The notification inbox of a user: list notifications, mark them as read, and follow new ones."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ _CHANNEL = "inbox"
 
 @dataclass(frozen=True, slots=True)
 class InboxSelection:
-    """Which notifications somebody wants to see; nothing said means all."""
+    """Filter of notifications; the default matches all."""
 
     targets: tuple[UUID, ...] = ()
-    "Each of them must be spoken of."
+    "Targets that a notification must all have."
     templates: tuple[UUID, ...] = ()
-    "It must be one of them."
+    "Templates of which a notification must have one."
     read: bool | None = None
-    "None: both kinds."
+    "Whether read or unread; None for both."
 
     def takes(self, row: InboxRow) -> bool:
         return (
@@ -52,15 +52,15 @@ EVERYTHING = InboxSelection()
 
 
 async def list_inbox(
-    ctx: Context, user_id: UUID, wanted: InboxSelection = EVERYTHING, *, before: UUID | None = None
+    ctx: Context, user_id: UUID, selection: InboxSelection = EVERYTHING, *, before: UUID | None = None
 ) -> ListInboxNotificationsResponse:
-    """A page of the user's own notifications, newest first."""
+    """List a page of the user's own notifications, newest first."""
     rows = await ctx.db.read(
         store.list_inbox,
         user_id,
-        targets=[str(target) for target in wanted.targets],
-        templates=list(wanted.templates),
-        read=wanted.read,
+        targets=[str(target) for target in selection.targets],
+        templates=list(selection.templates),
+        read=selection.read,
         before=before,
     )
     unread = await ctx.db.read(store.count_unread, user_id)
@@ -74,46 +74,48 @@ async def mark_all_read(ctx: Context, user_id: UUID) -> None:
 async def mark_read(
     ctx: Context, user_id: UUID, notification_id: UUID, *, is_read: bool
 ) -> GetInboxNotificationResponse:
-    """Raises Failed when the user has no such notification (in upstream's words)."""
+    """Mark a notification as read. Raises Failed when the user has no such notification (upstream's text)."""
     row = await ctx.db.run(store.set_read, user_id, notification_id, ctx.clock.now() if is_read else None)
     if row is None:
         raise Failed("Failed to update inbox notification read status.")
-    return await _answer(ctx, user_id, row)
+    return await _response(ctx, user_id, row)
 
 
-async def tell_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None:
-    """When the transaction commits."""
+async def notify_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None:
+    """Notify followers when the transaction commits."""
     await notify(tx, _CHANNEL, f"{user_id} {notification_id}")
 
 
 async def follow_inbox(
     ctx: Context,
     user_id: UUID,
-    wanted: InboxSelection,
+    selection: InboxSelection,
     show: Callable[[GetInboxNotificationResponse], Awaitable[None]],
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Shows each notification that arrives, until cancelled. Started when none can be missed."""
+    """Send each new notification until cancelled. Call it when the subscription is active, so that none is missed."""
     async with ctx.db.listen(_CHANNEL) as arrivals:
         task_status.started()
         async for _, payload in arrivals:
             whose, _, which = payload.partition(" ")
-            if whose != str(user_id) or not which:  # a replica of before names the user alone
+            if whose != str(user_id) or not which:  # a replica of an older version sends only the user
                 continue
             row = await ctx.db.read(store.get_inbox, user_id, UUID(which))
-            if row is not None and wanted.takes(row):
-                await show(await _answer(ctx, user_id, row))
+            if row is not None and selection.takes(row):
+                await show(await _response(ctx, user_id, row))
 
 
-def in_plain_text(answer: GetInboxNotificationResponse) -> GetInboxNotificationResponse:
-    """The same without Markdown's marks."""
-    one = answer.notification
-    shown = msgspec.structs.replace(one, title=plain_text(one.title), content=plain_text(one.content))
-    return msgspec.structs.replace(answer, notification=shown)
+def in_plain_text(response: GetInboxNotificationResponse) -> GetInboxNotificationResponse:
+    """Return the notification without Markdown markup."""
+    notification = response.notification
+    notification = msgspec.structs.replace(
+        notification, title=plain_text(notification.title), content=plain_text(notification.content)
+    )
+    return msgspec.structs.replace(response, notification=notification)
 
 
-async def _answer(ctx: Context, user_id: UUID, row: InboxRow) -> GetInboxNotificationResponse:
+async def _response(ctx: Context, user_id: UUID, row: InboxRow) -> GetInboxNotificationResponse:
     unread = await ctx.db.read(store.count_unread, user_id)
     return GetInboxNotificationResponse(notification=_present(row), unread_count=unread)
 

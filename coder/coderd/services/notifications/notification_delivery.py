@@ -1,9 +1,9 @@
-"""Sending what is queued: into the inbox, by e-mail, to a webhook; once more after a while when it did not work.
+"""Deliver queued notifications to the inbox, by email and to a webhook, with retries.
 
-A message is leased before it is sent, each by itself and for longer than one attempt takes, so that replicas never send
-it twice at once; whoever dies while sending leaves it to be sent again (at least once). E-mail uses the standard
-library's client in a worker thread: one message a connection is plenty, and a thread can be abandoned when a server
-hangs.
+Each message is leased before it is sent, for longer than one attempt takes, so that two replicas never send it
+concurrently. A replica that dies while sending leaves the message to be sent again (at least once). Email uses the
+standard library's client in a worker thread: one message a connection is plenty, and a thread can be abandoned when a
+server hangs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from coder.api.base import codec
 from coder.base.errors import CoderError
 from coder.coderd.services.foundation.outgoing_requests import DOCUMENT
 from coder.coderd.services.notifications import notification_settings, web_push
-from coder.coderd.services.notifications.inbox import tell_followers
+from coder.coderd.services.notifications.inbox import notify_followers
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 QUEUED = store.CHANNEL
-"""The channel of the database on which new messages are announced."""
+"""Database channel that announces new messages."""
 
 
 class UndeliveredError(CoderError):
-    """An attempt failed; the message says why."""
+    """An attempt failed; the message has the reason."""
 
     def __init__(self, reason: str) -> None:
         super().__init__("undelivered", reason)
@@ -56,7 +56,7 @@ class UndeliveredError(CoderError):
 
 @dataclass(frozen=True, slots=True)
 class DeliveryOutcome:
-    """What came of one attempt; `reason` is empty when it went."""
+    """Outcome of one attempt; `reason` is empty for a delivered message."""
 
     message: MessageRow
     reason: str
@@ -64,13 +64,13 @@ class DeliveryOutcome:
 
 
 async def deliver_due(ctx: Context) -> list[DeliveryOutcome]:
-    """Sends everything that is due, one by one. Nothing while an administrator paused it."""
+    """Send every due message, one at a time. Do nothing while an administrator has paused notifications."""
     outcomes: list[DeliveryOutcome] = []
     while not await ctx.db.read(notification_settings.is_paused):
         now = ctx.clock.now()
-        # Longer than any attempt takes: whoever holds the lease longer than this has died.
-        until = now + max(ctx.config.notifications_lease_period, 2 * ctx.config.notifications_dispatch_timeout)
-        message = await ctx.db.run(store.lease, now, until)
+        # Longer than any attempt: the holder of an older lease has died.
+        leased_until = now + max(ctx.config.notifications_lease_period, 2 * ctx.config.notifications_dispatch_timeout)
+        message = await ctx.db.run(store.lease, now, leased_until)
         if message is None:
             break
         outcomes.append(await _attempt(ctx, message))
@@ -90,11 +90,11 @@ async def _attempt(ctx: Context, message: MessageRow) -> DeliveryOutcome:
         with trio.fail_after(ctx.config.notifications_dispatch_timeout.total_seconds()):
             await _send(ctx, message)
     except trio.TooSlowError:
-        reason = "the receiver took too long"
+        reason = "the server took too long"
     except UndeliveredError as error:
         reason = error.message
     except Exception as error:
-        # A message nothing can be made of is given up after its tries, like one nobody takes.
+        # A message that cannot be rendered fails after its retries, as one that no server accepts does.
         reason = f"{type(error).__name__}: {error}"[:500]
     finally:
         in_flight.add(message.method, str(message.template_id), by=-1)
@@ -115,12 +115,12 @@ async def _attempt(ctx: Context, message: MessageRow) -> DeliveryOutcome:
 async def _send(ctx: Context, message: MessageRow) -> None:
     if message.method == "inbox":
         await ctx.db.run(_into_inbox, message)
-        # By the way: a slow push service must not hold up the queue, and a lost push is still in the inbox.
+        # In the background: a slow push service must not delay the queue, and the inbox still has a lost push.
         ctx.nursery.start_soon(_push, ctx, message)
         return
     reader = await ctx.db.read(user_store.get_user, message.user_id)
     if reader is None:
-        raise UndeliveredError("the reader is gone")
+        raise UndeliveredError("the recipient was deleted")
     if message.method == "webhook":
         await _post(ctx.config, message, reader)
     else:
@@ -130,16 +130,13 @@ async def _send(ctx: Context, message: MessageRow) -> None:
 async def _push(ctx: Context, message: MessageRow) -> None:
     try:
         await web_push.push(ctx, message.user_id, web_push.message_of(message.payload))
-    except Exception as error:  # nobody waits for the outcome
-        ctx.log.warn("browsers were not told", user=message.user_id, error=f"{type(error).__name__}: {error}"[:500])
+    except Exception as error:  # the outcome is not used
+        ctx.log.warn("sending a web push failed", user=message.user_id, error=f"{type(error).__name__}: {error}"[:500])
 
 
 async def _into_inbox(tx: Tx, message: MessageRow) -> None:
     await store.insert_inbox(tx, message)
-    await tell_followers(tx, message.user_id, message.id)
-
-
-# ---- webhook
+    await notify_followers(tx, message.user_id, message.id)
 
 
 async def _post(config: ServerConfig, message: MessageRow, reader: UserRow) -> None:
@@ -162,7 +159,7 @@ async def _post(config: ServerConfig, message: MessageRow, reader: UserRow) -> N
 
 
 def webhook_body(message: MessageRow, reader: UserRow) -> dict[str, Any]:
-    """Upstream's envelope, version 1.1."""
+    """Return upstream's envelope, version 1.1."""
     payload = message.payload
     return {
         "_version": "1.1",
@@ -187,11 +184,8 @@ def webhook_body(message: MessageRow, reader: UserRow) -> dict[str, Any]:
     }
 
 
-# ---- e-mail
-
-
 def _sign_in(server: smtplib.SMTP, config: ServerConfig) -> None:
-    """By whatever the mail server offers; acting for another identity is PLAIN's alone (RFC 4616)."""
+    """Authenticate by a method the mail server offers. Only PLAIN can act for another identity (RFC 4616)."""
     user, password, identity = config.email_auth_username, _password(config), config.email_auth_identity
     if not identity:
         server.login(user, password)
@@ -201,7 +195,7 @@ def _sign_in(server: smtplib.SMTP, config: ServerConfig) -> None:
 
 
 def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datetime) -> None:
-    """Runs in a thread. Raises UndeliveredError."""
+    """Send an email, in a worker thread. Raises UndeliveredError."""
     try:
         with _connect(config) as server:
             if config.email_auth_username:
@@ -214,8 +208,8 @@ def _mail(config: ServerConfig, message: MessageRow, reader: UserRow, now: datet
     except (OSError, smtplib.SMTPException, ValueError) as error:
         raise UndeliveredError(f"the mail server refused: {error}"[:500]) from error
     except Exception as error:
-        # The e-mail package raises whatever it stumbles over in an odd address (AttributeError, IndexError, …).
-        raise UndeliveredError(f"no e-mail could be made: {type(error).__name__}: {error}"[:500]) from error
+        # The email package raises various errors for an odd address (AttributeError, IndexError, …).
+        raise UndeliveredError(f"the email could not be built: {type(error).__name__}: {error}"[:500]) from error
 
 
 def _connect(config: ServerConfig) -> smtplib.SMTP:
@@ -233,7 +227,7 @@ def _connect(config: ServerConfig) -> smtplib.SMTP:
 
 
 class _MailTls(ssl.SSLContext):
-    """As for any client; the certificate may be for another name than the one that was dialled."""
+    """TLS as for any client, except that the certificate may have another name than the dialled host."""
 
     server_name = ""
 
@@ -263,7 +257,7 @@ def _password(config: ServerConfig) -> str:
 
 
 def compose(message: MessageRow, reader: UserRow, sender: str, now: datetime) -> EmailMessage:
-    """One e-mail, as text and as HTML."""
+    """Return an email as text and as HTML."""
     payload = message.payload
     mail = EmailMessage()
     mail["From"] = sender
@@ -290,7 +284,7 @@ def _html(payload: dict[str, Any], reader: UserRow) -> str:
 
 
 async def rest_until_due(ctx: Context) -> timedelta:
-    """How long the loop may rest; `QUEUED` wakes it sooner."""
-    longest = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
+    """Return the seconds until the next run of the loop; `QUEUED` wakes it earlier."""
+    pause = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
     due = None if await ctx.db.read(notification_settings.is_paused) else await ctx.db.read(store.next_due)
-    return longest if due is None else min(max(due - ctx.clock.now(), timedelta(seconds=1)), longest)
+    return pause if due is None else min(max(due - ctx.clock.now(), timedelta(seconds=1)), pause)

@@ -1,4 +1,4 @@
-"""Which notifications a user has disabled."""
+"""Notifications that a user has disabled."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 async def preferences(ctx: Context, user_id: UUID) -> list[NotificationPreference] | None:
-    """None when nothing was ever set (upstream's null)."""
+    """Return the preferences; None when the user never set any (upstream's null)."""
     rows = await ctx.db.read(store.list_preferences, user_id)
     return [
         NotificationPreference(id=row.template_id, disabled=row.disabled, updated_at=row.updated_at) for row in rows
@@ -27,15 +27,15 @@ async def preferences(ctx: Context, user_id: UUID) -> list[NotificationPreferenc
 async def set_preferences(
     ctx: Context, user_id: UUID, disabled: Mapping[str, bool]
 ) -> list[NotificationPreference] | None:
-    """Raises Invalid (no UUID), Failed (no such template; upstream's 500)."""
-    wanted: dict[UUID, bool] = {}
+    """Set preferences. Raises Invalid (no UUID), Failed (no such template; upstream's 500)."""
+    changes: dict[UUID, bool] = {}
     for text, value in disabled.items():
         try:
-            wanted[read_uuid(text)] = bool(value)
+            changes[read_uuid(text)] = bool(value)
         except ValueError as error:
             raise Invalid("Unable to parse notification template UUID.", str(error)) from error
-    unknown = [str(template_id) for template_id in wanted if template_id not in BY_ID]
+    unknown = [str(template_id) for template_id in changes if template_id not in BY_ID]
     if unknown:
         raise Failed("Failed to update user notifications preferences.", f"no such template: {unknown[0]}")
-    await ctx.db.run(store.put_preferences, user_id, wanted, ctx.clock.now())
+    await ctx.db.run(store.put_preferences, user_id, changes, ctx.clock.now())
     return await preferences(ctx, user_id)

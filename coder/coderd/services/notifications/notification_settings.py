@@ -1,4 +1,4 @@
-"""Settings of notifications for the whole deployment: paused or not, and a method for each template."""
+"""Deployment settings of notifications: paused or not, and a delivery method for each template."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ async def is_paused(tx: Tx) -> bool:
 
 
 async def settings(ctx: Context, _subject: Subject) -> NotificationsSettings:
-    """Whether messages are held back; no secret to anybody signed in."""
+    """Return whether notifications are paused. Readable by every user."""
     return NotificationsSettings(notifier_paused=await ctx.db.read(is_paused))
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
-    """False when it was so already, whoever asks (recorded). Raises Forbidden."""
+    """Pause or resume. Return False, for any caller, when nothing changes (recorded). Raises Forbidden."""
     if await ctx.db.read(is_paused) == paused:
         return False
     require(subject, "update", Resource("deployment_config"), hidden=False)
@@ -60,7 +60,9 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
 
 async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
     methods = await ctx.db.read(store.list_methods)
-    found = sorted((template for template in TEMPLATES if template.kind == kind), key=lambda template: template.name)
+    templates = sorted(
+        (template for template in TEMPLATES if template.kind == kind), key=lambda template: template.name
+    )
     return [
         NotificationTemplate(
             id=template.id,
@@ -73,7 +75,7 @@ async def list_templates(ctx: Context, kind: str) -> list[NotificationTemplate]:
             kind=template.kind,
             enabled_by_default=template.enabled_by_default,
         )
-        for template in found
+        for template in templates
     ]
 
 
@@ -87,11 +89,11 @@ def delivery(ctx: Context) -> NotificationDelivery:
 
 
 async def set_template_method(
-    ctx: Context, subject: Subject, template_id: UUID, wanted: UpdateNotificationTemplateMethod
+    ctx: Context, subject: Subject, template_id: UUID, request: UpdateNotificationTemplateMethod
 ) -> bool:
-    """False when it was so already. Raises NotFound, Invalid."""
+    """Set the delivery method of a template. Return False when nothing changes. Raises NotFound, Invalid."""
     require(subject, "update", Resource("notification_template"))
     if template_id not in BY_ID:
         raise NotFound
-    check_request(wanted)
-    return await ctx.db.run(store.put_method, template_id, wanted.method or "")
+    check_request(request)
+    return await ctx.db.run(store.put_method, template_id, request.method or "")

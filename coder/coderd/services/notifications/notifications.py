@@ -1,8 +1,8 @@
 """Queue notifications, in the transaction of the event they report. A loop sends them.
 
-`enqueue` fills a template in for one reader and queues a message for each way it goes (inbox, and e-mail or webhook
-where one is set up), unless the reader switched it off. Sending is `notification_delivery.py`; which event tells whom
-is `services/audit/request_events.py`.
+`enqueue` renders a template for one recipient and queues a message for each delivery method (inbox, and email or
+webhook where configured), unless the recipient disabled the template. `notification_delivery.py` sends the messages,
+`services/audit/request_events.py` maps events to recipients.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class NotificationSite:
-    """What messages need to know of the deployment; taken before the transaction."""
+    """Deployment data for messages, read before the transaction."""
 
     access_url: str
     methods: frozenset[str]
-    "Ways that are set up."
+    "Configured delivery methods."
     default_method: str
     inbox: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """What one person is to be told."""
+    """Notification to one user."""
 
     template_id: UUID
     user_id: UUID
     labels: Mapping[str, str] = field(default_factory=dict)
     targets: Sequence[UUID] = ()
-    "What it is about; readers filter by it."
+    "Objects it is about, by which recipients filter."
 
 
 def site_of(ctx: Context) -> NotificationSite:
@@ -57,14 +57,14 @@ def site_of(ctx: Context) -> NotificationSite:
     methods = {"smtp": config.email_smarthost, "webhook": config.notifications_webhook_endpoint}
     return NotificationSite(
         access_url=ctx.access_url,
-        methods=frozenset(name for name, place in methods.items() if place),
+        methods=frozenset(name for name, endpoint in methods.items() if endpoint),
         default_method=config.notifications_method,
         inbox=config.notifications_inbox_enabled,
     )
 
 
 async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: datetime) -> None:
-    """Queues the message; nothing when its reader is gone or does not want it."""
+    """Queue a notification. Do nothing for a deleted recipient, or one who disabled the template."""
     template = BY_ID[notice.template_id]
     disabled = await store.get_preference(tx, notice.user_id, template.id)
     if disabled or (disabled is None and not template.enabled_by_default):
@@ -72,8 +72,8 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
     reader = await user_store.get_user(tx, notice.user_id)
     if reader is None or reader.deleted:
         return
-    who = Reader(reader.id, reader.name, reader.username, reader.email)
-    message = render(template, who, notice.labels, site.access_url)
+    recipient = Reader(reader.id, reader.name, reader.username, reader.email)
+    message = render(template, recipient, notice.labels, site.access_url)
     payload: dict[str, Any] = {
         "title": message.title,
         "body": message.body,
@@ -82,38 +82,38 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
         "labels": dict(notice.labels),
     }
     targets = [str(target) for target in notice.targets]
-    for method in await _ways(tx, template, site):
-        shown = _without_secrets(template, payload) if method == "inbox" else payload
-        await store.insert_message(tx, MessageRow(new_uuid(), template.id, reader.id, method, shown, targets, 0, now))
+    for method in await _methods(tx, template, site):
+        content = _without_secrets(template, payload) if method == "inbox" else payload
+        await store.insert_message(tx, MessageRow(new_uuid(), template.id, reader.id, method, content, targets, 0, now))
     await notify(tx, store.CHANNEL)
 
 
 def _without_secrets(template: MessageTemplate, payload: dict[str, Any]) -> dict[str, Any]:
-    """As the inbox shows it: a key that may read there must not become a password."""
+    """Return the inbox's payload: a key with read access to the inbox must not give access to a passcode."""
     return {**payload, "actions": [], "labels": {}} if template.id == ONE_TIME_PASSCODE else payload
 
 
-async def _ways(tx: Tx, template: MessageTemplate, site: NotificationSite) -> list[str]:
+async def _methods(tx: Tx, template: MessageTemplate, site: NotificationSite) -> list[str]:
     chosen = (await store.list_methods(tx)).get(template.id) or site.default_method
     return (["inbox"] if site.inbox else []) + ([chosen] if chosen in site.methods else [])
 
 
-async def leaves_the_dashboard(ctx: Context, template_id: UUID) -> bool:
-    """Whether such messages reach somebody who cannot sign in: the inbox alone would not."""
-    ways = await ctx.db.read(_ways, BY_ID[template_id], site_of(ctx))
-    return any(way != "inbox" for way in ways)
+async def reaches_outside_inbox(ctx: Context, template_id: UUID) -> bool:
+    """Whether notifications of the template reach a user who cannot log in: the inbox alone does not."""
+    methods = await ctx.db.read(_methods, BY_ID[template_id], site_of(ctx))
+    return any(method != "inbox" for method in methods)
 
 
 async def send_test(ctx: Context, subject: Subject) -> None:
-    """To the caller. Raises Forbidden."""
+    """Send a test notification to the caller. Raises Forbidden."""
     require(subject, "update", Resource("deployment_config"), hidden=False)
     await _send(ctx, Notification(TEST, subject.user_id))
 
 
-async def send_custom(ctx: Context, subject: Subject, wanted: CustomNotificationRequest) -> None:
-    """To the caller, who writes it. Raises Invalid."""
-    check_request(wanted)
-    content = wanted.content or CustomNotificationContent()
+async def send_custom(ctx: Context, subject: Subject, request: CustomNotificationRequest) -> None:
+    """Send the caller's own text to the caller. Raises Invalid."""
+    check_request(request)
+    content = request.content or CustomNotificationContent()
     labels = {"custom_title": content.title, "custom_message": content.message}
     await _send(ctx, Notification(CUSTOM, subject.user_id, labels))
 

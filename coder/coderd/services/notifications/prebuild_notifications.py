@@ -1,5 +1,7 @@
-"""What those who look after a template are told of its prebuilt workspaces: builds that keep failing, and resources
-that a claim replaced - then nothing was ready that was made ahead.
+"""Notifications to a template's administrators about prebuilt workspaces.
+
+Reported are builds that keep failing, and resources that a claim replaced, which defeats the purpose of a prebuilt
+workspace.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ Replaced = Mapping[str, Sequence[str]]
 
 
 async def of_replacements(tx: Tx, facts: BuildFacts, replaced: Replaced) -> list[Notification]:
-    """Of a build that ended well; nothing unless it gave a prebuilt workspace to somebody."""
+    """Return the notifications of a successful build; none unless it claimed a prebuilt workspace."""
     if not replaced or facts.transition != "start" or facts.owner_id == PREBUILDS_USER_ID:
         return []
     build = await build_store.get_build(tx, facts.build_id)
@@ -47,7 +49,7 @@ async def of_replacements(tx: Tx, facts: BuildFacts, replaced: Replaced) -> list
 
 
 async def of_failures(tx: Tx, preset: Wanting) -> list[Notification]:
-    """Of a preset for which nothing more is built."""
+    """Return the notifications of a preset whose prebuilds are suspended."""
     labels = await _labels(tx, preset.template_id, preset.version_id, preset.organization_id) | {"preset": preset.name}
     about: tuple[UUID, ...] = (preset.template_id, preset.organization_id)
     admins = await notification_store.list_admins(tx, TEMPLATE_ADMINS, preset.organization_id)

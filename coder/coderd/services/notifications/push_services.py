@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
-MOST_AT_ONCE = 32
-"""Connections to push services. Ours: a message to everybody must not take all our sockets."""
+MAX_CONNECTIONS = 32
+"""Connections to push services. Ours: a message to all users must not use up the server's sockets."""
 
 
 _TIMEOUT = 10.0
 
 
 class PushRefused(CoderError):  # noqa: N818 - named for what it says
-    """A push service did not take a message."""
+    """A push service did not accept a message."""
 
     def __init__(self, reason: str, *, gone: bool = False) -> None:
         super().__init__("push_refused", reason)
@@ -38,18 +38,18 @@ class PushRefused(CoderError):  # noqa: N818 - named for what it says
 
 
 class PushServices:
-    """Which push services are spoken to, see `Context.part`."""
+    """Connections to push services, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self.permits: Callable[[str], bool] = is_public
-        "May this address be dialled? Changed by tests, whose push service is on loopback."
+        "Whether an address may be dialled. Tests replace it, because their push service is on loopback."
         self.ca_file = ""
-        self._together = trio.Semaphore(MOST_AT_ONCE)
+        self._connections = trio.Semaphore(MAX_CONNECTIONS)
 
     async def post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:
-        """The status a push service answers with. Raises PushRefused."""
-        async with self._together:
+        """Send a message and return the status of the push service. Raises PushRefused."""
+        async with self._connections:
             return await self._post(endpoint, headers, body)
 
     async def _post(self, endpoint: str, headers: list[tuple[str, str]], body: bytes) -> int:
@@ -61,26 +61,26 @@ class PushServices:
             with trio.fail_after(_TIMEOUT):
                 async with (
                     HttpClient(policy) as client,
-                    client.stream("POST", path, body=body, headers=headers) as answer,
+                    client.stream("POST", path, body=body, headers=headers) as response,
                 ):
-                    return answer.status  # what else it says may be endless
+                    return response.status  # the rest of the response may be endless
         except (NetError, OSError, trio.BrokenResourceError, trio.TooSlowError) as error:
             raise PushRefused("the push service cannot be reached") from error
 
     async def _address(self, host: str, port: int) -> str:
         try:
             with trio.fail_after(_TIMEOUT):
-                found = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
+                results = await trio.socket.getaddrinfo(host, port, type=trio.socket.SOCK_STREAM)
         except (OSError, UnicodeError, trio.TooSlowError) as error:
-            raise PushRefused(f"the push service {host} is not known") from error
-        addresses = [str(place[0]) for *_, place in found]
+            raise PushRefused(f"the push service {host} cannot be resolved") from error
+        addresses = [str(address_info[0]) for *_, address_info in results]
         if not addresses or not all(self.permits(address) for address in addresses):
             raise PushRefused(f"the push service {host} is not on the public Internet")
         return addresses[0]
 
 
 def is_public(address: str) -> bool:
-    """Not this machine, not a private network, not a cloud's metadata service."""
+    """Whether an address is public: not this machine, a private network or a cloud's metadata service."""
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
         inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo[1] if parsed.teredo else None)
@@ -90,7 +90,7 @@ def is_public(address: str) -> bool:
 
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# Leads into the IPv4 network of whoever runs the translator.
+# NAT64: leads into the IPv4 network of the operator of the translator.
 
 
 def _port(endpoint: str) -> int:

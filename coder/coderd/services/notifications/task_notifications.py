@@ -1,4 +1,4 @@
-"""Whom a task's progress is told: its owner, when its app says something new, and when it pauses or goes on."""
+"""Notifications about a task to its owner: new statuses of its app, and pausing or resuming the task."""
 
 from __future__ import annotations
 
@@ -27,22 +27,31 @@ _PAUSED = {"task_manual_pause": "manual", "task_auto_pause": "idle timeout"}
 
 
 async def app_said(
-    tx: Tx, site: NotificationSite, place: AgentPlace, said: AppStatusRow, before: str | None, now: datetime
+    tx: Tx, site: NotificationSite, agent_place: AgentPlace, app_status: AppStatusRow, before: str | None, now: datetime
 ) -> None:
-    """`said` was just stored, `before` is the app's last state. The same again is no news, nor is the first work."""
-    if said.state == before or (before is None and said.state == "working"):
+    """Notify of the status `app_status`, which was just stored. `before` is the app's last state.
+
+    A repeated status, and the first working status, are not reported.
+    """
+    if app_status.state == before or (before is None and app_status.state == "working"):
         return
-    task = await store.get_task_of(tx, place.workspace_id)
-    build = await build_store.get_build(tx, place.build_id) if task else None
-    if task is None or build is None or build.ai_task_app_id != said.app_id:
+    task = await store.get_task_of(tx, agent_place.workspace_id)
+    build = await build_store.get_build(tx, agent_place.build_id) if task else None
+    if task is None or build is None or build.ai_task_app_id != app_status.app_id:
         return
-    labels = {"task": task.display_name or task.name, "task_id": str(task.id), "workspace": place.workspace_name}
-    about = (task.id, place.workspace_id, place.owner_id, place.template_id, place.organization_id)
-    await enqueue(tx, site, Notification(_SAID[said.state], task.owner_id, labels, about), now)
+    labels = {"task": task.display_name or task.name, "task_id": str(task.id), "workspace": agent_place.workspace_name}
+    about = (
+        task.id,
+        agent_place.workspace_id,
+        agent_place.owner_id,
+        agent_place.template_id,
+        agent_place.organization_id,
+    )
+    await enqueue(tx, site, Notification(_SAID[app_status.state], task.owner_id, labels, about), now)
 
 
 async def of_build(tx: Tx, facts: BuildFacts, about: tuple[UUID, ...]) -> list[Notification]:
-    """What the end of a good build says of its workspace's task."""
+    """Return the notification of a workspace's task after a successful build."""
     if facts.reason not in _PAUSED and facts.reason != "task_resume":
         return []
     task = await store.get_task_of(tx, facts.workspace_id)

@@ -1,4 +1,4 @@
-"""What those who look after a template are told when somebody moves a workspace to another version by hand."""
+"""Notifications to a template's administrators when a user changes a workspace's template version manually."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 async def workspace_updated(ctx: Context, job_id: UUID) -> None:
-    """A start with another version was queued. Never raises: the build itself is."""
+    """Notify of a queued start with another version. Never raises: the build must continue."""
     site, now = notifications.site_of(ctx), ctx.clock.now()
 
     async def write(tx: Tx) -> None:
@@ -32,7 +32,7 @@ async def workspace_updated(ctx: Context, job_id: UUID) -> None:
     try:
         await ctx.db.run(write)
     except Exception as error:
-        ctx.log.error("an update was not told", job=job_id, error=error)
+        ctx.log.error("queueing a notification of an update failed", job=job_id, error=error)
 
 
 async def _notices(tx: Tx, job_id: UUID) -> list[Notification]:

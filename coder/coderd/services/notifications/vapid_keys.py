@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.site import site_settings
-from coder.domain.notifications import web_push as law
+from coder.domain.notifications import web_push as web_push_rules
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 async def public_key(ctx: Context) -> str:
-    """The site's VAPID public key (base64url, uncompressed point), made once."""
+    """Return the site's VAPID public key (base64url, uncompressed point), generated on first use."""
     return (await site_keys(ctx))[0]
 
 
 async def site_keys(ctx: Context) -> tuple[str, EllipticCurvePrivateKey]:
     sealer = ctx.part(Sealer)
     pair = json.loads(await ctx.db.run(_stored_pair, sealer))
-    scalar = law.decode_key_untrusted(sealer.open(pair["private"]).reveal(), 32)
-    return str(pair["public"]), law.private_key(scalar)
+    scalar = web_push_rules.decode_key_untrusted(sealer.open(pair["private"]).reveal(), 32)
+    return str(pair["public"]), web_push_rules.private_key(scalar)
 
 
 async def _stored_pair(tx: Tx, sealer: Sealer) -> str:
@@ -51,5 +51,8 @@ def _new_pair(sealer: Sealer) -> str:
 
     private = ec.generate_private_key(ec.SECP256R1())
     scalar = private.private_numbers().private_value.to_bytes(32, "big")
-    pair = {"public": law.base64url(law.public_point(private)), "private": sealer.seal(law.base64url(scalar))}
+    pair = {
+        "public": web_push_rules.base64url(web_push_rules.public_point(private)),
+        "private": sealer.seal(web_push_rules.base64url(scalar)),
+    }
     return json.dumps(pair)

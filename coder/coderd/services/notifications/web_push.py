@@ -19,13 +19,13 @@ from coder.coderd.services.notifications.push_services import PushRefused, PushS
 from coder.coderd.services.notifications.vapid_keys import site_keys
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.notifications.web_push import SubscriptionRow
-from coder.domain.notifications import web_push as law
+from coder.domain.notifications import web_push as web_push_rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _TTL = 24 * 3600
-# Seconds a push service keeps a message for a browser that is away.
+# Seconds a push service keeps a message for an offline browser.
 _GONE = frozenset({404, 410})
 TEST_MESSAGE = WebpushMessage(
     icon="/icon/coder.svg",
@@ -36,11 +36,14 @@ TEST_MESSAGE = WebpushMessage(
 
 
 async def push(ctx: Context, user_id: UUID, message: WebpushMessage) -> tuple[int, list[str]]:
-    """(browsers that were told, why others were not); those that are gone are forgotten."""
-    rows = await ctx.db.read(store.list_subscriptions, user_id)
-    told, refused = [], []
+    """Send a message to every browser of a user. Return the number of deliveries and the reasons of failures.
 
-    async def one(row: SubscriptionRow) -> None:
+    Subscriptions that no longer exist are deleted.
+    """
+    rows = await ctx.db.read(store.list_subscriptions, user_id)
+    delivered, refused = [], []
+
+    async def push_to(row: SubscriptionRow) -> None:
         try:
             await push_to_browser(ctx, row, message)
         except PushRefused as error:
@@ -49,28 +52,28 @@ async def push(ctx: Context, user_id: UUID, message: WebpushMessage) -> tuple[in
             else:
                 refused.append(error.message)
         else:
-            told.append(row.id)
+            delivered.append(row.id)
 
     async with trio.open_nursery() as nursery:
         for row in rows:
-            nursery.start_soon(one, row)
-    return len(told), refused
+            nursery.start_soon(push_to, row)
+    return len(delivered), refused
 
 
 async def push_to_browser(ctx: Context, row: SubscriptionRow, message: WebpushMessage) -> None:
     from cryptography.hazmat.primitives.asymmetric import ec
 
     _, key = await site_keys(ctx)
-    body = law.encrypt(
+    body = web_push_rules.encrypt(
         encode(message),
-        law.decode_key_untrusted(row.p256dh_key, law.POINT_BYTES),
-        law.decode_key_untrusted(row.auth_key, law.AUTH_BYTES),
+        web_push_rules.decode_key_untrusted(row.p256dh_key, web_push_rules.POINT_BYTES),
+        web_push_rules.decode_key_untrusted(row.auth_key, web_push_rules.AUTH_BYTES),
         ec.generate_private_key(ec.SECP256R1()),
-        os.urandom(law.SALT_BYTES),
+        os.urandom(web_push_rules.SALT_BYTES),
     )
     contact = ctx.access_url if ctx.access_url.startswith("https:") else "mailto:noreply@coder.invalid"
     headers = [
-        ("Authorization", law.authorization(row.endpoint, contact, key, int(ctx.clock.now().timestamp()))),
+        ("Authorization", web_push_rules.authorization(row.endpoint, contact, key, int(ctx.clock.now().timestamp()))),
         ("Content-Encoding", "aes128gcm"),
         ("Content-Type", "application/octet-stream"),
         ("TTL", str(_TTL)),
@@ -81,10 +84,10 @@ async def push_to_browser(ctx: Context, row: SubscriptionRow, message: WebpushMe
 
 
 def encode(message: WebpushMessage) -> bytes:
-    """As JSON that fits; of a longer text the beginning."""
+    """Encode a message as JSON within the size limit, by shortening its text."""
     encoded = codec.encode(message)
     text = message.body
-    while len(encoded) > law.MAX_PAYLOAD and text:
+    while len(encoded) > web_push_rules.MAX_PAYLOAD and text:
         text = text[: len(text) // 2]
         actions = message.actions if text else []
         encoded = codec.encode(WebpushMessage(message.icon, message.title[:200], f"{text}…", actions))
@@ -92,7 +95,7 @@ def encode(message: WebpushMessage) -> bytes:
 
 
 def message_of(payload: dict[str, object]) -> WebpushMessage:
-    """What the inbox shows, for a browser."""
+    """Return the message to show for the payload of an inbox notification."""
     from coder.domain.foundation.markdown import plain_text
 
     actions = payload.get("actions")
@@ -101,7 +104,7 @@ def message_of(payload: dict[str, object]) -> WebpushMessage:
         title=plain_text(str(payload.get("title", ""))),
         body=plain_text(str(payload.get("body", ""))),
         actions=[
-            WebpushMessageAction(label=str(one["label"]), url=str(one["url"]))
-            for one in (actions if isinstance(actions, list) else [])
+            WebpushMessageAction(label=str(action["label"]), url=str(action["url"]))
+            for action in (actions if isinstance(actions, list) else [])
         ],
     )

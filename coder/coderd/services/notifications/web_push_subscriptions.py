@@ -16,23 +16,28 @@ from coder.coderd.services.notifications.web_push import TEST_MESSAGE, push, pus
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.notifications.web_push import SubscriptionRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.notifications import web_push as law
+from coder.domain.notifications import web_push as web_push_rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
 MAX_SUBSCRIPTIONS = 20
-"""A user. Ours: more browsers than people have; the oldest goes when another comes."""
+"""Subscriptions of a user. Ours: more browsers than people use; a new one replaces the oldest."""
 
 
-async def subscribe(ctx: Context, subject: Subject, user_id: UUID, wanted: WebpushSubscription) -> None:
-    """Stores the browser once its push service took a first message. Raises Forbidden, Invalid."""
+async def subscribe(ctx: Context, subject: Subject, user_id: UUID, subscription: WebpushSubscription) -> None:
+    """Store a subscription after its push service has accepted a test message. Raises Forbidden, Invalid."""
     require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
     await refuse_applications(ctx, subject, "webpush_subscription")
-    _check(wanted)
+    _check(subscription)
     row = SubscriptionRow(
-        new_uuid(), user_id, ctx.clock.now(), wanted.endpoint, wanted.p256dh_key.strip(), wanted.auth_key.strip()
+        new_uuid(),
+        user_id,
+        ctx.clock.now(),
+        subscription.endpoint,
+        subscription.p256dh_key.strip(),
+        subscription.auth_key.strip(),
     )
     try:
         await push_to_browser(ctx, row, TEST_MESSAGE)
@@ -41,24 +46,29 @@ async def subscribe(ctx: Context, subject: Subject, user_id: UUID, wanted: Webpu
     await ctx.db.run(store.put_subscription, row, MAX_SUBSCRIPTIONS)
 
 
-def _check(wanted: WebpushSubscription) -> None:
+def _check(subscription: WebpushSubscription) -> None:
     faults = []
     try:
-        parts = urlsplit(wanted.endpoint)
+        parts = urlsplit(subscription.endpoint)
         good = parts.scheme == "https" and bool(parts.hostname) and not parts.username and parts.port != 0
-        good = good and wanted.endpoint.isascii() and wanted.endpoint.isprintable() and " " not in wanted.endpoint
+        good = (
+            good
+            and subscription.endpoint.isascii()
+            and subscription.endpoint.isprintable()
+            and " " not in subscription.endpoint
+        )
     except ValueError:
         good = False
     if not good:
         faults.append(("endpoint", "must be the https URL of a push service"))
     for name, text, length in (
-        ("auth_key", wanted.auth_key, law.AUTH_BYTES),
-        ("p256dh_key", wanted.p256dh_key, law.POINT_BYTES),
+        ("auth_key", subscription.auth_key, web_push_rules.AUTH_BYTES),
+        ("p256dh_key", subscription.p256dh_key, web_push_rules.POINT_BYTES),
     ):
         try:
-            data = law.decode_key_untrusted(text, length)
+            data = web_push_rules.decode_key_untrusted(text, length)
             if name == "p256dh_key":
-                law.check_point_untrusted(data)
+                web_push_rules.check_point_untrusted(data)
         except ValueError as error:
             faults.append((name, f"cannot be used: {error}"))
     if faults:
@@ -66,15 +76,15 @@ def _check(wanted: WebpushSubscription) -> None:
 
 
 async def unsubscribe(ctx: Context, subject: Subject, user_id: UUID, endpoint: str) -> None:
-    """Raises Forbidden, NotFound."""
+    """Delete a subscription. Raises Forbidden, NotFound."""
     require(subject, "delete", Resource("webpush_subscription", owner_id=user_id), hidden=False)
     if not await ctx.db.run(store.delete_subscription, user_id, endpoint):
         raise NotFound("Webpush subscription not found.")
 
 
 async def send_test(ctx: Context, subject: Subject, user_id: UUID) -> None:
-    """To all browsers of a user. Raises Forbidden, and BadGateway when none of them could be told."""
+    """Send a test message to all browsers of a user. Raises Forbidden, and BadGateway when every delivery failed."""
     require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
-    told, refused = await push(ctx, user_id, TEST_MESSAGE)
-    if refused and not told:
+    delivered, refused = await push(ctx, user_id, TEST_MESSAGE)
+    if refused and not delivered:
         raise BadGateway("Failed to send test notification", refused[0])

@@ -1,7 +1,6 @@
-"""`POST /authcheck`: may the caller do that to this object? Whoever names an object by its id is told about that one.
+"""`POST /authcheck`: answer whether the caller may do an action on an object. An id asks about that very object.
 
-An object that does not exist may not be touched by anybody, and that is the whole answer: it tells no stranger whether
-there is one.
+An object that does not exist may not be touched by any caller. The answer does not reveal whether it exists.
 """
 
 from __future__ import annotations
@@ -33,43 +32,43 @@ MAX_OBJECTS = 200
 
 @dataclass(frozen=True, slots=True)
 class ObjectCheck:
-    """One question."""
+    """Check of one action on one object."""
 
     resource: Resource
-    "As the request describes it."
+    "Resource as the request describes it."
     action: str
     object_id: str = ""
-    "Of an object that exists; its own owner, organization and lists count then."
+    "Id of an existing object, whose own owner, organization and access lists count."
 
 
 async def answer_checks(ctx: Context, subject: Subject, checks: Mapping[str, ObjectCheck]) -> dict[str, bool]:
-    """The answers by name, sorted. Raises Invalid for an id that is none or a kind that cannot be looked up."""
-    wanted = {(check.resource.type, _id_of(check)) for check in checks.values() if check.object_id}
-    if len(wanted) > MAX_OBJECTS:
+    """Return the answers by name, sorted. Raises Invalid for a malformed id or a kind that cannot be looked up."""
+    requested = {(check.resource.type, _id_of(check)) for check in checks.values() if check.object_id}
+    if len(requested) > MAX_OBJECTS:
         raise Invalid("Too many objects to check.", f"At most {MAX_OBJECTS} may be named by their id.")
-    found = await ctx.db.read(_load, sorted(wanted)) if wanted else {}
+    existing = await ctx.db.read(_load, sorted(requested)) if requested else {}
     answers = {}
     for name, check in sorted(checks.items()):
-        resource = found.get((check.resource.type, _id_of(check))) if check.object_id else check.resource
+        resource = existing.get((check.resource.type, _id_of(check))) if check.object_id else check.resource
         answers[name] = resource is not None and may(subject, check.action, resource)
     return answers
 
 
 def _id_of(check: ObjectCheck) -> UUID:
     try:
-        found = read_uuid(check.object_id)
+        object_id = read_uuid(check.object_id)
     except ValueError as error:
-        said = f'Object "{check.object_id}" id is not a valid uuid.'
-        raise InvalidFields(("resource_id", str(error)), message=said) from error
+        message = f'Object "{check.object_id}" id is not a valid uuid.'
+        raise InvalidFields(("resource_id", str(error)), message=message) from error
     kind = check.resource.type
     if kind not in _LOADERS:
-        said = f'Object type "{kind}" does not support "resource_id" field.'
-        raise InvalidFields(("resource_type", said), message=said)
-    return found
+        message = f'Object type "{kind}" does not support "resource_id" field.'
+        raise InvalidFields(("resource_type", message), message=message)
+    return object_id
 
 
-async def _load(tx: Tx, wanted: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Resource | None]:
-    return {(kind, object_id): await _LOADERS[kind](tx, object_id) for kind, object_id in wanted}
+async def _load(tx: Tx, requested: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Resource | None]:
+    return {(kind, object_id): await _LOADERS[kind](tx, object_id) for kind, object_id in requested}
 
 
 async def _workspace(tx: Tx, object_id: UUID) -> Resource | None:

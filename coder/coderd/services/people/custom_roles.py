@@ -1,6 +1,6 @@
-"""Roles an organization makes for itself: named bundles of permissions inside it.
+"""Custom roles of an organization: named sets of permissions inside it.
 
-They reach no further than their organization, and nobody can make a role that may do more than its maker.
+They are limited to the organization, and a role never has more permissions than the user who created it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_NAME = 64
 
 
 class PermissionSpec(ApiStruct):
-    """One permission as clients send it; `*` stands for every action."""
+    """Permission as clients send it; `*` stands for every action."""
 
     negate: bool
     resource_type: str
@@ -39,7 +39,7 @@ class PermissionSpec(ApiStruct):
 
 
 class RoleSpec(ApiStruct):
-    """A whole role as clients send it."""
+    """Role as clients send it."""
 
     name: str
     display_name: str
@@ -50,40 +50,40 @@ class RoleSpec(ApiStruct):
 
 
 async def list_assignable(ctx: Context, organization: OrganizationRow, assignable: bool) -> list[AssignableRoles]:
-    """The organization's own roles for its list of roles."""
+    """Return the organization's custom roles as its list of roles shows them."""
     rows = await ctx.db.read(store.list_roles, organization.id)
     return [_assignable(row, assignable) for row in rows]
 
 
-async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
-    """Raises Forbidden, Invalid, Conflict."""
+async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
+    """Create a custom role. Raises Forbidden, Invalid, Conflict."""
     _require(subject, organization, "create")
-    permissions = _checked(subject, organization, wanted)
+    permissions = _checked(subject, organization, role)
     now = ctx.clock.now()
-    row = CustomRoleRow(new_uuid(), organization.id, wanted.name, wanted.display_name, permissions, now, now)
-    taken = Conflict(
-        f'Role "{wanted.name}" already exists in this organization.',
+    row = CustomRoleRow(new_uuid(), organization.id, role.name, role.display_name, permissions, now, now)
+    conflict = Conflict(
+        f'Role "{role.name}" already exists in this organization.',
         "Choose another name, or change the role that has it.",
     )
-    with told_as({"uq_custom_roles_organization_id_name": taken}):
+    with told_as({"uq_custom_roles_organization_id_name": conflict}):
         await ctx.db.run(store.insert_role, row)
     return role_view(row)
 
 
-async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> Role:
-    """Replaces what the role of that name may do. Raises Forbidden, Invalid, NotFound."""
+async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
+    """Replace the permissions of the role with that name. Raises Forbidden, Invalid, NotFound."""
     _require(subject, organization, "update")
-    permissions = _checked(subject, organization, wanted)
-    values: dict[str, Any] = {"display_name": wanted.display_name, "permissions": permissions}
+    permissions = _checked(subject, organization, role)
+    values: dict[str, Any] = {"display_name": role.display_name, "permissions": permissions}
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> CustomRoleRow | None:
-        row = await store.get_role(tx, organization.id, wanted.name, lock=True)
+        row = await store.get_role(tx, organization.id, role.name, lock=True)
         if row is None:
             raise NotFound
         _check_denials(subject, organization, row.permissions, permissions)
         await store.update_role(tx, row.id, updated_at=now, **values)
-        return await store.get_role(tx, organization.id, wanted.name)
+        return await store.get_role(tx, organization.id, role.name)
 
     changed = await ctx.db.run(write)
     if changed is None:
@@ -92,8 +92,9 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
 
 
 async def delete_role(ctx: Context, subject: Subject, organization: OrganizationRow, name: str) -> None:
-    """Members who have it lose it, and what it denied them is theirs again. Raises Forbidden, NotFound, Invalid (a
-    built-in role)."""
+    """Delete a role. Its members lose it, also what it denied them. Raises Forbidden, NotFound, Invalid (a built-in
+    role).
+    """
     _require(subject, organization, "delete")
     if name in ORGANIZATION_ROLES or name in SITE_ROLES:
         raise Invalid("Reserved role name", f'"{name}" is a built-in role and cannot be deleted')
@@ -112,64 +113,63 @@ def _require(subject: Subject, organization: OrganizationRow, action: str) -> No
     require(subject, action, Resource("assign_org_role", organization_id=organization.id), hidden=False)
 
 
-# ---- checking
-
-
-def _checked(subject: Subject, organization: OrganizationRow, wanted: RoleSpec) -> dict[str, Any]:
-    """The permissions in the form they are stored. Raises Invalid, Forbidden."""
-    if wanted.name in ORGANIZATION_ROLES or wanted.name in SITE_ROLES:
-        raise Invalid("Reserved role name", f'"{wanted.name}" is a reserved role name, and not allowed to be used')
-    if not _NAME.fullmatch(wanted.name) or len(wanted.name) > _MAX_NAME:
+def _checked(subject: Subject, organization: OrganizationRow, role: RoleSpec) -> dict[str, Any]:
+    """Return the permissions as they are stored. Raises Invalid, Forbidden."""
+    if role.name in ORGANIZATION_ROLES or role.name in SITE_ROLES:
+        raise Invalid("Reserved role name", f'"{role.name}" is a reserved role name, and not allowed to be used')
+    if not _NAME.fullmatch(role.name) or len(role.name) > _MAX_NAME:
         raise InvalidFields(
             ("name", "must be letters, digits and single hyphens, at most 64"), message="Invalid role name"
         )
-    if wanted.site_permissions:
+    if role.site_permissions:
         raise Invalid(
             "Invalid request, not allowed to assign site wide permissions for an organization role.",
             "organization scoped roles may not contain site wide permissions",
         )
-    if wanted.user_permissions:
+    if role.user_permissions:
         raise Invalid(
             "Invalid request, not allowed to assign user permissions for an organization role.",
             "organization scoped roles may not contain user permissions",
         )
-    for permission in (*wanted.organization_permissions, *wanted.organization_member_permissions):
+    for permission in (*role.organization_permissions, *role.organization_member_permissions):
         _check_permission(subject, organization, permission)
-    if any(permission.negate for permission in wanted.organization_member_permissions):
+    if any(permission.negate for permission in role.organization_member_permissions):
         raise Invalid("Invalid request", "member permissions cannot be negated")
     return {
-        "organization": _table(wanted.organization_permissions, negate=False),
-        "organization_denied": _table(wanted.organization_permissions, negate=True),
-        "member": _table(wanted.organization_member_permissions, negate=False),
+        "organization": _table(role.organization_permissions, negate=False),
+        "organization_denied": _table(role.organization_permissions, negate=True),
+        "member": _table(role.organization_member_permissions, negate=False),
     }
 
 
 def _check_permission(subject: Subject, organization: OrganizationRow, permission: PermissionSpec) -> None:
     kind, action = permission.resource_type, permission.action
-    known = ACTIONS.get(kind)
-    if known is None:
+    actions = ACTIONS.get(kind)
+    if actions is None:
         raise Invalid("Failed to validate role permissions.", f'invalid resource type "{kind}"')
-    if action != "*" and action not in known:
+    if action != "*" and action not in actions:
         raise Invalid("Failed to validate role permissions.", f'invalid action "{action}" for type "{kind}"')
-    if not permission.negate:  # taking something away escalates nothing
+    if not permission.negate:  # a denied permission does not escalate
         _check_grant(subject, organization, kind, action)
 
 
 def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, action: str) -> None:
-    """Raises Forbidden. A key that reaches some objects of a kind cannot speak for all of them."""
-    for one in ACTIONS.get(kind, ()) if action == "*" else (action,):
+    """Require that the caller has the permission. A key limited to some objects of a kind cannot grant all. Raises
+    Forbidden.
+    """
+    for required in ACTIONS.get(kind, ()) if action == "*" else (action,):
         limited = allowed_ids(subject, kind) is not None
-        if limited or not may(subject, one, Resource(kind, organization_id=organization.id)):
+        if limited or not may(subject, required, Resource(kind, organization_id=organization.id)):
             raise Forbidden(
-                "Invalid role: you cannot grant what you may not do yourself.",
-                f'You may not "{one}" objects of type "{kind}" in this organization.',
+                "Invalid role: you cannot grant a permission that you do not have.",
+                f'You may not "{required}" objects of type "{kind}" in this organization.',
             )
 
 
 def _check_denials(
     subject: Subject, organization: OrganizationRow, before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> None:
-    """What a role denies no more is given back, also to whoever takes the denial out. Raises Forbidden."""
+    """Require that the caller may grant each permission that the role stops denying. Raises Forbidden."""
     stay = after.get("organization_denied", {})
     for kind, actions in before.get("organization_denied", {}).items():
         for action in sorted(set(actions) - set(stay.get(kind, ()))):
@@ -182,9 +182,6 @@ def _table(permissions: Sequence[PermissionSpec], *, negate: bool) -> dict[str, 
         if permission.negate == negate:
             table.setdefault(permission.resource_type, set()).add(permission.action)
     return {kind: sorted(actions) for kind, actions in sorted(table.items())}
-
-
-# ---- showing
 
 
 def _permissions(table: Mapping[str, Sequence[str]], negate: bool = False) -> list[Permission]:

@@ -1,6 +1,6 @@
-"""Users' git keys: an SSH key pair made with the user, used by workspaces to fetch source code.
+"""Git SSH keys of users: a key pair generated with the user, with which workspaces fetch source code.
 
-The private half is sealed in the database where the site has encryption keys.
+The private key is encrypted in the database where the site has encryption keys.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class KeyPair:
 
 
 async def generate(ctx: Context) -> KeyPair:
-    """A new pair to store: ed25519, ecdsa or rsa4096 (which takes a second, hence the thread)."""
+    """Generate a key pair to store: ed25519, ecdsa or rsa4096. RSA takes a second, hence the thread."""
     algorithm = ctx.config.ssh_keygen_algorithm
     if algorithm == "ed25519":
         pair = _generate(algorithm)
@@ -43,7 +43,7 @@ async def generate(ctx: Context) -> KeyPair:
 
 
 def opened(ctx: Context, stored: str) -> str:
-    """The private key behind a stored one."""
+    """Return the decrypted private key of a stored one."""
     sealer = ctx.part(Sealer)
     return sealer.open(stored).reveal()
 

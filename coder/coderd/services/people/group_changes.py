@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 async def create_group(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: CreateGroupRequest
+    ctx: Context, subject: Subject, organization: OrganizationRow, request: CreateGroupRequest
 ) -> Group:
-    """Raises Forbidden, InvalidFields, Conflict."""
+    """Create a group. Raises Forbidden, InvalidFields, Conflict."""
     require(subject, "create", Resource("group", organization_id=organization.id), hidden=False)
-    _check_reserved(wanted.name)
+    _check_reserved(request.name)
     values = {
         "id": new_uuid(),
         "organization_id": organization.id,
-        "name": wanted.name,
-        "display_name": wanted.display_name,
-        "avatar_url": wanted.avatar_url,
-        "quota_allowance": _allowance(wanted.quota_allowance),
+        "name": request.name,
+        "display_name": request.display_name,
+        "avatar_url": request.avatar_url,
+        "quota_allowance": _allowance(request.quota_allowance),
         "source": "user",
     }
 
@@ -46,28 +46,28 @@ async def create_group(
         await hold_organization(tx, organization.id)
         await store.insert_group(tx, values)
 
-    with told_as({_NAME_INDEX: _taken(wanted.name)}):
+    with told_as({_NAME_INDEX: _name_conflict(request.name)}):
         await ctx.db.run(insert)
     return await show(ctx, subject, await load_group(ctx, subject, cast("UUID", values["id"])))
 
 
-async def update_group(ctx: Context, subject: Subject, group_id: UUID, wanted: PatchGroupRequest) -> Group:
-    """Empty and absent fields stay as they are. Raises Forbidden, Invalid, Conflict, NotFound."""
+async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: PatchGroupRequest) -> Group:
+    """Change a group; empty and absent fields stay unchanged. Raises Forbidden, Invalid, Conflict, NotFound."""
     row = await load_group(ctx, subject, group_id, "update")
-    check_request(wanted, {"name": row.name, "display_name": row.display_name})
+    check_request(request, {"name": row.name, "display_name": row.display_name})
     values: dict[str, Any] = {}
-    if wanted.name and wanted.name != row.name:
-        _check_reserved(wanted.name)
-        values["name"] = wanted.name
+    if request.name and request.name != row.name:
+        _check_reserved(request.name)
+        values["name"] = request.name
     for name in ("display_name", "avatar_url"):
-        if getattr(wanted, name) is not None:
-            values[name] = getattr(wanted, name)
-    if wanted.quota_allowance not in (None, row.quota_allowance):
-        values["quota_allowance"] = _allowance(wanted.quota_allowance)
-    added, removed = _user_ids(wanted.add_users), _user_ids(wanted.remove_users)
+        if getattr(request, name) is not None:
+            values[name] = getattr(request, name)
+    if request.quota_allowance not in (None, row.quota_allowance):
+        values["quota_allowance"] = _allowance(request.quota_allowance)
+    added, removed = _user_ids(request.add_users), _user_ids(request.remove_users)
     if row.is_everyone:
         _refuse_everyone(values, added, removed)
-    with told_as({_NAME_INDEX: _taken(wanted.name)}):
+    with told_as({_NAME_INDEX: _name_conflict(request.name)}):
         await ctx.db.run(_update, row, values, added, removed)
     return await show(ctx, subject, await load_group(ctx, subject, group_id))
 
@@ -75,10 +75,10 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, wanted: P
 async def _update(
     tx: Tx, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
 ) -> None:
-    inside = await organization_store.hold_members(tx, row.organization_id, added)
-    strangers = [user_id for user_id in added if user_id not in inside]
-    if strangers:
-        raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{strangers[0]} is not.")
+    members = await organization_store.hold_members(tx, row.organization_id, added)
+    unknown = [user_id for user_id in added if user_id not in members]
+    if unknown:
+        raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{unknown[0]} is not.")
     await store.update_group(tx, row.id, values)
     if await store.add_members(tx, row.id, added) < len(added):
         raise Invalid("Cannot add the same user to a group twice!")
@@ -94,12 +94,12 @@ def _refuse_everyone(values: dict[str, Any], added: Sequence[UUID], removed: Seq
     if added or removed:
         raise Invalid(
             f'Cannot add or remove users from the "{EVERYONE}" group!',
-            "Its members are the organization's: add somebody to the organization instead.",
+            "Its members are those of the organization: add users to the organization instead.",
         )
 
 
 async def delete_group(ctx: Context, subject: Subject, group_id: UUID) -> None:
-    """Raises Forbidden, Invalid (Everyone), NotFound."""
+    """Delete a group. Raises Forbidden, Invalid (Everyone), NotFound."""
     row = await load_group(ctx, subject, group_id, "delete")
     if row.is_everyone:
         raise Invalid(f'"{EVERYONE}" is a reserved group and cannot be deleted!')
@@ -118,19 +118,19 @@ def _allowance(value: int) -> int:
 
 
 def _user_ids(texts: Sequence[str]) -> list[UUID]:
-    found = []
+    user_ids = []
     for text in texts:
-        known = name_store.as_uuid(text)
-        if known is None:
+        user_id = name_store.as_uuid(text)
+        if user_id is None:
             raise Invalid(f'ID "{text}" must be a valid user UUID.')
-        found.append(known)
-    return found
+        user_ids.append(user_id)
+    return user_ids
 
 
 _NAME_INDEX = "uq_groups_organization_id_name"
 
 
-def _taken(name: str) -> Conflict:
+def _name_conflict(name: str) -> Conflict:
     return Conflict(
         f'A group named "{name}" already exists.',
         validations=[("name", "This value is already in use and should be unique.")],

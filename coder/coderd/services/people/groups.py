@@ -1,9 +1,8 @@
 """Groups: find, list and present them. `group_changes` creates, changes and deletes them.
 
-Members of a group share access and quota.
-
-Every organization has the group Everyone, which has its id; its members are the organization's and it keeps its
-name. Group members see their groups; who is in them is for those who may read group members.
+Members of a group share access and quota. Every organization has the group Everyone, with the organization's id; its
+members are those of the organization, and the group cannot be renamed. Members of a group can read the group. Only
+callers with read permission on group members see the list of members.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _READ = frozenset({"read"})
 
 
 def group_resource(row: GroupRow) -> Resource:
-    """A group may be read by those in it."""
+    """Return the resource of a group, which the group's members may read."""
     return Resource("group", id=str(row.id), organization_id=row.organization_id, group_acl={str(row.id): _READ})
 
 
@@ -44,7 +43,7 @@ def _may_see_member(subject: Subject, row: GroupRow, user_id: UUID) -> bool:
 
 
 async def load_group(ctx: Context, subject: Subject, group_id: UUID, action: str = "read") -> GroupRow:
-    """Raises NotFound when it may not be read, Forbidden when only not changed."""
+    """Load a group. Raises NotFound unless the caller may read it, Forbidden when only `action` is not allowed."""
     return _checked(subject, await ctx.db.read(store.get_group, group_id), action)
 
 
@@ -62,11 +61,11 @@ def _checked(subject: Subject, row: GroupRow | None, action: str) -> GroupRow:
 async def list_groups(
     ctx: Context, subject: Subject, *, organization: str = "", has_member: str = "", ids: Sequence[UUID] = ()
 ) -> list[Group]:
-    """Those the caller may read, with their members. Raises Invalid for an unknown organization or user."""
+    """List the groups the caller may read, with members. Raises Invalid for an unknown organization or user."""
     rows = await ctx.db.read(_list, subject, organization, has_member, ids)
-    seen = [row for row in rows if may(subject, "read", group_resource(row))]
-    members = await ctx.db.read(store.list_members, [row.id for row in seen])
-    return [group_view(subject, row, members[row.id]) for row in seen]
+    readable = [row for row in rows if may(subject, "read", group_resource(row))]
+    members = await ctx.db.read(store.list_members, [row.id for row in readable])
+    return [group_view(subject, row, members[row.id]) for row in readable]
 
 
 async def _list(tx: Tx, subject: Subject, organization: str, has_member: str, ids: Sequence[UUID]) -> list[GroupRow]:
@@ -92,18 +91,18 @@ async def _list(tx: Tx, subject: Subject, organization: str, has_member: str, id
 
 
 async def show(ctx: Context, subject: Subject, row: GroupRow, *, with_members: bool = True) -> Group:
-    """A group as the API shows it."""
+    """Present a group as the API shows it."""
     members = (await ctx.db.read(store.list_members, [row.id]))[row.id] if with_members else []
     return group_view(subject, row, members)
 
 
 async def members_page(
-    ctx: Context, subject: Subject, row: GroupRow, wanted: user_store.UserFilter
+    ctx: Context, subject: Subject, row: GroupRow, filters: user_store.UserFilter
 ) -> GroupMembersResponse:
-    """One page of the members the caller may see: all of them, or oneself."""
-    everybody = may(subject, "read", Resource("group_member", organization_id=row.organization_id))
-    seen = wanted if everybody else replace(wanted, only_id=subject.user_id)
-    people, count = await ctx.db.read(store.page_members, row.id, seen)
+    """Return a page of the members the caller may see: all of them, or only the caller."""
+    sees_all = may(subject, "read", Resource("group_member", organization_id=row.organization_id))
+    visible = filters if sees_all else replace(filters, only_id=subject.user_id)
+    people, count = await ctx.db.read(store.page_members, row.id, visible)
     return GroupMembersResponse(users=[reduced_user(user) for user in people], count=count)
 
 

@@ -39,20 +39,23 @@ if TYPE_CHECKING:
 async def add_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow
 ) -> OrganizationMember:
-    """Raises NotFound, Forbidden, Invalid: a member already, or default roles the caller may not give."""
+    """Add a user to an organization.
+
+    Raises NotFound, Forbidden, and Invalid for a member or for default roles the caller may not assign.
+    """
     require(subject, "create", member_resource(organization.id))
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
-        # The person first, as signing in does, which makes memberships, too: the row names both.
-        held = await user_store.get_user(tx, user.id, hold=True)
-        if held is None or held.deleted:
+        # Lock the user first, as a login does, which also inserts memberships: the row references both.
+        locked = await user_store.get_user(tx, user.id, hold=True)
+        if locked is None or locked.deleted:
             raise NotFound
         require_default_roles(subject, await hold_organization(tx, organization.id))
         await store.insert_member(tx, organization.id, user.id, now)
 
-    said = f"{user.username} is already a member of {organization.display_name}"
-    with told_as({"pk_organization_members": Invalid("User is already an organization member.", said)}):
+    message = f"{user.username} is already a member of {organization.display_name}"
+    with told_as({"pk_organization_members": Invalid("User is already an organization member.", message)}):
         await ctx.db.run(write)
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
@@ -61,13 +64,16 @@ async def add_member(
 
 
 async def remove_member(ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow) -> None:
-    """Raises Invalid (oneself), NotFound, Forbidden: a role that denies something is taken away by removing whoever has
-    it and adding them anew, so that removing asks for what taking the role asks for."""
+    """Remove a user from an organization.
+
+    Raises NotFound, Forbidden, and Invalid for the caller. Removing and adding a member again would take away a role
+    that denies a permission, so removing requires the right to unassign that role.
+    """
     if user.id == subject.user_id:
         raise Invalid("cannot remove self from an organization")
     await get_member(ctx, subject, organization, user)
     if not may(subject, "delete", member_resource(organization.id, user.id)):
-        raise NotFound  # recorded: not 403, though members see each other
+        raise NotFound  # recorded: NotFound, not Forbidden, though members see each other
 
     async def write(tx: Tx) -> None:
         await hold_roles_of_both(tx, subject, user.id, organization)
@@ -77,11 +83,11 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
         denying = await denying_roles(tx, organization.id, member.roles)
         try:
             if denying:
-                require_assign(subject, organization.id, taken=denying)
+                require_assign(subject, organization.id, unassigned=denying)
         except (Forbidden, Invalid) as refusal:
             raise Forbidden(
-                f'"{user.username}" has a role that denies something: {", ".join(denying)}.',
-                "Whoever may take this role away may remove the member.",
+                f'"{user.username}" has a role that denies permissions: {", ".join(denying)}.',
+                "You need permission to unassign this role to remove the member.",
             ) from refusal
         await leave_organization(tx, organization.id, user.id)
 
@@ -91,7 +97,10 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
 async def set_member_roles(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, roles: Sequence[str]
 ) -> OrganizationMember:
-    """Raises Invalid: own roles, unknown roles, roles the caller may not give or take."""
+    """Set the roles of a member.
+
+    Raises Invalid for the caller's own roles, unknown roles and roles the caller may not assign or unassign.
+    """
     await get_member(ctx, subject, organization, user)
     if user.id == subject.user_id:
         raise Invalid(
@@ -99,21 +108,21 @@ async def set_member_roles(
             "Another user with the appropriate permissions must change your roles.",
         )
     require_assign(subject, organization.id)
-    wanted = sorted(set(roles))
+    names = sorted(set(roles))
 
     async def write(tx: Tx) -> MemberRow:
-        unknown = await unknown_roles(tx, organization.id, wanted)
+        unknown = await unknown_roles(tx, organization.id, names)
         await hold_roles_of_both(tx, subject, user.id, organization)
         if unknown:
             raise Invalid(f'"{unknown[0]}:{organization.id}" is not a supported role')
         member = await store.get_member(tx, organization.id, user.id, lock=True)
         if member is None:
             raise NotFound
-        # Compared with what they are now: what others just gave is not everybody's to take.
+        # Compare with the current roles: the caller must be allowed to undo a concurrent change.
         before = set(member.roles)
-        require_assign(subject, organization.id, set(wanted) - before, before - set(wanted))
-        await store.update_member_roles(tx, organization.id, user.id, wanted)
-        return replace(member, roles=wanted)
+        require_assign(subject, organization.id, set(names) - before, before - set(names))
+        await store.update_member_roles(tx, organization.id, user.id, names)
+        return replace(member, roles=names)
 
     row = await ctx.db.run(write)
     return member_view(row, await role_titles(ctx, organization.id, [row]))

@@ -38,16 +38,16 @@ def member_resource(organization_id: UUID, user_id: UUID | None = None) -> Resou
 
 
 async def list_members(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UserFilter
+    ctx: Context, subject: Subject, organization: OrganizationRow, filters: UserFilter
 ) -> tuple[list[MemberRow], int]:
     require(subject, "read", organization_resource(organization.id))
-    return await ctx.db.read(store.list_members, organization.id, wanted)
+    return await ctx.db.read(store.list_members, organization.id, filters)
 
 
 async def get_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
 ) -> MemberRow:
-    """Members of an organization may see each other. Raises NotFound."""
+    """Load a member. Members of an organization may see each other. Raises NotFound."""
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
@@ -58,14 +58,14 @@ async def get_member(
 
 
 async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:
-    """Those of a user which the caller may read."""
-    found = await ctx.db.read(store.list_organizations_of, user_id)
-    return [row for row in found if may(subject, "read", organization_resource(row.id))]
+    """Return the organizations of a user that the caller may read."""
+    rows = await ctx.db.read(store.list_organizations_of, user_id)
+    return [row for row in rows if may(subject, "read", organization_resource(row.id))]
 
 
 async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    """Ends a membership with all that hangs on it: groups, and what was shared with the person."""
-    # First, and looked at afterwards: what hangs on it is given by those who hold it.
+    """Delete a membership, with the member's groups and everything shared with the user."""
+    # Lock the membership first and query the rest afterwards: only holders of the lock add groups and shares.
     await store.lock_member(tx, organization_id, user_id)
     await group_store.leave_groups(tx, organization_id, user_id)
     await acl_store.revoke_person(tx, organization_id, user_id)
@@ -73,7 +73,9 @@ async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> No
 
 
 async def role_titles(ctx: Context, organization_id: UUID, rows: Sequence[MemberRow]) -> dict[str, str]:
-    """Display names of the organization's own roles among these members' roles; no query when there are none."""
+    """Return display names of the organization's custom roles among the members' roles. No query when there are
+    none.
+    """
     own = sorted({name for row in rows for name in row.roles if name not in ORGANIZATION_ROLES})
     if not own:
         return {}

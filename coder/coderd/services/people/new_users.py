@@ -1,4 +1,4 @@
-"""Create users: on request, at the first start and for identity providers."""
+"""Create users: on request, at first start and for identity providers."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _WITHOUT_PASSWORD = ("github", "oidc", "none")
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """What somebody is created with, checked already for form."""
+    """Fields of a user to create, already validated."""
 
     email: str
     username: str
@@ -52,36 +52,40 @@ class NewUser:
 
 
 def check_names(username: str, name: str, email: str | None = None) -> None:
-    """Of somebody who comes by another way than a request. Raises InvalidFields."""
+    """Check the fields of a user who is not created by a request. Raises InvalidFields."""
     fields = [("username", username, (REQUIRED, USERNAME)), ("name", name, (REAL_NAME,))]
     check_fields(*([] if email is None else [("email", email, (REQUIRED, EMAIL))]), *fields)
 
 
-async def create_user(ctx: Context, subject: Subject, wanted: NewUser) -> UserRow:
-    """Raises Forbidden, Invalid (also default roles the caller may not give), Conflict, NotFound (an organization)."""
+async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> UserRow:
+    """Create a user.
+
+    Raises Forbidden, Conflict, NotFound for an unknown organization, and Invalid, also for default roles the caller may
+    not assign.
+    """
     require(subject, "create", Resource("user"), hidden=False)
-    if wanted.login_type not in ("password", "") and wanted.password:
-        raise Invalid(f'Password cannot be set for non-password ("{wanted.login_type}") authentication.')
-    if wanted.login_type == "none" and not wanted.is_service_account:
+    if new_user.login_type not in ("password", "") and new_user.password:
+        raise Invalid(f'Password cannot be set for non-password ("{new_user.login_type}") authentication.')
+    if new_user.login_type == "none" and not new_user.is_service_account:
         raise Invalid("Login type 'none' is reserved for service accounts.")
-    if not wanted.organization_ids:
+    if not new_user.organization_ids:
         raise Invalid(
             "No organization specified to place the user as a member of. It is required to specify at least one "
             "organization id to place the user in.",
             "required at least 1 value for the array 'organization_ids'",
             [("organization_ids", "Missing values, this cannot be empty")],
         )
-    await ctx.db.read(_check_free, wanted)
-    if wanted.login_type == "password":
-        check_strength(wanted.password)
-    elif wanted.login_type == "oidc" and not ctx.config.oidc_client_id:
+    await ctx.db.read(_check_free, new_user)
+    if new_user.login_type == "password":
+        check_strength(new_user.password)
+    elif new_user.login_type == "oidc" and not ctx.config.oidc_client_id:
         raise Invalid("You must configure OIDC before creating OIDC users.")
-    elif wanted.login_type not in _WITHOUT_PASSWORD:
-        raise Invalid(f'Unsupported login type "{wanted.login_type}" for manually creating new users.')
-    if wanted.status not in _STATUSES:
-        detail = f'"{wanted.status}" is none of: {", ".join(_STATUSES)}.'
-        raise Invalid(f'User status "{wanted.status}" is not valid.', detail, [("user_status", detail)])
-    return await insert_user(ctx, wanted, partial(_require_default_roles, subject, wanted.organization_ids))
+    elif new_user.login_type not in _WITHOUT_PASSWORD:
+        raise Invalid(f'Unsupported login type "{new_user.login_type}" for manually creating new users.')
+    if new_user.status not in _STATUSES:
+        detail = f'"{new_user.status}" is none of: {", ".join(_STATUSES)}.'
+        raise Invalid(f'User status "{new_user.status}" is not valid.', detail, [("user_status", detail)])
+    return await insert_user(ctx, new_user, partial(_require_default_roles, subject, new_user.organization_ids))
 
 
 async def _require_default_roles(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
@@ -89,31 +93,31 @@ async def _require_default_roles(subject: Subject, organization_ids: Sequence[UU
         require_default_roles(subject, await hold_organization(tx, organization_id))
 
 
-async def _check_free(tx: Tx, wanted: NewUser) -> None:
-    for organization_id in wanted.organization_ids:
+async def _check_free(tx: Tx, new_user: NewUser) -> None:
+    for organization_id in new_user.organization_ids:
         if await organization_store.get_organization(tx, organization_id) is None:
             raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
-    taken = await user_store.get_user_by_name(tx, wanted.username)
-    if taken is None and wanted.email:
-        taken = await user_store.get_user_by_email(tx, wanted.email)
-    if taken is not None:
+    existing = await user_store.get_user_by_name(tx, new_user.username)
+    if existing is None and new_user.email:
+        existing = await user_store.get_user_by_email(tx, new_user.email)
+    if existing is not None:
         raise Conflict("User already exists.")
 
 
-async def insert_user(ctx: Context, wanted: NewUser, guard: Callable[[Tx], Awaitable[None]] | None = None) -> UserRow:
-    """Without any check but uniqueness: for first users and identity providers, too.
+async def insert_user(ctx: Context, new_user: NewUser, guard: Callable[[Tx], Awaitable[None]] | None = None) -> UserRow:
+    """Insert a user, checking only uniqueness: also used for first users and identity providers.
 
-    `guard` runs first in the same transaction and may refuse.
+    `guard` runs first in the same transaction and may raise a refusal.
     """
-    hashed = await hash_password(wanted.password) if wanted.password else ""
+    hashed = await hash_password(new_user.password) if new_user.password else ""
     pair = await git_ssh_keys.generate(ctx)
     with told_as(dict.fromkeys((NAME_INDEX, _EMAIL_INDEX), Conflict("User already exists."))):
-        return await ctx.db.run(_insert_guarded, wanted, hashed, pair, ctx.clock.now(), guard)
+        return await ctx.db.run(_insert_guarded, new_user, hashed, pair, ctx.clock.now(), guard)
 
 
 async def _insert_guarded(
     tx: Tx,
-    wanted: NewUser,
+    new_user: NewUser,
     hashed: str,
     pair: git_ssh_keys.KeyPair,
     now: datetime,
@@ -121,32 +125,32 @@ async def _insert_guarded(
 ) -> UserRow:
     if guard is not None:
         await guard(tx)
-    return await insert_in(tx, wanted, hashed, pair, now)
+    return await insert_in(tx, new_user, hashed, pair, now)
 
 
-async def insert_in(tx: Tx, wanted: NewUser, hashed: str, pair: git_ssh_keys.KeyPair, now: datetime) -> UserRow:
-    """The same as part of the caller's transaction. Raises IntegrityError, after which that is lost."""
+async def insert_in(tx: Tx, new_user: NewUser, hashed: str, pair: git_ssh_keys.KeyPair, now: datetime) -> UserRow:
+    """Insert a user in the caller's transaction. Raises IntegrityError, which aborts the transaction."""
     user_id = new_uuid()
     await user_store.insert_user(
         tx,
         {
             "id": user_id,
-            "email": wanted.email,
-            "username": wanted.username,
-            "name": wanted.name,
+            "email": new_user.email,
+            "username": new_user.username,
+            "name": new_user.name,
             "hashed_password": hashed,
             "created_at": now,
             "updated_at": now,
             "last_seen_at": ZERO_TIME,
-            "status": wanted.status,
-            "login_type": wanted.login_type,
-            "rbac_roles": list(wanted.roles),
-            "is_service_account": wanted.is_service_account,
+            "status": new_user.status,
+            "login_type": new_user.login_type,
+            "rbac_roles": list(new_user.roles),
+            "is_service_account": new_user.is_service_account,
         },
     )
-    for organization_id in sorted(wanted.organization_ids):
+    for organization_id in sorted(new_user.organization_ids):
         if await organization_store.get_organization(tx, organization_id, hold=True) is None:
-            raise NotFound  # deleted meanwhile
+            raise NotFound  # deleted concurrently
         await organization_store.insert_member(tx, organization_id, user_id, now)
     await git_ssh_keys.insert(tx, user_id, pair, now)
     row = await user_store.get_user(tx, user_id)

@@ -33,21 +33,21 @@ _ORGANIZATION_SYNC = "idp_sync_organization"
 
 
 class SyncMapping(ApiStruct):
-    """One pair of a mapping: what the provider says, what it gives here (the wire has capitals)."""
+    """Pair of a mapping: the provider's value and what it maps to. The wire has capitals."""
 
     Given: str
     Gets: str
 
 
 class MappingChange(ApiStruct):
-    """Pairs to add to and to take out of a mapping."""
+    """Pairs to add to a mapping and to remove from it."""
 
     add: list[SyncMapping]
     remove: list[SyncMapping]
 
 
 class GroupSyncChange(ApiStruct):
-    """A whole group sync setting as clients send it: everything may be absent or null."""
+    """Group sync settings as clients send them: every field may be absent or null."""
 
     field: str
     mapping: dict[str, list[str] | None] | None
@@ -67,9 +67,6 @@ class OrganizationSyncChange(ApiStruct):
     organization_assign_default: bool
 
 
-# ---- reading
-
-
 def group_sync_key(organization_id: UUID) -> str:
     return f"idp_sync_groups:{organization_id}"
 
@@ -79,7 +76,7 @@ def role_sync_key(organization_id: UUID) -> str:
 
 
 async def load_group_sync(tx: Tx, organization_id: UUID) -> GroupSyncSettings:
-    """For the login, too: nothing is synced while `field` is empty."""
+    """Load the group sync settings, also for logins. Sync is off while `field` is empty."""
     stored = await site_settings.get_config(tx, group_sync_key(organization_id))
     if stored:
         return codec.decode(stored, GroupSyncSettings)
@@ -92,7 +89,7 @@ async def load_role_sync(tx: Tx, organization_id: UUID) -> RoleSyncSettings:
 
 
 async def has_organization_sync(tx: Tx) -> bool:
-    """Whether an administrator has set it."""
+    """Whether an administrator has configured organization sync."""
     return bool(await site_settings.get_config(tx, _ORGANIZATION_SYNC))
 
 
@@ -104,7 +101,7 @@ async def load_organization_sync(tx: Tx) -> OrganizationSyncSettings:
 
 
 def require_sync(subject: Subject, action: str, organization: OrganizationRow | None = None) -> None:
-    """Raises Forbidden. Without an organization: the site's own sync."""
+    """Require permission on the sync settings of the organization, or of the site for None. Raises Forbidden."""
     organization_id = None if organization is None else organization.id
     require(subject, action, Resource("idpsync_settings", organization_id=organization_id), hidden=False)
 
@@ -124,7 +121,7 @@ async def organization_sync(ctx: Context, subject: Subject) -> OrganizationSyncS
     return await ctx.db.read(load_organization_sync)
 
 
-# ---- changing: each `change` gets the stored setting and gives the new one, inside one transaction
+# Each `change` function gets the stored settings and returns the new ones, inside one transaction.
 
 
 async def change_group_sync(
@@ -133,7 +130,10 @@ async def change_group_sync(
     organization: OrganizationRow,
     change: Callable[[GroupSyncSettings], GroupSyncSettings],
 ) -> GroupSyncSettings:
-    """Raises Forbidden, also for who may not put people into groups; Invalid."""
+    """Change the group sync.
+
+    Raises Invalid, and Forbidden, also for a caller who may not change the members of groups.
+    """
     require_sync(subject, "update", organization)
 
     async def write(tx: Tx) -> GroupSyncSettings:
@@ -142,7 +142,8 @@ async def change_group_sync(
         changed = change(stored)
         _check_filter(changed.regex_filter)
         _check_ids(changed.mapping)
-        for action in _done_to_groups(stored, changed):  # as with roles: what one may not do by hand
+        # as with roles, sync must not do what the caller may not do directly
+        for action in _actions_on_groups(stored, changed):
             require(subject, action, Resource("group", organization_id=organization.id), hidden=False)
         await site_settings.put_config(tx, group_sync_key(organization.id), codec.encode(changed).decode())
         return changed
@@ -150,10 +151,12 @@ async def change_group_sync(
     return await ctx.db.run(write)
 
 
-def _done_to_groups(before: GroupSyncSettings, after: GroupSyncSettings) -> list[str]:
-    """What a login does to groups by one of the settings and not by the other; without a field it does nothing."""
-    kept = (before.mapping or {}, before.regex_filter or "") == (after.mapping or {}, after.regex_filter or "")
-    moves = not kept or after.field not in {"", before.field}
+def _actions_on_groups(before: GroupSyncSettings, after: GroupSyncSettings) -> list[str]:
+    """Return the actions on groups that a login performs by one of the settings only. Without a field it performs
+    none.
+    """
+    unchanged = (before.mapping or {}, before.regex_filter or "") == (after.mapping or {}, after.regex_filter or "")
+    moves = not unchanged or after.field not in {"", before.field}
     makes = after.auto_create_missing_groups and (moves or not before.auto_create_missing_groups)
     return [*(["update"] if moves else []), *(["create"] if makes else [])]
 
@@ -164,33 +167,33 @@ async def change_role_sync(
     organization: OrganizationRow,
     change: Callable[[RoleSyncSettings], RoleSyncSettings],
 ) -> RoleSyncSettings:
-    """Raises Forbidden, and Invalid for roles the caller may not give."""
+    """Change the role sync. Raises Forbidden, and Invalid for roles the caller may not assign."""
     require_sync(subject, "update", organization)
 
     async def write(tx: Tx) -> RoleSyncSettings:
-        # What others just took out is neither put back by who has seen it before, nor his to give.
+        # Lock the settings, so that a caller with an outdated copy cannot restore a role that was just removed.
         await site_settings.lock_config(tx, role_sync_key(organization.id))
         stored = await load_role_sync(tx, organization.id)
         changed = change(stored)
-        given = _given_otherwise(stored, changed)
-        if given:  # who may not give a role by hand has no provider give it
-            require_assign(subject, organization.id, given)
+        changed_roles = _affected_roles(stored, changed)
+        if changed_roles:  # a caller who may not assign a role must not have sync assign it
+            require_assign(subject, organization.id, changed_roles)
         await site_settings.put_config(tx, role_sync_key(organization.id), codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
 
 
-def _given_otherwise(before: RoleSyncSettings, after: RoleSyncSettings) -> set[str]:
-    """Roles that a login gives or takes by one of the settings and not by the other.
+def _affected_roles(before: RoleSyncSettings, after: RoleSyncSettings) -> set[str]:
+    """Return the roles that a login assigns or unassigns by one of the settings only.
 
-    Words that are mapped to nothing are names of roles themselves, so another field may give every role there is.
+    A claim value without a mapping is itself the name of a role, so another field may assign every role.
     """
     was, becomes = before.mapping or {}, after.mapping or {}
-    words = {word for word in was.keys() | becomes.keys() if was.get(word) != becomes.get(word)}
-    roles = {role for word in words for role in (*was.get(word, ()), *becomes.get(word, ()))}
+    values = {value for value in was.keys() | becomes.keys() if was.get(value) != becomes.get(value)}
+    roles = {role for value in values for role in (*was.get(value, ()), *becomes.get(value, ()))}
     roles |= was.keys() ^ becomes.keys()
-    if after.field not in {"", before.field}:  # without one everybody keeps what they have
+    if after.field not in {"", before.field}:  # without a field, users keep their roles
         roles |= {*ORGANIZATION_ROLES, *(role for given in becomes.values() for role in given)}
     return roles
 
@@ -198,7 +201,9 @@ def _given_otherwise(before: RoleSyncSettings, after: RoleSyncSettings) -> set[s
 async def change_organization_sync(
     ctx: Context, subject: Subject, change: Callable[[OrganizationSyncSettings], OrganizationSyncSettings]
 ) -> OrganizationSyncSettings:
-    """Raises Forbidden, and Invalid for organizations whose default roles the caller may not give."""
+    """Change the organization sync. Raises Forbidden, and Invalid for organizations whose default roles the caller may
+    not assign.
+    """
     require_sync(subject, "update")
 
     async def write(tx: Tx) -> OrganizationSyncSettings:
@@ -206,54 +211,55 @@ async def change_organization_sync(
         stored = await load_organization_sync(tx)
         changed = change(stored)
         _check_ids(changed.mapping)
-        for organization in await _joined_otherwise(tx, stored, changed):
-            require_default_roles(subject, organization)  # as with roles: what one may not do by hand
+        for organization in await _joined_organizations(tx, stored, changed):
+            # as with roles, sync must not do what the caller may not do directly
+            require_default_roles(subject, organization)
         await site_settings.put_config(tx, _ORGANIZATION_SYNC, codec.encode(changed).decode())
         return changed
 
     return await ctx.db.run(write)
 
 
-async def _joined_otherwise(
+async def _joined_organizations(
     tx: Tx, before: OrganizationSyncSettings, after: OrganizationSyncSettings
 ) -> list[OrganizationRow]:
-    """Organizations that a login puts somebody into by the new setting and not by the old one, in order of their ids.
+    """Return the organizations that a login adds users to by the new settings only, ordered by id.
 
-    Another field gives every mapped organization to other people, and so does a field where there was none. Leaving
-    gives no roles: it is not asked about.
+    Another field, or a first field, adds other users to every mapped organization. Leaving an organization assigns no
+    roles, so it needs no check.
     """
     is_other_field = after.field not in {"", before.field}
     was, becomes = before.mapping or {}, after.mapping or {}
     ids = {
         read_uuid(text)
-        for word, texts in becomes.items()
+        for value, texts in becomes.items()
         for text in texts
-        if is_other_field or text not in was.get(word, ())
+        if is_other_field or text not in was.get(value, ())
     }
     if after.organization_assign_default and (is_other_field or not before.organization_assign_default):
         ids.add((await organization_store.get_default_organization(tx)).id)
-    found = [
+    rows = [
         await organization_store.get_organization(tx, organization_id, hold=True) for organization_id in sorted(ids)
     ]
-    return [row for row in found if row is not None]
+    return [row for row in rows if row is not None]
 
 
 def clean_mapping(mapping: Mapping[str, Sequence[str] | None] | None) -> dict[str, list[str]]:
-    """Without nulls."""
-    return {given: list(gets or ()) for given, gets in (mapping or {}).items()}
+    """Return the mapping with empty lists in place of nulls."""
+    return {value: list(names or ()) for value, names in (mapping or {}).items()}
 
 
 def changed_mapping(mapping: Mapping[str, Sequence[str]], change: MappingChange) -> dict[str, list[str]]:
-    """`mapping` after adding and removing pairs; a name that gets nothing any more is left out."""
-    result = {given: list(gets) for given, gets in mapping.items()}
+    """Return `mapping` after adding and removing pairs, without names that map to nothing."""
+    result = {value: list(names) for value, names in mapping.items()}
     for pair in change.remove:
         if pair.Gets in result.get(pair.Given, ()):
             result[pair.Given].remove(pair.Gets)
     for pair in change.add:
-        found = result.setdefault(pair.Given, [])
-        if pair.Gets not in found:
-            found.append(pair.Gets)
-    return {given: gets for given, gets in result.items() if gets}
+        mapped = result.setdefault(pair.Given, [])
+        if pair.Gets not in mapped:
+            mapped.append(pair.Gets)
+    return {value: names for value, names in result.items() if names}
 
 
 def _check_filter(expression: str | None) -> None:
@@ -273,7 +279,7 @@ def _check_ids(mapping: Mapping[str, Sequence[str]]) -> None:
 
 
 async def claim_fields(ctx: Context, subject: Subject, organization: OrganizationRow | None) -> list[str] | None:
-    """Names of the claims identity providers have sent; None when there are none."""
+    """Return the names of claims that identity providers have sent; None without any."""
     require_sync(subject, "read", organization)
     return await ctx.db.read(claim_store.claim_fields, None if organization is None else organization.id) or None
 
@@ -281,7 +287,7 @@ async def claim_fields(ctx: Context, subject: Subject, organization: Organizatio
 async def claim_values(
     ctx: Context, subject: Subject, organization: OrganizationRow | None, field: str
 ) -> list[str] | None:
-    """Values that were seen of one claim. Raises Invalid without its name."""
+    """Return the values of a claim seen so far. Raises Invalid without its name."""
     if not field:
         raise Invalid("claimField query parameter is required")
     require_sync(subject, "read", organization)

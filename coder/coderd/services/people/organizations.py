@@ -34,7 +34,7 @@ def organization_resource(organization_id: UUID) -> Resource:
 
 
 async def resolve_organization(ctx: Context, subject: Subject, reference: str) -> OrganizationRow:
-    """By id, name or `default`; the caller must be allowed to read it. Raises NotFound."""
+    """Find an organization by id, name or `default` that the caller may read. Raises NotFound."""
     row = await ctx.db.read(_find, reference)
     if row is None:
         raise NotFound
@@ -59,26 +59,29 @@ async def list_organizations(ctx: Context, subject: Subject) -> list[Organizatio
 
 
 _RESERVED = "default"
-"""What paths call the default organization by."""
+"""Name of the default organization in paths."""
 
 
-async def create_organization(ctx: Context, subject: Subject, wanted: CreateOrganizationRequest) -> OrganizationRow:
-    """With its Everyone group; its maker becomes its administrator. Raises Forbidden, InvalidFields, Conflict."""
+async def create_organization(ctx: Context, subject: Subject, request: CreateOrganizationRequest) -> OrganizationRow:
+    """Create an organization and its Everyone group. The caller becomes its administrator.
+
+    Raises Forbidden, InvalidFields, Conflict.
+    """
     require(subject, "create", Resource("organization"), hidden=False)
-    display_name = wanted.name if wanted.display_name in (UNSET, "") else str(wanted.display_name)
-    _check_reserved(wanted.name)
+    display_name = request.name if request.display_name in (UNSET, "") else str(request.display_name)
+    _check_reserved(request.name)
     now = ctx.clock.now()
     values = {
         "id": new_uuid(),
-        "name": wanted.name,
+        "name": request.name,
         "display_name": display_name,
-        "description": wanted.description or "",
-        "icon": wanted.icon or "",
+        "description": request.description or "",
+        "icon": request.icon or "",
         "created_at": now,
         "updated_at": now,
     }
     maker = subject.user_id if subject.kind == "user" else None
-    with told_as({_NAME_INDEX: _taken()}):
+    with told_as({_NAME_INDEX: _name_conflict()}):
         return await ctx.db.run(_insert, values, maker)
 
 
@@ -93,30 +96,33 @@ async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> Organiz
 
 
 async def update_organization(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateOrganizationRequest
+    ctx: Context, subject: Subject, organization: OrganizationRow, request: UpdateOrganizationRequest
 ) -> OrganizationRow:
-    """Absent fields stay. Raises Forbidden, Invalid (roles the caller may not give), InvalidFields, Conflict."""
-    check_request(wanted, {"name": organization.name, "display_name": organization.display_name})
+    """Change an organization; absent fields stay unchanged.
+
+    Raises Forbidden, InvalidFields, Conflict, and Invalid for roles the caller may not assign.
+    """
+    check_request(request, {"name": organization.name, "display_name": organization.display_name})
     require(subject, "update", organization_resource(organization.id))
     now = ctx.clock.now()
-    with told_as({_NAME_INDEX: _taken()}):
-        await ctx.db.run(_update, subject, organization.id, wanted, now)
+    with told_as({_NAME_INDEX: _name_conflict()}):
+        await ctx.db.run(_update, subject, organization.id, request, now)
     return await resolve_organization(ctx, subject, str(organization.id))
 
 
 async def _update(
-    tx: Tx, subject: Subject, organization_id: UUID, wanted: UpdateOrganizationRequest, now: datetime
+    tx: Tx, subject: Subject, organization_id: UUID, request: UpdateOrganizationRequest, now: datetime
 ) -> None:
     values: dict[str, Any] = {
-        name: getattr(wanted, name)
+        name: getattr(request, name)
         for name in ("name", "display_name", "description", "icon")
-        if getattr(wanted, name) is not UNSET and (getattr(wanted, name) or name in {"description", "icon"})
+        if getattr(request, name) is not UNSET and (getattr(request, name) or name in {"description", "icon"})
     }
     roles: list[str] | None = None
-    if isinstance(wanted.default_org_member_roles, list):
-        roles = await _default_roles(tx, organization_id, wanted.default_org_member_roles)
+    if isinstance(request.default_org_member_roles, list):
+        roles = await _default_roles(tx, organization_id, request.default_org_member_roles)
     present = await lock_organization(tx, organization_id)
-    # Compared with what they are now: what others just took back is not everybody's to give.
+    # Compare with the current roles: the caller must be allowed to undo a concurrent change.
     before = set(present.default_member_roles)
     if roles is not None and before != set(roles):
         require_assign(subject, organization_id, set(roles) - before, before - set(roles))
@@ -127,30 +133,32 @@ async def _update(
 
 
 async def lock_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
-    """The organization as it is now, held until the transaction ends. Raises NotFound: it was deleted meanwhile."""
-    return _there(await store.get_organization(tx, organization_id, lock=True))
+    """Read an organization and lock it until the transaction ends. Raises NotFound after a concurrent deletion."""
+    return _require_found(await store.get_organization(tx, organization_id, lock=True))
 
 
 async def hold_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
-    """The same for who puts something in: it is not deleted until the transaction ends. Raises NotFound."""
-    return _there(await store.get_organization(tx, organization_id, hold=True))
+    """Read an organization and prevent its deletion until the transaction ends, to add something to it. Raises
+    NotFound.
+    """
+    return _require_found(await store.get_organization(tx, organization_id, hold=True))
 
 
-def _there(row: OrganizationRow | None) -> OrganizationRow:
+def _require_found(row: OrganizationRow | None) -> OrganizationRow:
     if row is None:
         raise NotFound
     return row
 
 
 async def _default_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> list[str]:
-    wanted = sorted(set(names))
-    for name in await unknown_roles(tx, organization_id, wanted):
+    request = sorted(set(names))
+    for name in await unknown_roles(tx, organization_id, request):
         raise InvalidFields(("default_org_member_roles", f'"{name}" is not a role of this organization'))
-    return wanted
+    return request
 
 
 async def delete_organization(ctx: Context, subject: Subject, organization: OrganizationRow) -> None:
-    """Only when nothing is left in it. Raises Forbidden, Invalid."""
+    """Delete an organization without contents. Raises Forbidden, Invalid."""
     require(subject, "delete", organization_resource(organization.id))
     if organization.is_default:
         raise Invalid("Default organization cannot be deleted.")
@@ -159,12 +167,12 @@ async def delete_organization(ctx: Context, subject: Subject, organization: Orga
 
 async def _delete(tx: Tx, organization_id: UUID, now: datetime) -> None:
     await lock_organization(tx, organization_id)
-    left = {name: count for name, count in (await store.count_contents(tx, organization_id)).items() if count}
-    if left:
-        listed = ", ".join(f"{count} {name}" for name, count in left.items())
+    contents = {name: count for name, count in (await store.count_contents(tx, organization_id)).items() if count}
+    if contents:
+        description = ", ".join(f"{count} {name}" for name, count in contents.items())
         raise Invalid(
             "Unable to delete organization.",
-            f"cannot delete organization: organization has {listed} that must be deleted first",
+            f"cannot delete organization: organization has {description} that must be deleted first",
         )
     await store.update_organization(tx, organization_id, deleted=True, updated_at=now)
 
@@ -174,7 +182,7 @@ def _check_reserved(name: str) -> None:
         raise Invalid(f'Organization name "{name}" is reserved.')
 
 
-def _taken() -> Conflict:
+def _name_conflict() -> Conflict:
     return Conflict(
         "Organization already exists with that name.",
         validations=[("name", "This value is already in use and should be unique.")],

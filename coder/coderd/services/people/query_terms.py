@@ -1,4 +1,4 @@
-"""Terms of `q=` that name somebody or something: one reading of each for every list."""
+"""Terms of `q=` that name an object: one parser for each, shared by all lists."""
 
 from __future__ import annotations
 
@@ -15,16 +15,18 @@ if TYPE_CHECKING:
 
 
 async def find_organization(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
-    """The organization a query names, by id or name; one the caller may not see is refused."""
+    """Return the organization that a query names by id or name. One the caller may not see is refused."""
     text = terms.one("organization")
     if not text:
         return None
-    found = await ctx.db.read(name_store.find_organization, text)
-    if found is None or not may(subject, "read", Resource("organization", id=str(found), organization_id=found)):
+    organization_id = await ctx.db.read(name_store.find_organization, text)
+    if organization_id is None or not may(
+        subject, "read", Resource("organization", id=str(organization_id), organization_id=organization_id)
+    ):
         terms.refuse(
             "organization",
             f'Query param "organization" has invalid value: organization "{text}" either does not exist, or you are '
             "unauthorized to view it",
         )
         return None
-    return found
+    return organization_id

@@ -1,4 +1,4 @@
-"""Quiet hours: when a user's workspaces may be stopped for their template's sake."""
+"""Quiet hours: the time in which a user's workspaces may be stopped because their template requires it."""
 
 from __future__ import annotations
 
@@ -20,26 +20,29 @@ if TYPE_CHECKING:
 
 
 def show_quiet_hours(ctx: Context, subject: Subject, user: UserRow) -> UserQuietHoursScheduleResponse:
-    """A user's quiet hours and when they begin next. Raises NotFound."""
+    """Return a user's quiet hours and their next start. Raises NotFound."""
     require(subject, "read_personal", user_resource(user.id))
     return _present(ctx, user.quiet_hours_schedule)
 
 
 async def set_quiet_hours(
-    ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserQuietHoursScheduleRequest
+    ctx: Context, subject: Subject, user: UserRow, request: UpdateUserQuietHoursScheduleRequest
 ) -> UserQuietHoursScheduleResponse:
-    """Empty text: the deployment's again. Counts from the next start on. Raises Invalid, Forbidden, NotFound."""
+    """Set a user's quiet hours; an empty text restores the deployment's default. They apply from the next start on.
+
+    Raises Invalid, Forbidden, NotFound.
+    """
     require(subject, "update_personal", user_resource(user.id))
     if not ctx.config.allow_custom_quiet_hours:
         raise Forbidden("Users cannot set custom quiet hours schedule due to deployment configuration.")
-    check_request(wanted)
+    check_request(request)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
-        await user_store.update_user(tx, user.id, quiet_hours_schedule=wanted.schedule, updated_at=now)
+        await user_store.update_user(tx, user.id, quiet_hours_schedule=request.schedule, updated_at=now)
 
     await ctx.db.run(write)
-    return _present(ctx, wanted.schedule)
+    return _present(ctx, request.schedule)
 
 
 def _present(ctx: Context, chosen: str) -> UserQuietHoursScheduleResponse:

@@ -1,12 +1,12 @@
 """Quotas: credits a day that the workspaces of a member may cost in an organization.
 
-The budget is what the groups of the member allow together, Everyone included. While no group of an organization has
-an allowance there is no limit (-1): quotas begin with the first one, not with the first build that costs something.
-What a template's resources cost is said by `coder_metadata.daily_cost`.
+The budget is the sum of the allowances of the member's groups, Everyone included. While no group of an organization has
+an allowance there is no limit (-1): quotas begin with the first allowance, not with the first build that costs
+something. `coder_metadata.daily_cost` of a template gives the cost of its resources.
 
-A workspace costs what its newest build says, and a new build says what the one before it did until something is known:
-a build that is refused, fails or is canceled leaves what runs running. Being granted raises the cost at once, only what
-has ended well lowers it.
+The cost of a workspace is that of its newest build. A new build inherits the cost of the previous one until its own is
+known: a refused, failed or canceled build leaves the running resources as they are. A granted build raises the cost
+immediately; only a successful build lowers it.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ UNLIMITED = -1
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """Credits a day."""
+    """Credits a day, of one member of one organization."""
 
     consumed: int
     budget: int
-    "-1: no limit."
+    "Sum of the allowances; -1 for no limit."
     granted: bool = True
-    "Whether the build that asked may go on."
+    "Whether the build may continue."
 
 
 async def quota_of(ctx: Context, subject: Subject, organization: str, user: str) -> Quota:
-    """What a member uses and may use. Raises NotFound."""
+    """Return the consumption and the budget of a member. Raises NotFound."""
     organization_id = await ctx.db.read(name_store.find_organization, organization)
     if organization_id is None:
         raise NotFound
     row = await users.resolve_user(ctx, subject, user)
-    return _shown(await ctx.db.read(_quota, organization_id, row.id))
+    return _visible_quota(await ctx.db.read(_quota, organization_id, row.id))
 
 
 async def _quota(tx: Tx, organization_id: UUID, owner_id: UUID) -> Quota:
@@ -58,10 +58,10 @@ async def _quota(tx: Tx, organization_id: UUID, owner_id: UUID) -> Quota:
 
 
 async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
-    """Decides about the build of a job, and counts its cost when it may go on. Raises Invalid for other jobs.
+    """Decide whether the build of a job may continue, and record its cost if it may. Raises Invalid for other jobs.
 
-    A build that costs no more than the one before it always may: stopping and deleting must never be refused. Less than
-    nothing is nothing: no workspace pays for another.
+    A build that costs no more than the previous one is always granted: stopping and deleting must never be refused. A
+    negative cost counts as zero: no workspace pays for another.
     """
     daily_cost = max(daily_cost, 0)
     build = await build_store.get_build_by_job(tx, job_id)
@@ -70,18 +70,18 @@ async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
         raise Invalid("quotas are for builds of workspaces")
     await group_store.lock_quota(tx, workspace.owner_id)
     quota = await _quota(tx, workspace.organization_id, workspace.owner_id)
-    # The newest build counts for its workspace. This one may have been counted already: a daemon may ask twice.
+    # Only the newest build counts. It may have been counted already: a daemon may ask twice.
     consumed = quota.consumed - build.daily_cost + daily_cost
     previous = await build_store.get_previous_build(tx, build)
     dearer = previous is None or daily_cost > previous.daily_cost
     if quota.budget != UNLIMITED and dearer and daily_cost > 0 and consumed > quota.budget:
         return Quota(quota.consumed, quota.budget, granted=False)
     await build_store.update_build(tx, build.id, daily_cost=max(build.daily_cost, daily_cost), granted_cost=daily_cost)
-    return _shown(Quota(consumed, quota.budget))
+    return _visible_quota(Quota(consumed, quota.budget))
 
 
 async def affords(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
-    """Whether somebody may have a workspace of another's that runs already. Held until the transaction ends."""
+    """Whether a user's budget covers a running workspace of another owner. Locked until the transaction ends."""
     await group_store.lock_quota(tx, owner_id)
     quota = await _quota(tx, workspace.organization_id, owner_id)
     build = await build_store.get_latest_build(tx, workspace.id)
@@ -89,6 +89,6 @@ async def affords(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
     return quota.budget == UNLIMITED or cost == 0 or quota.consumed + cost <= quota.budget
 
 
-def _shown(quota: Quota) -> Quota:
-    """While there are no allowances nothing counts (recorded); what things cost is kept for the day there are."""
+def _visible_quota(quota: Quota) -> Quota:
+    """Return the quota to show. Without allowances nothing counts (recorded), but costs are stored for later."""
     return Quota(0, UNLIMITED) if quota.budget == UNLIMITED else quota

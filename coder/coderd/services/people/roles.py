@@ -1,4 +1,4 @@
-"""Roles as the API shows them, and which of them the caller may give."""
+"""Built-in roles as the API shows them, and which of them the caller may assign."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Users provisioned by an identity provider (SCIM 2.0, RFC 7643 and 7644), as much of it as providers use.
+"""Users provisioned by an identity provider: the part of SCIM 2.0 (RFC 7643 and 7644) that providers use.
 
-A provisioned user logs in by OpenID Connect. Deactivated there means suspended here; activated again means dormant
-until the next login.
+A provisioned user logs in by OpenID Connect. Deactivating suspends a user, activating makes it dormant until the next
+login.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Described:
-    """A user as the provider sends it; absent fields are None."""
+class ScimUser:
+    """User as the provider sends it; absent fields are None."""
 
     username: str
     email: str
@@ -36,7 +36,7 @@ class Described:
 
 
 def canonical(document: Mapping[str, object]) -> dict[str, object]:
-    """What a provider sent, by the names `describe` reads. Raises Invalid."""
+    """Return the provider's document with the names that `describe` reads. Raises Invalid."""
     try:
         return scim_documents.canonical(document)
     except ValueError as error:
@@ -44,42 +44,42 @@ def canonical(document: Mapping[str, object]) -> dict[str, object]:
 
 
 def patched(document: Mapping[str, object]) -> dict[str, object]:
-    """What a canonical change sets. Raises Invalid."""
+    """Return the attributes that a canonical patch sets. Raises Invalid."""
     try:
         return scim_documents.patched(document)
     except ValueError as error:
         raise Invalid(str(error)) from None
 
 
-def describe(document: Mapping[str, Any]) -> Described:
-    """Reads a canonical SCIM user."""
+def describe(document: Mapping[str, Any]) -> ScimUser:
+    """Read a canonical SCIM user."""
     name = document.get("name")
-    given = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
-    return Described(
+    names = [str(name.get(part) or "") for part in ("givenName", "familyName")] if isinstance(name, Mapping) else []
+    return ScimUser(
         username=str(document.get("userName") or ""),
         email=_primary(document.get("emails")),
-        name=" ".join(part for part in given if part)[:128].strip(),
+        name=" ".join(part for part in names if part)[:128].strip(),
         active=document.get("active"),
     )
 
 
 def _primary(emails: Any) -> str:
-    found = [item for item in emails if isinstance(item, Mapping)] if isinstance(emails, list) else []
-    chosen = next((item for item in found if item.get("primary")), found[0] if found else None)
+    items = [item for item in emails if isinstance(item, Mapping)] if isinstance(emails, list) else []
+    chosen = next((item for item in items if item.get("primary")), items[0] if items else None)
     return str(chosen.get("value") or "").strip() if chosen is not None else ""
 
 
 async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
-    """The user for a SCIM document: made, or the one with that address. Raises Invalid, Conflict."""
-    wanted = describe(document)
-    if not wanted.email:
+    """Return the user of a SCIM document, by email address, or create it. Raises Invalid, Conflict."""
+    new_user = describe(document)
+    if not new_user.email:
         raise Invalid("no primary email provided")
-    if not is_email(wanted.email):
-        raise Invalid("the primary email is no address")
-    found = await ctx.db.read(user_store.get_user_by_email, wanted.email)
-    if found is not None:
-        return await set_active(ctx, found, wanted.active)
-    name = username_from(wanted.username or wanted.email)
+    if not is_email(new_user.email):
+        raise Invalid("the primary email is not an email address")
+    existing = await ctx.db.read(user_store.get_user_by_email, new_user.email)
+    if existing is not None:
+        return await set_active(ctx, existing, new_user.active)
+    name = username_from(new_user.username or new_user.email)
     if await ctx.db.read(user_store.get_user_by_name, name) is not None:
         raise Conflict(f'The username "{name}" is taken by a user with another email.')
     organizations = []
@@ -89,18 +89,20 @@ async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
     row = await new_users.insert_user(
         ctx,
         new_users.NewUser(
-            email=wanted.email,
+            email=new_user.email,
             username=name,
-            name=wanted.name,
+            name=new_user.name,
             login_type="oidc",
             organization_ids=organizations,
         ),
     )
-    return await set_active(ctx, row, wanted.active)
+    return await set_active(ctx, row, new_user.active)
 
 
 async def find(ctx: Context, ident: str) -> UserRow:
-    """By the id `provision` gave; who was deleted is not there (RFC 7644 section 3.6). Raises NotFound."""
+    """Find a user by the id that `provision` returned. Deleted users are not found (RFC 7644 section 3.6). Raises
+    NotFound.
+    """
     try:
         row = await ctx.db.read(user_store.get_user, UUID(ident))
     except ValueError:
@@ -111,7 +113,7 @@ async def find(ctx: Context, ident: str) -> UserRow:
 
 
 async def set_active(ctx: Context, row: UserRow, active: bool | None) -> UserRow:
-    """Suspends or wakes; nothing for None or where it is so already. Raises Invalid for an owner."""
+    """Suspend or activate a user, unless `active` is None or already so. Raises Invalid for an owner."""
     if active is False and row.status != "suspended":
         return await user_changes.set_status(ctx, SYSTEM, row, "suspended")
     if active and row.status == "suspended":

@@ -25,30 +25,30 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def update_profile(ctx: Context, subject: Subject, user: UserRow, wanted: UpdateUserProfileRequest) -> UserRow:
-    """Members may change their full name, but not what others know them by."""
-    check_request(wanted, {"username": user.username, "name": user.name})
+async def update_profile(ctx: Context, subject: Subject, user: UserRow, request: UpdateUserProfileRequest) -> UserRow:
+    """Change a profile. Members may change their full name, but not their username."""
+    check_request(request, {"username": user.username, "name": user.name})
     require(subject, "update_personal", user_resource(user.id))
-    username, name = wanted.username, wanted.name
+    username, name = request.username, request.name
     if username != user.username:
         if not may(subject, "update", user_resource(user.id)):
             raise NotFound
-        taken = await ctx.db.read(user_store.get_user_by_name, username)
-        if taken is not None and taken.id != user.id:
-            raise _name_taken()
+        existing = await ctx.db.read(user_store.get_user_by_name, username)
+        if existing is not None and existing.id != user.id:
+            raise _name_conflict()
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> UserRow:
-        # Compared with what they are called now: an old name is not theirs to take back.
+        # Compare with the current username: a user may not restore an old name.
         if username != (await lock_user(tx, user.id)).username and not may(subject, "update", user_resource(user.id)):
             raise NotFound
         return await _change(tx, user.id, username=username, name=name, updated_at=now)
 
-    with told_as({NAME_INDEX: _name_taken()}):  # somebody was faster to take it
+    with told_as({NAME_INDEX: _name_conflict()}):  # taken concurrently
         return await ctx.db.run(write)
 
 
-def _name_taken() -> Conflict:
+def _name_conflict() -> Conflict:
     return Conflict(
         "A user with this username already exists.",
         validations=[("username", "This username is already in use.")],
@@ -56,7 +56,10 @@ def _name_taken() -> Conflict:
 
 
 async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str) -> UserRow:
-    """Suspends or activates. Raises Invalid for an owner or oneself, Forbidden for who lost the right meanwhile."""
+    """Suspend or activate a user.
+
+    Raises Invalid for an owner or the caller, Forbidden when the caller has lost the right meanwhile.
+    """
     if status == "suspended":
         if user.id == subject.user_id:
             raise Invalid("You cannot suspend yourself.")
@@ -67,7 +70,7 @@ async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str)
     async def write(tx: Tx) -> UserRow:
         if status == "suspended":
             await hold_roles_of_both(tx, subject, user.id)
-            _refuse_owner(await lock_user(tx, user.id))  # one may have become an owner meanwhile
+            _refuse_owner(await lock_user(tx, user.id))  # the user may have become an owner meanwhile
             await key_store.notify_user_out(tx, user.id)
         return await _change(tx, user.id, status=status, updated_at=now)
 
@@ -80,14 +83,18 @@ def _refuse_owner(user: UserRow) -> None:
 
 
 async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequence[str]) -> UserRow:
-    """Raises Invalid: own roles, an unknown role, one the caller may not give or take, the last owner's."""
+    """Set the site roles of a user.
+
+    Raises Invalid for the caller's own roles, unknown roles, roles the caller may not assign or unassign, and the last
+    owner.
+    """
     if user.id == subject.user_id:
         raise Invalid("You cannot change your own roles.")
     require(subject, "read", user_resource(user.id))
     if not may(subject, "assign", Resource("assign_role")):
         raise Forbidden
-    wanted = sorted(set(roles))
-    for name in wanted:
+    names = sorted(set(roles))
+    for name in names:
         if name not in SITE_ROLES:
             raise Invalid(f'"{name}" is not a supported role')
 
@@ -95,24 +102,27 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
         await hold_roles_of_both(tx, subject, user.id)
         before = (
             await lock_user(tx, user.id)
-        ).rbac_roles  # as they are now: what others just gave is not theirs to take
-        for name in sorted(set(wanted).symmetric_difference(before)):
+        ).rbac_roles  # the current roles: the caller must be allowed to undo a concurrent change
+        for name in sorted(set(names).symmetric_difference(before)):
             if not may_assign(subject, name):
                 raise Invalid(f'not authorized to assign role "{name}"')
-        if "owner" not in wanted:
+        if "owner" not in names:
             await _keep_an_owner(tx, user.id)
-        return await _change(tx, user.id, rbac_roles=wanted)  # what somebody may do is no part of the profile
+        return await _change(tx, user.id, rbac_roles=names)  # roles are no part of the profile, so `updated_at` stays
 
     return await ctx.db.run(write)
 
 
 def may_assign(subject: Subject, role: str) -> bool:
-    """Site roles are the owners' to give; `member` is everybody's anyway."""
+    """Whether the caller may assign a site role: owners every role, others `member`, which all users have."""
     return subject.kind == "system" or subject.is_owner or role == "member"
 
 
 async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
-    """Soft: names are free again, sessions end. Raises Forbidden (self), ExpectationFailed (has workspaces)."""
+    """Delete a user softly: its names become free, its sessions end.
+
+    Raises Forbidden for the caller, ExpectationFailed for an owner of workspaces.
+    """
     if user.id == subject.user_id:
         raise Forbidden("You cannot delete yourself!")
     require(subject, "delete", user_resource(user.id))
@@ -134,13 +144,13 @@ async def delete_user(ctx: Context, subject: Subject, user: UserRow) -> None:
 
 
 async def _keep_an_owner(tx: Tx, user_id: UUID) -> None:
-    """Before somebody is an owner no more. Two who do it to each other were both allowed to when they began.
+    """Refuse to take the owner role from the last owner.
 
-    Raises Invalid.
+    Two owners who delete each other concurrently were both allowed to at the start. Raises Invalid.
     """
     user = await lock_user(tx, user_id)
     if "owner" in user.rbac_roles and not await user_store.has_other_owner(tx, user_id):
-        raise Invalid("The last owner must stay.", "Make somebody else an owner first.")
+        raise Invalid("The last owner cannot lose the role.", "Give another user the owner role first.")
 
 
 async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:

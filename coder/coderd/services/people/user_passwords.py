@@ -23,7 +23,7 @@ _OTHER_LOGIN = "Users without password login type cannot change their password."
 
 
 async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, new: str) -> None:
-    """Ends every session of the user. Raises Invalid, NotFound."""
+    """Change a password, which ends every session of the user. Raises Invalid, NotFound."""
     if not may(subject, "update_personal", user_resource(user.id)):
         raise NotFound
     if user.login_type != "password":
@@ -58,10 +58,10 @@ async def replace_password(
     subject: Subject | None = None,
     old: str | None = None,
 ) -> bool:
-    """With the hash of a passcode: False when it was used meanwhile, and nothing is changed.
+    """Replace a password. With the hash of a passcode, return False and change nothing if it has been used meanwhile.
 
-    Raises Invalid when `subject`, who is somebody else, may not because the user became an owner meanwhile, and when
-    the hash of the `old` password that was proven, or the way the user logs in, is another by now.
+    Raises Invalid when the user has become an owner meanwhile and `subject` may not change an owner's password, and
+    when the user's login type, or the hash of the proven `old` password, has changed.
     """
     hashed = await hash_password(new)
     now = ctx.clock.now()

@@ -1,6 +1,6 @@
-"""Secrets of users: given once, never shown again, delivered to the owner's workspaces.
+"""Secrets of users: write-only in the API, and delivered to the owner's workspaces.
 
-Only their owner may do anything with them; an owner of the site may not, either.
+Only their owner may use them; an owner of the site may not, either.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
-from coder.api.base.refusals import Conflict, InvalidFields, NotFound, Refusal
+from coder.api.base.refusals import Conflict, InvalidFields, NotFound
 from coder.api.people.user_secrets import (
     CreateUserSecretRequest,
     ImportUserSecretsRequest,
@@ -70,11 +70,11 @@ async def _load(tx: Tx, user_id: UUID, name: str) -> UserSecretRow:
     return row
 
 
-async def create_secret(ctx: Context, subject: Subject, user: UserRow, wanted: CreateUserSecretRequest) -> UserSecret:
-    """Raises Forbidden, InvalidFields, Conflict."""
+async def create_secret(ctx: Context, subject: Subject, user: UserRow, request: CreateUserSecretRequest) -> UserSecret:
+    """Create a secret. Raises Forbidden, InvalidFields, Conflict."""
     _require(subject, "create", user)
-    row = _new_row(ctx, user, wanted.name, wanted.value, wanted)
-    with told_as(_taken()):
+    row = _new_row(ctx, user, request.name, request.value, request)
+    with told_as(_conflicts()):
         await ctx.db.run(_insert, user, [row])
     return secret_view(row)
 
@@ -85,11 +85,11 @@ async def _insert(tx: Tx, user: UserRow, rows: Sequence[UserSecretRow]) -> None:
             await store.insert_secret(tx, row)
 
 
-def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateUserSecretRequest) -> UserSecretRow:
+def _new_row(ctx: Context, user: UserRow, name: str, value: str, request: CreateUserSecretRequest) -> UserSecretRow:
     now = ctx.clock.now()
-    env_name = "" if wanted.env_name is UNSET else wanted.env_name
-    file_path = "" if wanted.file_path is UNSET else wanted.file_path
-    enabled = True if wanted.enabled is UNSET else wanted.enabled
+    env_name = "" if request.env_name is UNSET else request.env_name
+    file_path = "" if request.file_path is UNSET else request.file_path
+    enabled = True if request.enabled is UNSET else request.enabled
     check_request(
         CreateUserSecretRequest(name=name, value=value, env_name=env_name, file_path=file_path, enabled=enabled)
     )
@@ -97,7 +97,7 @@ def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateU
         id=new_uuid(),
         user_id=user.id,
         name=name,
-        description="" if wanted.description is UNSET else wanted.description,
+        description="" if request.description is UNSET else request.description,
         env_name=env_name,
         file_path=file_path,
         enabled=enabled,
@@ -108,33 +108,33 @@ def _new_row(ctx: Context, user: UserRow, name: str, value: str, wanted: CreateU
 
 
 async def update_secret(
-    ctx: Context, subject: Subject, user: UserRow, name: str, wanted: UpdateUserSecretRequest
+    ctx: Context, subject: Subject, user: UserRow, name: str, request: UpdateUserSecretRequest
 ) -> UserSecret:
-    """Absent fields stay. Raises Forbidden, NotFound, InvalidFields, Conflict."""
+    """Change a secret; absent fields stay unchanged. Raises Forbidden, NotFound, InvalidFields, Conflict."""
     _require(subject, "update", user)
     row = await ctx.db.read(_load, user.id, name)
     values: dict[str, Any] = {
-        field: getattr(wanted, field)
+        field: getattr(request, field)
         for field in ("description", "env_name", "file_path", "enabled")
-        if getattr(wanted, field) is not UNSET
+        if getattr(request, field) is not UNSET
     }
-    whole = CreateUserSecretRequest(  # is judged, not the change alone
+    whole = CreateUserSecretRequest(  # validate the whole secret, not the change alone
         name=row.name,
-        value="kept" if wanted.value is UNSET else wanted.value,
+        value="kept" if request.value is UNSET else request.value,
         env_name=values.get("env_name", row.env_name),
         file_path=values.get("file_path", row.file_path),
         enabled=values.get("enabled", row.enabled),
     )
     check_request(whole)
-    if wanted.value is not UNSET:
-        values["value"] = _sealer(ctx).seal(wanted.value)
+    if request.value is not UNSET:
+        values["value"] = _sealer(ctx).seal(request.value)
     values["updated_at"] = now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "secrets", user.id, now):
             await store.update_secret(tx, row.id, values)
 
-    with told_as(_taken()):
+    with told_as(_conflicts()):
         await ctx.db.run(write)
     return await get_secret(ctx, subject, user, name)
 
@@ -146,30 +146,32 @@ async def delete_secret(ctx: Context, subject: Subject, user: UserRow, name: str
 
 
 async def import_secrets(
-    ctx: Context, subject: Subject, user: UserRow, wanted: ImportUserSecretsRequest
+    ctx: Context, subject: Subject, user: UserRow, request: ImportUserSecretsRequest
 ) -> list[UserSecret]:
-    """One secret for each name of a file, an environment variable of the same name; all of them or none.
+    """Create a secret for each name of a file, with an environment variable of the same name: all or none.
 
     Raises Forbidden, InvalidFields, Conflict.
     """
     _require(subject, "create", user)
-    check_request(wanted)
-    pairs = await _parse(ctx, user, wanted)
+    check_request(request)
+    pairs = await _parse(ctx, user, request)
     spec = CreateUserSecretRequest(name="", value="")
     rows = []
     for name, value in pairs.items():
         spec.env_name = name
         rows.append(_new_row(ctx, user, name, value, spec))
-    with told_as(_taken()):
+    with told_as(_conflicts()):
         await ctx.db.run(_insert, user, rows)
     return [secret_view(row) for row in rows]
 
 
-async def _parse(ctx: Context, user: UserRow, wanted: ImportUserSecretsRequest) -> Mapping[str, str]:
+async def _parse(ctx: Context, user: UserRow, request: ImportUserSecretsRequest) -> Mapping[str, str]:
     sandbox = ctx.part(Sandbox)
     pairs: dict[str, str] | str
     try:
-        pairs = await sandbox.call("secrets", {"format": wanted.format, "content": wanted.content}, caller=str(user.id))
+        pairs = await sandbox.call(
+            "secrets", {"format": request.format, "content": request.content}, caller=str(user.id)
+        )
     except SandboxFailedError as error:
         raise refused_evaluation(error) from error
     except SandboxEvaluationError as error:
@@ -188,22 +190,22 @@ _TAKEN = {
 }
 
 
-def _taken() -> dict[str, Refusal]:
+def _conflicts() -> dict[str, Conflict]:
     return {index: Conflict("Validation failed.", validations=[fault]) for index, fault in _TAKEN.items()}
 
 
 async def for_workspace(ctx: Context, owner_id: UUID) -> list[agent_pb2.WorkspaceSecret]:
-    """What the agent of an owner's workspace is given: values in the clear, over its own link."""
-    found = []
+    """Return the secrets for the agent of an owner's workspace, in plain text, sent over the agent's own connection."""
+    secrets = []
     for row in await ctx.db.read(_enabled, owner_id):
         try:
             value = _sealer(ctx).open(row.value).reveal().encode()
         except CoderError as error:
-            # A workspace without one secret is better than one that does not start.
+            # Starting a workspace without a secret is better than not starting it.
             ctx.log.error("a secret cannot be delivered", secret=row.name, owner=row.user_id, error=error)
             continue
-        found.append(agent_pb2.WorkspaceSecret(env_name=row.env_name, file_path=row.file_path, value=value))
-    return found
+        secrets.append(agent_pb2.WorkspaceSecret(env_name=row.env_name, file_path=row.file_path, value=value))
+    return secrets
 
 
 async def _enabled(tx: Tx, owner_id: UUID) -> list[UserSecretRow]:

@@ -1,4 +1,4 @@
-"""What a user chose for itself: appearance and preferences. Quiet hours are `quiet_hours.py`."""
+"""Settings of a user: appearance and preferences. Quiet hours are `quiet_hours.py`."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ async def get_appearance(ctx: Context, user_id: UUID) -> UserAppearanceSettings:
 
 
 async def set_appearance(
-    ctx: Context, user_id: UUID, wanted: UpdateUserAppearanceSettingsRequest
+    ctx: Context, user_id: UUID, request: UpdateUserAppearanceSettingsRequest
 ) -> UserAppearanceSettings:
-    """Raises Invalid for a font the dashboards do not have."""
-    if wanted.terminal_font not in _FONTS:
+    """Set the appearance. Raises Invalid for a font the dashboards do not have."""
+    if request.terminal_font not in _FONTS:
         raise Invalid("Unsupported font family.")
-    values = {name: getattr(wanted, name) for name in UserAppearanceSettings.__struct_fields__}
+    values = {name: getattr(request, name) for name in UserAppearanceSettings.__struct_fields__}
     await ctx.db.run(store.put_configs, user_id, _APPEARANCE, values)
     return UserAppearanceSettings(**values)
 
@@ -55,13 +55,13 @@ async def get_preferences(ctx: Context, user_id: UUID) -> UserPreferenceSettings
 
 
 async def set_preferences(
-    ctx: Context, user_id: UUID, wanted: UpdateUserPreferenceSettingsRequest
+    ctx: Context, user_id: UUID, request: UpdateUserPreferenceSettingsRequest
 ) -> UserPreferenceSettings:
-    """What is left out or empty stays as it was. Raises Invalid for what no dashboard knows."""
-    check_request(wanted)
+    """Set preferences; absent and empty fields stay unchanged. Raises Invalid for values no dashboard knows."""
+    check_request(request)
     values = {}
     for name in _DEFAULTS:
-        value = getattr(wanted, name)
+        value = getattr(request, name)
         if value is not UNSET and value is not None and value != "":
             values[name] = ("true" if value else "false") if isinstance(value, bool) else str(value)
     await ctx.db.run(store.put_configs, user_id, _PREFERENCES, values)

@@ -1,4 +1,4 @@
-"""Skills of users: texts their coding agents may use. Site owners may read and delete them, only users write."""
+"""Skills of users: texts for their coding agents. Site owners may read and delete them, only the user may write."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _require(subject: Subject, action: str, user: UserRow) -> None:
 
 
 async def list_skills(ctx: Context, subject: Subject, user: UserRow) -> list[UserSkillMetadata]:
-    """Without their texts."""
+    """List skills without their texts."""
     _require(subject, "read", user)
     return [
         UserSkillMetadata(
@@ -58,13 +58,13 @@ async def _load(ctx: Context, user: UserRow, name: str) -> SkillRow:
     return row
 
 
-async def create_skill(ctx: Context, subject: Subject, user: UserRow, wanted: CreateUserSkillRequest) -> UserSkill:
-    """Named by its head. Raises Forbidden, InvalidFields, Conflict."""
+async def create_skill(ctx: Context, subject: Subject, user: UserRow, request: CreateUserSkillRequest) -> UserSkill:
+    """Create a skill, named by its front matter. Raises Forbidden, InvalidFields, Conflict."""
     _require(subject, "create", user)
-    check_request(wanted)
-    head = read_head(wanted.content)
+    check_request(request)
+    head = read_head(request.content)
     now = ctx.clock.now()
-    row = SkillRow(new_uuid(), user.id, head.name, head.description, wanted.content, now, now)
+    row = SkillRow(new_uuid(), user.id, head.name, head.description, request.content, now, now)
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "skills", user.id, now):
@@ -76,17 +76,17 @@ async def create_skill(ctx: Context, subject: Subject, user: UserRow, wanted: Cr
 
 
 async def update_skill(
-    ctx: Context, subject: Subject, user: UserRow, name: str, wanted: UpdateUserSkillRequest
+    ctx: Context, subject: Subject, user: UserRow, name: str, request: UpdateUserSkillRequest
 ) -> UserSkill:
-    """Replaces the text; the name stays. Raises Forbidden, NotFound, InvalidFields."""
+    """Replace the text of a skill; its name stays. Raises Forbidden, NotFound, InvalidFields."""
     _require(subject, "update", user)
     row = await _load(ctx, user, name)
-    check_request(wanted)
-    head = read_head(wanted.content)
+    check_request(request)
+    head = read_head(request.content)
     if head.name != row.name:
         raise InvalidFields(("content", f'the head says name "{head.name}", but the skill is called "{row.name}"'))
     now = ctx.clock.now()
-    values = {"description": head.description, "content": wanted.content, "updated_at": now}
+    values = {"description": head.description, "content": request.content, "updated_at": now}
 
     async def write(tx: Tx) -> None:
         async with within_limit(tx, "skills", user.id, now):

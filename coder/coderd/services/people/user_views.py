@@ -1,4 +1,4 @@
-"""Users as the API shows them: whole, by their roles, by name and picture alone."""
+"""Users as the API presents them: in full, reduced, or minimal, and their roles."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def user_view(row: UserRow | key_store.KeyUser) -> User:
 def slim_roles(
     names: Sequence[str], organization_id: UUID | None = None, titles: Mapping[str, str] = {}
 ) -> list[SlimRole]:
-    """Roles as lists show them; `titles` names those an organization made for itself."""
+    """Present roles as lists show them; `titles` has the display names of custom roles."""
     return [
         SlimRole(
             name=name,
@@ -53,7 +53,7 @@ def slim_roles(
 
 
 def reduced_user(row: UserRow) -> ReducedUser:
-    """As lists of members and of those with rights show people."""
+    """Present a user as lists of members and of access rights show it."""
     return ReducedUser(
         id=row.id,
         username=row.username,

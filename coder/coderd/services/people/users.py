@@ -26,7 +26,7 @@ def user_resource(user_id: UUID) -> Resource:
 
 
 async def find_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
-    """By `me`, id or name, without asking whether it may be read (sub-resources have rules of their own).
+    """Find a user by `me`, id or name, without checking read permission (sub-resources have their own rules).
 
     Raises NotFound.
     """
@@ -46,7 +46,7 @@ async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
 
 
 async def find_account(ctx: Context, subject: Subject, reference: str) -> UserRow:
-    """Like `find_user`, for whose account a change is about: the system user has none. Raises NotFound."""
+    """Find a user whose account is to be changed. The system user has none. Raises NotFound."""
     row = await find_user(ctx, subject, reference)
     if row.id == PREBUILDS_USER_ID:
         raise NotFound
@@ -54,7 +54,7 @@ async def find_account(ctx: Context, subject: Subject, reference: str) -> UserRo
 
 
 async def find_person(ctx: Context, subject: Subject, reference: str) -> UserRow:
-    """Like `find_user`, for ids and names in queries: somebody the caller may name.
+    """Find a user by an id or name in a query, whom the caller may name.
 
     Raises NotFound.
     """
@@ -65,48 +65,52 @@ async def find_person(ctx: Context, subject: Subject, reference: str) -> UserRow
 
 
 def may_name(subject: Subject, row: UserRow) -> bool:
-    """Whether the caller may know that there is such a person: who may be read, and who is in an organization of
-    the caller's (members may name each other, to share)."""
-    mine = subject.organization_roles
-    return may(subject, "read", user_resource(row.id)) or any(one in mine for one in row.organization_ids)
+    """Whether the caller may know that the user exists: with read permission, or in a common organization.
+
+    Members may name each other, to share.
+    """
+    own_organizations = subject.organization_roles
+    return may(subject, "read", user_resource(row.id)) or any(
+        organization_id in own_organizations for organization_id in row.organization_ids
+    )
 
 
 async def read_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
-    """Like `find_user`, and the caller must be allowed to read the user."""
+    """Find a user that the caller may read. Raises NotFound, Forbidden."""
     row = await find_user(ctx, subject, reference)
     require(subject, "read", user_resource(row.id))
     return row
 
 
 async def resolve_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
-    """Like `read_user`, for what is a person's own: keys, passwords, roles, settings.
+    """Find a user by the reference in a path to keys, passwords, roles or settings, with read permission.
 
-    The system user has none of it, and nobody gives it any: whoever had its key would have every workspace that waits
-    for an owner.
+    The system user has none of them. A key of the system user would give access to every workspace that waits for an
+    owner.
     """
     row = await find_account(ctx, subject, reference)
     require(subject, "read", user_resource(row.id))
     return row
 
 
-async def list_users(ctx: Context, subject: Subject, wanted: user_store.UserFilter) -> tuple[list[UserRow], int]:
-    """Everybody for those who may read users; just themselves for the others, nobody for a key that reads none."""
+async def list_users(ctx: Context, subject: Subject, filters: user_store.UserFilter) -> tuple[list[UserRow], int]:
+    """List users: all with read permission, otherwise only the caller, and none for a key that may not read users."""
     if subject.kind != "system" and not scope_allows(subject, "read", "user"):
         return [], 0
     if not may(subject, "read", Resource("user")):
-        wanted = replace(wanted, only_id=subject.user_id)
-    listed = allowed_ids(subject, "user")
-    if listed is not None:
-        ids = [found for found in map(as_uuid, sorted(listed)) if found is not None]
-        ids = [one for one in wanted.ids if one in ids] if wanted.ids else ids
+        filters = replace(filters, only_id=subject.user_id)
+    allowed = allowed_ids(subject, "user")
+    if allowed is not None:
+        ids = [user_id for user_id in map(as_uuid, sorted(allowed)) if user_id is not None]
+        ids = [user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids
         if not ids:
             return [], 0
-        wanted = replace(wanted, ids=ids)
-    return await ctx.db.read(user_store.list_users, wanted)
+        filters = replace(filters, ids=ids)
+    return await ctx.db.read(user_store.list_users, filters)
 
 
 async def lock_user(tx: Tx, user_id: UUID) -> UserRow:
-    """The user as it is now, held until the transaction ends: what was read before it began decides nothing."""
+    """Read a user and lock it until the transaction ends. State read before the transaction must not decide."""
     row = await user_store.get_user(tx, user_id, lock=True)
     if row is None:
         raise NotFound
@@ -114,5 +118,5 @@ async def lock_user(tx: Tx, user_id: UUID) -> UserRow:
 
 
 async def roles_by_organization(ctx: Context, user_id: UUID) -> dict[UUID, list[str]]:
-    """Organization id -> roles the user has there."""
+    """Return the user's roles by organization id."""
     return await ctx.db.read(organization_store.roles_by_organization, user_id)

@@ -1,4 +1,4 @@
-"""Whose workspaces members of an organization may share."""
+"""Kinds of owners whose workspaces may be shared, in an organization."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def sharing_view(ctx: Context, organization: OrganizationRow) -> WorkspaceSharin
 
 
 async def change_sharing(
-    ctx: Context, subject: Subject, organization: OrganizationRow, wanted: UpdateWorkspaceSharingSettingsRequest
+    ctx: Context, subject: Subject, organization: OrganizationRow, request: UpdateWorkspaceSharingSettingsRequest
 ) -> WorkspaceSharingSettings:
-    """Turning sharing off takes back what was shared. Raises Forbidden, InvalidFields."""
+    """Change the sharing settings. Disabling sharing removes existing shares. Raises Forbidden, InvalidFields."""
     require(subject, "update", organization_resource(organization.id))
     if ctx.config.disable_workspace_sharing:
         raise Forbidden(
@@ -44,10 +44,10 @@ async def change_sharing(
 
     async def write(tx: Tx) -> str:
         owners = (await lock_organization(tx, organization.id)).workspace_sharing
-        if wanted.shareable_workspace_owners:
-            owners = wanted.shareable_workspace_owners
-        elif wanted.sharing_disabled is not UNSET:
-            owners = "none" if wanted.sharing_disabled else "everyone"
+        if request.shareable_workspace_owners:
+            owners = request.shareable_workspace_owners
+        elif request.sharing_disabled is not UNSET:
+            owners = "none" if request.sharing_disabled else "everyone"
         await organization_store.update_organization(
             tx, organization.id, workspace_sharing=owners, updated_at=ctx.clock.now()
         )

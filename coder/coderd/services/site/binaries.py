@@ -1,13 +1,13 @@
-"""Which programs this server can hand out, and where they lie.
+"""Programs that this server can serve, and their locations.
 
-In this order: the configured site's `bin` folder, the `bin` folder of the cache directory (where `build/build.py`
-puts what it made), and, when the server itself runs from the single binary, that very file for its own platform.
+Searched in this order: the `bin` folder of the configured site, the `bin` folder of the cache directory (where
+`build/build.py` writes), and, when the server runs from the single binary, that file for its own platform.
 
-`coder-<os>-<arch>` is the slim program wherever there is one: a full program's file has it inside (`packed_program`).
-`coder-full-<os>-<arch>` is the file as it lies there, `coder-linux-<arch>.deb` a Debian package. Beside a program may
-lie a signature (`.asc`) and compressed forms (`.zst`, `.gz`) of the same name; a checksum (`.sha256`) is computed. What
-is not packed by us and has none beside it is compressed when it is asked for (`compressed_programs`). A file's hashes
-are computed once and kept as long as the file looks the same.
+`coder-<os>-<arch>` is the slim program where there is one: a full program's file contains it (`packed_program`).
+`coder-full-<os>-<arch>` is the complete file, `coder-linux-<arch>.deb` a Debian package. A signature (`.asc`) and
+compressed forms (`.zst`, `.gz`) of the same name may be in the same folder; a checksum (`.sha256`) is computed. A
+program that `build/build.py` did not pack, without compressed forms, is compressed on request (`compressed_programs`).
+A file's hashes are computed once and cached until its size or time changes.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 ENCODINGS = {"zstd": ".zst", "gzip": ".gz"}
-"""Content encodings, best first, and the suffix of a file that holds it."""
+"""Content encodings, best first, and the suffix of a file with that encoding."""
 
 
 @dataclass(frozen=True, slots=True)
 class ServedBinary:
-    """Bytes to hand out: the first `cut.size` of a file, then `cut.tail`."""
+    """Bytes to serve: the first `cut.size` of a file, then `cut.tail`."""
 
     path: Path
     cut: Cut
@@ -45,7 +45,7 @@ class ServedBinary:
     sha256: str
     encoding: str = ""
     original_size: int = 0
-    "Of the program itself, whatever it is encoded in; the hashes are the program's as well."
+    "Size of the decoded program; the hashes are also those of the decoded program."
 
     @property
     def size(self) -> int:
@@ -53,33 +53,34 @@ class ServedBinary:
 
     @property
     def etag(self) -> str:
-        """Quoted SHA-1 of the program; one of its own for each encoding."""
+        """Quoted SHA-1 of the program, with a suffix for each encoding."""
         return f'"{self.sha1}{"-" if self.encoding else ""}{self.encoding}"'
 
     def is_one_of(self, tags: str) -> bool:
-        """Whether an `If-None-Match` names it. The program's SHA-1 does for every encoding: who has that file needs
-        no other form of it."""
+        """Whether an `If-None-Match` matches. The program's SHA-1 matches for every encoding: a client with that file
+        needs no other form.
+        """
         named = {tag.strip().removeprefix("W/") for tag in tags.split(",")}
         return not named.isdisjoint({self.etag, f'"{self.sha1}"', "*"})
 
 
 def name_of(system: str, arch: str) -> str:
-    """What a platform's program is called."""
+    """Return the name of a platform's program."""
     return f"coder-{system}-{arch}{'.exe' if system == 'windows' else ''}"
 
 
 def names() -> tuple[str, ...]:
-    """Every name a platform's program may have."""
+    """Return every name of a platform's program."""
     return tuple(name_of(system, arch) for system, arch in PLATFORMS)
 
 
 def packages() -> tuple[str, ...]:
-    """Names of Debian packages."""
+    """Return the names of Debian packages."""
     return tuple(f"coder-linux-{arch}.deb" for system, arch in PLATFORMS if system == "linux")
 
 
 class Binaries:
-    """The shelf of one server process, see `Context.part`."""
+    """Programs of one server process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         site = ctx.config.site_dir
@@ -91,11 +92,11 @@ class Binaries:
         self._hashing = trio.Lock()
 
     async def find(self, name: str, encodings: tuple[str, ...] = ()) -> ServedBinary | None:
-        """The program of that name, in the first of the encodings there is; None for what nobody built."""
+        """Return the program of that name, in the first available of the encodings, or None."""
         full, file_name = name.startswith("coder-full-"), name.replace("coder-full-", "coder-", 1)
         if file_name not in (*names(), *packages()):
             return None
-        for path, packed, stat in self._there(file_name):
+        for path, packed, stat in self._existing_files(file_name):
             if full and packed.is_slim:
                 continue
             if packed.slim is not None and not full:
@@ -106,18 +107,20 @@ class Binaries:
         return None
 
     def listed(self) -> list[Program]:
-        """Every platform's program, whether there is one or not. Reads no file beyond its end."""
-        found = []
+        """Return every platform's program, with None for a missing one. Reads only the end of each file."""
+        programs = []
         for system, arch in PLATFORMS:
             name = name_of(system, arch)
-            there = any(True for _ in self._there(name))
-            remedy = "" if there else self._remedy(name)
-            found.append(Program(name=name, os=system, architecture=arch, available=there, remedy=remedy))
-        return found
+            is_available = any(True for _ in self._existing_files(name))
+            remedy = "" if is_available else self._remedy(name)
+            programs.append(Program(name=name, os=system, architecture=arch, available=is_available, remedy=remedy))
+        return programs
 
     async def signature(self, name: str) -> bytes | None:
-        """A detached signature of exactly the bytes of that name, made by whoever built them: the slim program that is
-        cut out of a full one has its own (`coder-slim-…`), never the full one's."""
+        """Return a detached signature of exactly the bytes of that name, made by the program's builder.
+
+        The slim program inside a full one has its own signature (`coder-slim-…`), never the full one's.
+        """
         binary = await self.find(name)
         if binary is None:
             return None
@@ -129,13 +132,13 @@ class Binaries:
                 return path.read_bytes()
         return None
 
-    def _there(self, name: str) -> Iterator[tuple[Path, Packed, os.stat_result]]:
-        """The files of that name that can be read, the one that counts first."""
-        found = [folder / name for folder in self._folders]
+    def _existing_files(self, name: str) -> Iterator[tuple[Path, Packed, os.stat_result]]:
+        """Return the readable files of that name, in order of precedence."""
+        paths = [folder / name for folder in self._folders]
         own = own_binary()
         if own is not None and name == own_name():
-            found.append(own)
-        for path in found:
+            paths.append(own)
+        for path in paths:
             try:
                 stat = path.stat()
                 packed = read_packed(path, stat.st_size)
@@ -151,28 +154,28 @@ class Binaries:
                 stat = path.stat()
             except OSError:
                 continue
-            if stat.st_mtime >= binary.path.stat().st_mtime:  # an older one is of an older program
+            if stat.st_mtime >= binary.path.stat().st_mtime:  # an older one belongs to an older program
                 return replace(binary, path=path, cut=Cut(stat.st_size, b""), encoding=encoding)
-        made = None
+        encoded = None
         if is_plain and "gzip" in encodings:
-            made = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
-        if made is None:
+            encoded = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
+        if encoded is None:
             return binary
-        return replace(binary, path=made.path, cut=Cut(made.size, b""), encoding="gzip")
+        return replace(binary, path=encoded.path, cut=Cut(encoded.size, b""), encoding="gzip")
 
     async def _hashed(self, path: Path, cut: Cut, stat: os.stat_result) -> ServedBinary:
         key = (path, stat.st_size, stat.st_mtime_ns, cut.size)
-        if key not in self._hashes:  # what is known waits for nobody
-            async with self._hashing:  # fifty machines asking at once hash the file once
+        if key not in self._hashes:  # known hashes need no wait
+            async with self._hashing:  # fifty machines that ask concurrently cause one hash of the file
                 if key not in self._hashes:
                     self._hashes[key] = await trio.to_thread.run_sync(_digests, path, cut)
         sha1, sha256 = self._hashes[key]
         return ServedBinary(path, cut, sha1, sha256, original_size=cut.size + len(cut.tail))
 
     def explain_missing(self, name: str) -> str:
-        """What is there instead, and how the missing one is made."""
+        """Return a message with the available programs and how to build the missing one."""
         built = [program.name for program in self.listed() if program.available]
-        have = f"Built here: {', '.join(built)}." if built else "No program was built here yet."
+        have = f"Built here: {', '.join(built)}." if built else "No program has been built here yet."
         if name.replace("coder-full-", "coder-", 1) not in names():
             return f"{have} Names are: {', '.join(names())}."
         how = self._remedy(name)
@@ -191,10 +194,10 @@ class Binaries:
 def _digests(path: Path, cut: Cut) -> tuple[str, str]:
     # The tag's form is upstream's; it protects nothing.
     sha1, sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
-    left = cut.size
+    remaining = cut.size
     with path.open("rb") as file:
-        while left and (chunk := file.read(min(left, 1 << 20))):
-            left -= len(chunk)
+        while remaining and (chunk := file.read(min(remaining, 1 << 20))):
+            remaining -= len(chunk)
             sha1.update(chunk)
             sha256.update(chunk)
     sha1.update(cut.tail)

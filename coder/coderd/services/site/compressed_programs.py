@@ -1,7 +1,7 @@
-"""Programs compressed for the way: made when the first client asks, kept in the cache directory by SHA-1.
+"""Compressed forms of programs: made on the first request, kept in the cache directory by SHA-1.
 
-For programs that are not ours, whose code lies there as it runs. One that `build/build.py` made is a compressed payload
-already and is never tried (docs/decisions/single-binary.md).
+Only for programs of other builds. A program of `build/build.py` is already a compressed payload and is never compressed
+again (docs/decisions/single-binary.md).
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ import trio
 from coder.base.log import get_logger
 
 SMALLEST = 1 << 20
-"""Bytes. What is smaller arrives before it would be compressed."""
+"""Bytes. Sending a smaller file takes less time than compressing it."""
 LARGEST = 1 << 29
-KEPT = 16
-"""Files in the folder: two for every platform there is. The one used longest ago goes first."""
-WORTH = 0.9
-"""A compressed form that is larger than this share of the program is not kept."""
-LEFT = 3600.0
-"""Seconds after which an unfinished file is one that somebody left who was killed."""
-AGAIN = 300.0
-"""Seconds until a program is tried again after its form could not be written: disks get room, folders their rights."""
+MAX_FILES = 16
+"""Files in the folder: two for every platform. The one used longest ago is deleted first."""
+MAX_RATIO = 0.9
+"""Ratio to the program's size above which a compressed form is not kept."""
+STALE_AFTER = 3600.0
+"""Seconds after which an unfinished file belongs to a killed process."""
+RETRY_AFTER = 300.0
+"""Seconds until a failed write is retried: disks and permissions may get repaired."""
 _LEVEL = 6
 _PIECE = 1 << 20
 
@@ -38,71 +38,72 @@ _attempts = itertools.count()
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A program's compressed form."""
+    """Compressed form of a program."""
 
     path: Path
     size: int
 
 
 class CompressedPrograms:
-    """The folder of one server process."""
+    """Folder of one server process."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._one_at_a_time = trio.Lock()
+        self._compressing = trio.Lock()
         self._not_worth: set[str] = set()
-        "SHA-1 of programs that gain nothing."
+        "SHA-1 of programs that compression does not shrink."
         self._failed: dict[str, float] = {}
-        "By SHA-1, when those are tried again that could not be written."
+        "Time of the next try for programs whose form could not be written, by SHA-1."
 
     async def gzipped(self, program: Path, size: int, sha1: str) -> Form | None:
-        """The program's gzip form, made now if need be; whoever asks meanwhile waits for the same one.
+        """Return the program's gzip form, compressing it if necessary; concurrent callers wait for the same one.
 
-        What is there already waits for nobody. Who leaves while it is being made ends that: whoever waits begins anew.
+        An existing form needs no wait. Cancelling the caller that compresses stops the work, and a waiting caller
+        starts it again.
         """
         if not SMALLEST <= size <= LARGEST:
             return None
         target = self._folder / f"{sha1}.gz"
-        found = _ready(target)
-        if found is not None:
-            return found
-        async with self._one_at_a_time:
-            found = _ready(target)
-            if found is not None or sha1 in self._not_worth or self._failed.get(sha1, 0.0) > trio.current_time():
-                return found
-            return await self._make(program, target, int(size * WORTH), sha1)
+        form = _ready(target)
+        if form is not None:
+            return form
+        async with self._compressing:
+            form = _ready(target)
+            if form is not None or sha1 in self._not_worth or self._failed.get(sha1, 0.0) > trio.current_time():
+                return form
+            return await self._make(program, target, int(size * MAX_RATIO), sha1)
 
     async def _make(self, program: Path, target: Path, largest: int, sha1: str) -> Form | None:
         stop = threading.Event()
         try:
-            made = await trio.to_thread.run_sync(_made, program, target, largest, stop, abandon_on_cancel=True)
+            form = await trio.to_thread.run_sync(_write_form, program, target, largest, stop, abandon_on_cancel=True)
         except OSError as error:
             _log.warn("a program cannot be compressed", program=program.name, error=error)
-            self._failed[sha1] = trio.current_time() + AGAIN
+            self._failed[sha1] = trio.current_time() + RETRY_AFTER
             return None
         except trio.Cancelled:
-            stop.set()  # within a piece: nobody waits for the thread, and it does not go on for nobody
+            stop.set()  # within one chunk, so that the thread neither delays the caller nor keeps running
             raise
-        if made is None:
+        if form is None:
             self._not_worth.add(sha1)
-        return made
+        return form
 
 
 def _ready(target: Path) -> Form | None:
-    """The form that is there, noted as in use."""
+    """Return the existing form and record its use."""
     try:
         size = target.stat().st_size
     except OSError:
         return None
-    with contextlib.suppress(OSError):  # a folder that cannot be written has good forms all the same
+    with contextlib.suppress(OSError):  # forms in a read-only folder are still usable
         os.utime(target)
     return Form(target, size)
 
 
-def _made(program: Path, target: Path, largest: int, stop: threading.Event) -> Form | None:
-    """The form, if it is small enough. Raises OSError."""
+def _write_form(program: Path, target: Path, largest: int, stop: threading.Event) -> Form | None:
+    """Return the form if it is small enough. Raises OSError."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    # Whoever was told to stop may still be writing.
+    # A stopped process may still be writing.
     half = target.with_suffix(f".{os.getpid()}-{next(_attempts)}.half")
     try:
         with half.open("wb") as out:
@@ -110,7 +111,7 @@ def _made(program: Path, target: Path, largest: int, stop: threading.Event) -> F
                 while not stop.is_set() and (piece := source.read(_PIECE)):
                     packed.write(piece)
             out.flush()
-            os.fsync(out.fileno())  # after a power cut a name without its bytes would be served for good
+            os.fsync(out.fileno())  # otherwise a power failure could leave an empty file, served for good
         written = half.stat()
         if stop.is_set() or written.st_size > largest:
             return None
@@ -122,14 +123,14 @@ def _made(program: Path, target: Path, largest: int, stop: threading.Event) -> F
 
 
 def _tidy(folder: Path, now: float) -> None:
-    """Other processes may tidy the same folder."""
+    """Delete old files. Another process may do so in the same folder."""
     for path in folder.glob("*.half"):
         with contextlib.suppress(FileNotFoundError):
-            if path.stat().st_mtime < now - LEFT:
+            if path.stat().st_mtime < now - STALE_AFTER:
                 path.unlink()
     by_use = []
     for path in folder.glob("*.gz"):
         with contextlib.suppress(FileNotFoundError):
             by_use.append((path.stat().st_mtime, path))
-    for _, path in sorted(by_use)[:-KEPT]:
+    for _, path in sorted(by_use)[:-MAX_FILES]:
         path.unlink(missing_ok=True)

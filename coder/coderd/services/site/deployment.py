@@ -1,4 +1,4 @@
-"""What the whole deployment says about itself: features, appearance, configuration, regions."""
+"""Data of the whole deployment: features, appearance, configuration, regions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ FEATURES = (
     "scim service_accounts task_batch_actions template_rbac user_limit user_role_management "
     "workspace_batch_actions workspace_external_agent workspace_prebuilds workspace_proxy"
 ).split()
-# These need something this server does not have; saying "enabled" would only show dead buttons.
+# Features this server does not have. Reporting them as enabled would show buttons without a function.
 _OFF = frozenset({"agent_runtime_hours", "ai_governance_user_limit", "aibridge", "boundary", "managed_agent_limit"})
 _APPEARANCE = "appearance"
 _COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 async def entitlements(ctx: Context) -> Entitlements:
-    """Everything is included: there are no licences."""
+    """Return the entitlements: every feature is included, there are no licences."""
     count = await ctx.db.read(user_store.count_users)
     features = {
         name: Feature(entitlement="entitled", enabled=name not in _OFF and _switched_on(ctx, name)) for name in FEATURES
@@ -75,9 +75,6 @@ def ssh_config(ctx: Context) -> SSHConfigResponse:
     )
 
 
-# ---- appearance
-
-
 def _support_links(ctx: Context) -> list[LinkConfig]:
     resolved = ctx.config.resolved
     configured = struct_value(resolved["support_links"]) if resolved else None
@@ -106,22 +103,22 @@ async def appearance(ctx: Context) -> AppearanceConfig:
 
 
 async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanceConfig) -> None:
-    """Raises Forbidden, and Invalid for a colour that is none and was not there before."""
+    """Set the appearance. Raises Forbidden, and Invalid for a malformed colour that was not stored before."""
     if not may(subject, "update", Resource("deployment_config")):
         raise Forbidden("Insufficient permissions to update appearance")
     present = await appearance(ctx)
-    known = _colours(present.service_banner, *present.announcement_banners)
+    stored = _colours(present.service_banner, *present.announcement_banners)
     for colour in _colours(chosen.service_banner, *chosen.announcement_banners):
-        if colour not in known and not _COLOUR.fullmatch(colour):
+        if colour not in stored and not _COLOUR.fullmatch(colour):
             raise Invalid(f'Invalid color format: "{colour}"', "expected # prefix and 6 characters")
     await ctx.db.run(site_settings.put_config, _APPEARANCE, codec.encode(chosen).decode())
 
 
 def _colours(*banners: BannerConfig) -> list[str]:
-    """Of those that are shown, and of others that have one."""
-    return [one.background_color or "" for one in banners if one.enabled or one.background_color]
+    """Return the colours of visible banners, and those of others that have one."""
+    return [banner.background_color or "" for banner in banners if banner.enabled or banner.background_color]
 
 
 async def ping_database(ctx: Context) -> None:
-    """Asks the database for something it has in any case. Raises what the database raises."""
+    """Query the database for a row that always exists. Raises the error of the query."""
     await ctx.db.read(site_settings.get_config, "deployment_id")

@@ -1,7 +1,7 @@
-"""What `GET /deployment/config` shows: every option with its value and source, and the same values as a tree.
+"""Response of `GET /deployment/config`: every option with its value and source, and the values as a tree.
 
-Names, groups and places in the tree stand at the settings themselves (`coderd.config`); sections of features this
-server leaves out are not in it. Secrets are shown as empty texts or not at all, whatever their value.
+Names, groups and positions in the tree are defined with the settings (`coderd.config`). Sections of features that this
+server lacks are left out. Secrets are shown as empty texts or not at all, independent of their value.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ _SORTED = sorted(OPTIONS, key=lambda option: option.title)
 
 
 def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
-    """Options with their values and sources, and the tree; secrets are left out. Raises Forbidden."""
+    """Return the options with values and sources, and the tree, without secrets. Raises Forbidden."""
     require(subject, "read", Resource("deployment_config"), hidden=False)
-    return {"config": tree(ctx), "options": [_shown(ctx, option, top=True) for option in _SORTED]}
+    return {"config": tree(ctx), "options": [_option_view(ctx, option, top=True) for option in _SORTED]}
 
 
 def tree(ctx: Context) -> dict[str, Any]:
-    """The values as nested objects."""
+    """Return the values as nested objects."""
     result: dict[str, Any] = {}
     for option in OPTIONS:
         if option.path:
             value = _leaf(ctx, option)
             if value or not option.path.endswith("?"):
-                _place(result, option.path.removesuffix("?"), value)
-    _place(result, "telemetry.trace", False)
-    _place(result, "external_auth", _providers(ctx))
+                _set_value(result, option.path.removesuffix("?"), value)
+    _set_value(result, "telemetry.trace", False)
+    _set_value(result, "external_auth", _providers(ctx))
     return result
 
 
-def _place(result: dict[str, Any], path: str, value: Any) -> None:
+def _set_value(result: dict[str, Any], path: str, value: Any) -> None:
     *parents, name = path.split(".")
     for parent in parents:
         result = result.setdefault(parent, {})
@@ -61,7 +61,7 @@ def _leaf(ctx: Context, option: ServerOption) -> Any:
 
 def _value(ctx: Context, option: ServerOption) -> Any:
     if option.name == "api_rate_limit" and ctx.config.dangerous_disable_rate_limits:
-        return -1  # what it comes to
+        return -1  # the effective value
     if ctx.config.resolved is not None:
         return ctx.config.resolved[effective_name(ctx.config.resolved, option.name)]
     return getattr(ctx.config, option.name, option.default)
@@ -73,34 +73,34 @@ def _json_value(option: ServerOption, value: Any) -> Any:
     if option.kind == "string-array":
         return list(value) or None
     if option.kind == "struct":
-        # Mappings default to an empty one, lists to none: Go's clients decode each into its kind.
+        # Mappings default to an empty one, lists to null: Go's clients decode each into its type.
         return struct_value(value) or ({} if option.default else None)
     return to_builtins(value, enc_hook=str)
 
 
-def _shown(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, Any]:
-    """An option as the API writes it: what is empty is left out, but for the value."""
-    shown: dict[str, Any] = {"name": option.title, "description": option.help, "flag": option.flag}
+def _option_view(ctx: Context, option: ServerOption, *, top: bool) -> dict[str, Any]:
+    """Return an option as the API has it: empty fields are left out, except the value."""
+    view: dict[str, Any] = {"name": option.title, "description": option.help, "flag": option.flag}
     optional = {
         "flag_shorthand": option.short,
         "env": option.env,
         "yaml": option.yaml.rsplit(".", 1)[-1],
         "default": option.shown_default,
     }
-    shown |= {name: text for name, text in optional.items() if text}
+    view |= {name: text for name, text in optional.items() if text}
     if not option.secret:
-        shown["value"] = _option_value(ctx, option)
+        view["value"] = _option_value(ctx, option)
     if option.annotations:
-        shown["annotations"] = dict(option.annotations)
+        view["annotations"] = dict(option.annotations)
     if option.group_of is not None:
-        shown["group"] = _group(option.group_of)
+        view["group"] = _group(option.group_of)
     if option.hidden:
-        shown["hidden"] = True
+        view["hidden"] = True
     if top and option.instead:
-        shown["use_instead"] = [_shown(ctx, _BY_FLAG[flag], top=False) for flag in option.instead]
+        view["use_instead"] = [_option_view(ctx, _BY_FLAG[flag], top=False) for flag in option.instead]
     if top and (source := _source(ctx, option)):
-        shown["value_source"] = source
-    return shown
+        view["value_source"] = source
+    return view
 
 
 def _option_value(ctx: Context, option: ServerOption) -> Any:
@@ -118,13 +118,13 @@ def _source(ctx: Context, option: ServerOption) -> str:
 
 
 def _group(group: SettingGroup) -> dict[str, Any]:
-    shown: dict[str, Any] = {} if group.parent is None else {"parent": _group(group.parent)}
-    shown["name"] = group.name
+    section: dict[str, Any] = {} if group.parent is None else {"parent": _group(group.parent)}
+    section["name"] = group.name
     if group.yaml:
-        shown["yaml"] = group.yaml
+        section["yaml"] = group.yaml
     if group.description:
-        shown["description"] = group.description
-    return shown
+        section["description"] = group.description
+    return section
 
 
 def _providers(ctx: Context) -> list[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """The health report: the server checks itself from outside, the way browsers, agents and daemons reach it.
 
-Sections and codes are upstream's. A report is kept for `--health-check-refresh` and made by one caller at a time.
-A section that an administrator dismissed is still checked; it just counts no longer for the whole.
+Sections and codes are upstream's. A report is cached for `--health-check-refresh`; one caller at a time makes a new
+one. A section that an administrator dismissed is still checked, but does not count for the overall severity.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
 _log = get_logger("health")
 _TIMEOUT = 30.0
 """Seconds a section may take."""
-AWAY_TOO_LONG = 10.0
-"""Seconds the database may be away before load balancers are told: a restart must not empty their lists."""
+MAX_OUTAGE = 10.0
+"""Seconds of a database outage after which load balancers are notified: a restart must not empty their lists."""
 _ORDER = ("ok", "warning", "error")
 
 
 def is_database_away(ctx: Context) -> bool:
-    """For too long, by what the work on it shows: no statement is run for this."""
-    return ctx.db.availability.away_for() > AWAY_TOO_LONG
+    """Whether the outage is too long, judged by the statements of other work: this check runs none."""
+    return ctx.db.availability.away_for() > MAX_OUTAGE
 
 
 class HealthReports:
-    """The last report of this process. Made once, see `Context.part`."""
+    """The last report of this process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -57,19 +57,20 @@ class HealthReports:
         self._making = trio.Lock()
 
     async def get(self, token: Secret, *, force: bool = False) -> HealthcheckReport:
-        """`token` is the caller's: the WebSocket check signs in with it. What is dismissed is so at once: it is asked
-        each time, and not part of what is kept.
+        """Return the report. `token` is the caller's: the WebSocket check authenticates with it.
 
-        A look that began after somebody forced one is theirs, too: many who force one wait for two at most.
+        Dismissed sections are read each time and are not part of the cached report, so a change applies immediately. A
+        report that began after a forced request also answers that request: many forced requests wait for at most two
+        reports.
         """
-        asked = trio.current_time()
+        requested_at = trio.current_time()
         async with self._making:
-            if self._last is None or self._is_old(self._last) or (force and self._begun < asked):
+            if self._last is None or self._is_old(self._last) or (force and self._begun < requested_at):
                 begun = trio.current_time()
                 self._last = await make_report(self._ctx, token)
                 self._begun = begun
             report = self._last
-        return judged(report, await self._dismissed())
+        return with_dismissed(report, await self._dismissed())
 
     def _is_old(self, report: HealthcheckReport) -> bool:
         return self._ctx.clock.now() - report.time >= self._ctx.config.health_check_refresh
@@ -78,8 +79,8 @@ class HealthReports:
         try:
             return await dismissed(self._ctx)
         except Exception as error:
-            # The database may be what is broken: rather all of the report than none of it.
-            _log.warn("what is dismissed of the health report was not read", error=error)
+            # The database may be what is broken: a full report is better than none.
+            _log.warn("the dismissed health sections could not be read", error=error)
             return []
 
 
@@ -91,27 +92,27 @@ _FIELDS = {
     "Websocket": "websocket",
     "WorkspaceProxy": "workspace_proxy",
 }
-"""Where a report has each section."""
+"""Fields of a report by section."""
 
 
-def judged(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
-    """The report with what is dismissed marked, and the whole as the other sections are: well when there are none."""
-    sections = {place: replace(getattr(report, place), dismissed=name in ignored) for name, place in _FIELDS.items()}
+def with_dismissed(report: HealthcheckReport, ignored: Collection[str]) -> HealthcheckReport:
+    """Return the report with dismissed sections marked, and the severity of the others: ok without any."""
+    sections = {field: replace(getattr(report, field), dismissed=name in ignored) for name, field in _FIELDS.items()}
     counting = [_severity(section) for section in sections.values() if not section.dismissed]
     severity: HealthSeverity = max(counting, key=_ORDER.index, default="ok")
     return replace(report, healthy=severity != "error", severity=severity, **sections)
 
 
 async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
-    """Looks at everything at once; nothing of it is dismissed."""
-    found: dict[str, Any] = {}
+    """Run all checks concurrently. No section is dismissed."""
+    results: dict[str, Any] = {}
 
-    async def check(name: str, look: Callable[[], Awaitable[Any]]) -> None:
+    async def check(name: str, run: Callable[[], Awaitable[Any]]) -> None:
         try:
             with trio.move_on_after(_TIMEOUT):
-                found[name] = await look()
+                results[name] = await run()
         except Exception as error:
-            # What cannot even be looked at is reported as broken below; the other looks still count.
+            # A check that raises is reported as failed below; the other checks still count.
             _log.warn("a health check failed", check=name, error=error)
 
     async with trio.open_nursery() as nursery:
@@ -121,24 +122,18 @@ async def make_report(ctx: Context, token: Secret) -> HealthcheckReport:
         nursery.start_soon(check, "DERP", lambda: check_relays(ctx))
         nursery.start_soon(check, "ProvisionerDaemons", lambda: check_daemons(ctx))
         nursery.start_soon(check, "WorkspaceProxy", lambda: check_proxies(ctx))
-    found.setdefault("AccessURL", access_url_failure(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
-    found.setdefault("Websocket", websocket_failure("no answer in time"))
-    found.setdefault("Database", database_failure(ctx, "no answer in time"))
-    found.setdefault("DERP", relays_report({}, {}, [], "no answer in time"))
-    found.setdefault("ProvisionerDaemons", daemons_report([], "no answer in time"))
-    found.setdefault("WorkspaceProxy", proxies_report({"regions": []}, "no answer in time"))
-    sections = {place: found[name] for name, place in _FIELDS.items()}
+    results.setdefault("AccessURL", access_url_failure(ctx, f"the access URL did not answer within {_TIMEOUT:g} s"))
+    results.setdefault("Websocket", websocket_failure("no answer in time"))
+    results.setdefault("Database", database_failure(ctx, "no answer in time"))
+    results.setdefault("DERP", relays_report({}, {}, [], "no answer in time"))
+    results.setdefault("ProvisionerDaemons", daemons_report([], "no answer in time"))
+    results.setdefault("WorkspaceProxy", proxies_report({"regions": []}, "no answer in time"))
+    sections = {field: results[name] for name, field in _FIELDS.items()}
     whole = HealthcheckReport(
         time=ctx.clock.now(), healthy=True, severity="ok", coder_version=BUILD_VERSION, **sections
     )
-    return judged(whole, ())
+    return with_dismissed(whole, ())
 
 
 def _severity(report: Any) -> HealthSeverity:
     return cast("HealthSeverity", report.severity)
-
-
-# ---- WebSocket
-
-
-# ---- provisioner daemons and proxies

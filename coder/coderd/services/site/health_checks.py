@@ -52,25 +52,25 @@ def _message(code: HealthCode, text: str) -> HealthMessage:
 
 
 async def check_access_url(ctx: Context) -> AccessURLReport:
-    """Does `/healthz` answer where people are sent?"""
+    """Check that `/healthz` answers at the access URL."""
     parts = urlsplit(ctx.access_url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        return access_url_failure(ctx, f"EACS02: {ctx.access_url!r} is no URL")
+        return access_url_failure(ctx, f"EACS02: {ctx.access_url!r} is not a URL")
     try:
         async with HttpClient(DialPolicy(url=ctx.access_url)) as client:
-            answer = await client.request("GET", "/healthz", expect=tuple(range(200, 600)), limit=SMALL)
+            response = await client.request("GET", "/healthz", expect=tuple(range(200, 600)), limit=SMALL)
     except (CoderError, OSError, trio.BrokenResourceError) as error:
         return access_url_failure(ctx, f"EACS03: {error}")
-    healthy = answer.status == 200
+    healthy = response.status == 200
     return AccessURLReport(
         access_url=ctx.access_url,
         dismissed=False,
         healthy=healthy,
-        healthz_response=answer.body.decode(errors="replace")[:1000],
+        healthz_response=response.body.decode(errors="replace")[:1000],
         reachable=True,
         severity="ok" if healthy else "warning",
-        status_code=answer.status,
-        warnings=[] if healthy else [_message("EACS04", f"/healthz answered {answer.status}")],
+        status_code=response.status,
+        warnings=[] if healthy else [_message("EACS04", f"/healthz answered {response.status}")],
     )
 
 
@@ -89,7 +89,7 @@ def access_url_failure(ctx: Context, error: str) -> AccessURLReport:
 
 
 async def check_websocket(ctx: Context, token: Secret) -> WebsocketReport:
-    """Do WebSockets get through, and come their messages back?"""
+    """Check that WebSockets connect, and that their messages are echoed."""
     policy = DialPolicy(url=ctx.access_url, token=token)
     try:
         stream = await connect_websocket(policy, "/api/v2/debug/ws")
@@ -97,7 +97,7 @@ async def check_websocket(ctx: Context, token: Secret) -> WebsocketReport:
             for number in range(3):
                 await stream.send_message(str(number))
                 if await stream.receive_message() != str(number):
-                    return websocket_failure("EWS03: what was sent did not come back")
+                    return websocket_failure("EWS03: a message was not echoed")
     except HttpError as error:
         report = websocket_failure(f"EWS01: {error}")
         report.code = error.status
@@ -112,7 +112,7 @@ def websocket_failure(error: str) -> WebsocketReport:
 
 
 async def check_database(ctx: Context) -> DatabaseReport:
-    """How long does the smallest question take?"""
+    """Measure the latency of a minimal query."""
     threshold = ctx.config.health_check_threshold_database
     times = []
     try:
@@ -152,11 +152,11 @@ def database_failure(ctx: Context, error: str) -> DatabaseReport:
 
 
 async def check_daemons(ctx: Context) -> ProvisionerDaemonsReport:
-    """Is there anybody who can build?"""
+    """Check that provisioner daemons are connected and have the server's version."""
     items: list[ProvisionerDaemonsReportItem] = []
     for organization in await ctx.db.read(organization_store.list_organizations):
-        everybody = provisioners.DaemonFilter(limit=0)
-        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, everybody):
+        filters = provisioners.DaemonFilter(limit=0)
+        for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, filters):
             daemon.key_name = daemon.status = daemon.current_job = daemon.previous_job = None
             current = daemon.version == BUILD_VERSION
             warnings = [] if current else [_message("EPD02", f"Mismatched version {daemon.version!r}")]
@@ -174,25 +174,26 @@ def daemons_report(items: list[ProvisionerDaemonsReportItem], error: str = "") -
 
 
 async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
-    """This server, and how each proxy was when it was last asked."""
+    """Report this server, and each proxy as of its last check."""
     proxies = (await workspace_proxies.everything(ctx))[1:]
     report = proxies_report({"regions": [_primary(ctx), *proxies]})
     for proxy in proxies:
         status = proxy.status
         if not status or status.status in {"ok", "unregistered"}:
             continue
-        words = "; ".join(status.report.errors) if status.report else ""
+        errors = "; ".join(status.report.errors) if status.report else ""
         code: Any = "EWP04" if status.status == "unhealthy" else "EWP02"
-        report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {words}"))
+        report.warnings.append(HealthMessage(code=code, message=f"Proxy {proxy.name} is {status.status}: {errors}"))
     if report.warnings:
-        serving = [proxy for proxy in proxies if proxy.path_app_url] or proxies  # where all are relays, they count
+        # deployments with relays only: the relays count
+        serving = [proxy for proxy in proxies if proxy.path_app_url] or proxies
         report.severity = "error" if not any(proxy.healthy for proxy in serving) else "warning"
         report.healthy = report.severity != "error"
     return report
 
 
 def _primary(ctx: Context) -> dict[str, Any]:
-    """This server as a region, in the words of this report (recorded)."""
+    """Return this server as a region of this report (recorded)."""
     now = ctx.clock.now()
     return {
         "id": ctx.deployment_id,

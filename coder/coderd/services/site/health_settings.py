@@ -20,12 +20,12 @@ _SETTINGS = "health_settings"
 
 
 def require_health(subject: Subject, action: str = "read") -> None:
-    """Health concerns those who run the deployment. Raises Forbidden."""
+    """Require permission to see the deployment's health. Raises Forbidden."""
     require(subject, action, Resource("debug_info"), hidden=False)
 
 
 async def settings(ctx: Context, subject: Subject) -> HealthSettings:
-    """Which sections nobody wants to hear of. Raises Forbidden."""
+    """Return the dismissed sections. Raises Forbidden."""
     require_health(subject)
     return HealthSettings(dismissed_healthchecks=cast("list[HealthSection]", await dismissed(ctx)))
 
@@ -36,16 +36,17 @@ async def dismissed(ctx: Context) -> list[str]:
 
 
 async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | None) -> bool:
-    """False when it was so already; None is kept apart from an empty list, and means as much.
+    """Set the dismissed sections. Return False when nothing changes.
 
-    Raises Forbidden, Failed (no such section: upstream's 500).
+    None is stored as such, and means the same as an empty list. Raises Forbidden, Failed (no such section: upstream's
+    500).
     """
     require(subject, "update", Resource("deployment_config"), hidden=False)
     unknown = [section for section in sections or () if section not in SECTIONS]
     if unknown:
         raise Failed("Failed to validate health settings.", f"unknown healthcheck section: {unknown[0]}")
-    wanted = json.dumps(sections)
-    if await ctx.db.read(site_settings.get_config, _SETTINGS) == wanted:
+    value = json.dumps(sections)
+    if await ctx.db.read(site_settings.get_config, _SETTINGS) == value:
         return False
-    await ctx.db.run(site_settings.put_config, _SETTINGS, wanted)
+    await ctx.db.run(site_settings.put_config, _SETTINGS, value)
     return True

@@ -1,7 +1,8 @@
-"""`/install.sh` and `/install.ps1`: put the `coder` command of a deployment on somebody's machine.
+"""`/install.sh` and `/install.ps1`: install the `coder` command of a deployment on a user's machine.
 
-They fetch from the server they came from, so that command and server fit, and check what arrived against the server's
-checksum: that finds a damaged download, not a server that lies. The scripts write nothing before they are read whole.
+The scripts download from the server they came from, so that command and server have the same version. They verify the
+server's checksum, which detects a damaged download, not a malicious server. A script writes nothing before it has been
+read completely.
 """
 
 from __future__ import annotations
@@ -210,12 +211,12 @@ Write-Output "Installed coder @VERSION@. Log in with: coder login $url"
 
 
 def install_sh(access_url: str, version: str) -> str:
-    """For Linux and macOS, any POSIX shell."""
+    """Return the script for Linux and macOS, for any POSIX shell."""
     return _filled(_POSIX, access_url, version)
 
 
 def install_ps1(access_url: str, version: str) -> str:
-    """For Windows' PowerShell 5 and later."""
+    """Return the script for Windows, for PowerShell 5 and later."""
     return _filled(_POWERSHELL, access_url, version)
 
 

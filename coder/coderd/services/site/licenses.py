@@ -1,6 +1,6 @@
-"""Licences: there are none to have. Everything is entitled, and nothing that claims to be a licence is taken.
+"""Licences: there are none. Every feature is entitled, and a submitted licence is refused.
 
-The routes stay, because clients ask them.
+The routes exist because clients call them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _REFRESH_EVERY = timedelta(minutes=1)
 
 
 def refuse_license(subject: Subject) -> None:
-    """Raises Forbidden, else Invalid."""
+    """Refuse a licence. Raises Forbidden, else Invalid."""
     require(subject, "create", Resource("license"), hidden=False)
     raise Invalid(
         "Invalid license",
@@ -29,19 +29,19 @@ def refuse_license(subject: Subject) -> None:
 
 
 def refuse_deletion(subject: Subject) -> None:
-    """Raises Forbidden, else NotFound."""
+    """Refuse a deletion. Raises Forbidden, else NotFound."""
     require(subject, "delete", Resource("license"), hidden=False)
     raise NotFound("Unknown license ID")
 
 
 def refresh_entitlements(ctx: Context, subject: Subject) -> None:
-    """Nothing changes; as upstream it is allowed once a minute. Raises Forbidden, Invalid."""
+    """Refresh the entitlements, which changes nothing. As upstream, once a minute. Raises Forbidden, Invalid."""
     require(subject, "create", Resource("license"), hidden=False)
     replica = ctx.part(ThisReplica)
     now = ctx.clock.now()
-    left = replica.refreshed_at + _REFRESH_EVERY - now
-    if left > timedelta():
-        seconds = int(left.total_seconds())
+    remaining = replica.refreshed_at + _REFRESH_EVERY - now
+    if remaining > timedelta():
+        seconds = int(remaining.total_seconds())
         raise Invalid(
             f"Entitlements already recently refreshed, please wait {seconds} seconds to force a new refresh",
             headers=[("Retry-After", str(seconds))],

@@ -1,7 +1,7 @@
 """The slim program inside a full program's file.
 
-`build/packing.py` writes launcher, slim payload, the rest and a trailer; the slim program's file is the first two and a
-trailer of its own. So a server that is one file hands out a smaller one without a second copy on its disk.
+`build/packing.py` writes launcher, slim payload, the rest and a trailer. The slim program's file is the first two and a
+trailer of its own. So a server in a single file serves a smaller program without a second copy on its disk.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRAILER = struct.Struct(f"<QQ{KEY_LENGTH}s{KEY_LENGTH}s{len(MAGIC)}s")
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A file's first bytes and what comes after them."""
+    """The first bytes of a file, and the bytes to append."""
 
     size: int
     tail: bytes
@@ -25,15 +25,15 @@ class Cut:
 
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """What a file's end says."""
+    """Layout of a file, as its trailer says."""
 
     is_slim: bool
     slim: Cut | None
-    "How the slim program is made from a full one."
+    "Bytes of the slim program, cut from a full one."
 
 
 def read_packed(path: Path, size: int) -> Packed:
-    """Of a file of that size; one not packed by us is neither slim nor has a slim one inside. Raises OSError."""
+    """Read the trailer of a file of that size. A file packed by another build has no slim program. Raises OSError."""
     data = b""
     if size > TRAILER.size:
         with path.open("rb") as file:

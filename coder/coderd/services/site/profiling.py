@@ -1,7 +1,7 @@
-"""A profile of this process: what it computed for a while, what its tasks wait for, what fills its memory.
+"""Profiles of this process: CPU time and waiting time of threads, trio tasks, and objects in memory.
 
-Python has no pprof, so the profiles are text that common tools read: samples as collapsed stacks (one line a stack,
-frames joined by `;`, then how often), trees of trio tasks, counts of objects by type. One archive holds them all.
+Python has no pprof, so the profiles are text for common tools: samples as collapsed stacks (a stack a line, frames
+joined by `;`, then the count), trees of trio tasks, counts of objects by type. One archive contains them all.
 """
 
 from __future__ import annotations
@@ -36,45 +36,45 @@ _MANY_TYPES = 300
 
 @dataclass
 class Profiling:
-    """One profile at a time, see `Context.part`."""
+    """Profiler that takes one profile at a time, see `Context.part`."""
 
     ctx: Context
     busy: bool = field(default=False)
 
     async def take(self, seconds: float, names: Sequence[str]) -> bytes:
-        """A gzipped tar with a file for each name; all of them for none. Raises Invalid, Conflict."""
-        wanted = list(dict.fromkeys(names)) or list(PROFILES)
-        unknown = [name for name in wanted if name not in PROFILES]
+        """Return a gzipped tar with a file for each name; all profiles without names. Raises Invalid, Conflict."""
+        names = list(dict.fromkeys(names)) or list(PROFILES)
+        unknown = [name for name in names if name not in PROFILES]
         if unknown:
             raise Invalid(f"Unknown profile {unknown[0][:64]!r}.", f"Known are: {', '.join(PROFILES)}.")
         if not 0 < seconds <= MAX_SECONDS:
             raise Invalid("The duration is out of range.", f"It must be above 0 and at most {MAX_SECONDS:g} seconds.")
         if self.busy:
-            raise Conflict("A profile is being taken.", "Only one is taken at a time; try again when it is done.")
+            raise Conflict("Another profile is being taken.", "Only one is taken at a time; try again when it is done.")
         self.busy = True
         try:
-            found = await self._collect(seconds, wanted)
+            profiles = await self._collect(seconds, names)
         finally:
             self.busy = False
-        return await trio.to_thread.run_sync(_pack, found, int(self.ctx.clock.now().timestamp()))
+        return await trio.to_thread.run_sync(_pack, profiles, int(self.ctx.clock.now().timestamp()))
 
-    async def _collect(self, seconds: float, wanted: Sequence[str]) -> dict[str, str]:
-        found: dict[str, str] = {}
-        sampled = {"cpu", "threads"} & set(wanted)
+    async def _collect(self, seconds: float, names: Sequence[str]) -> dict[str, str]:
+        profiles: dict[str, str] = {}
+        sampled = {"cpu", "threads"} & set(names)
         if sampled:
             counts = await _sampled(seconds)
-            found |= {name: text for name, text in counts.items() if name in sampled}
-        for name in wanted:
+            profiles |= {name: text for name, text in counts.items() if name in sampled}
+        for name in names:
             if name in _HERE:
-                found[name] = PROFILES[name]()
+                profiles[name] = PROFILES[name]()
             elif name not in sampled:
-                # A quarter of a second for half a million objects: long for whoever else is served.
-                found[name] = await trio.to_thread.run_sync(PROFILES[name])
-        return found
+                # A quarter of a second for half a million objects would delay every other request.
+                profiles[name] = await trio.to_thread.run_sync(PROFILES[name])
+        return profiles
 
 
 async def _sampled(seconds: float) -> dict[str, str]:
-    """Who leaves, and a server that stops, wait for no sampling that goes on for a minute."""
+    """Sample in a thread. A cancelled caller, and a stopping server, do not wait for a sampling of a minute."""
     stop = threading.Event()
     try:
         return await trio.to_thread.run_sync(_sample, seconds, threading.get_ident(), stop, abandon_on_cancel=True)
@@ -83,11 +83,11 @@ async def _sampled(seconds: float) -> dict[str, str]:
 
 
 def _sample(seconds: float, main: int, stop: threading.Event) -> dict[str, str]:
-    """Stacks of all threads over a while. `cpu` leaves out what only waits in the event loop."""
+    """Sample the stacks of all threads for a while. `cpu` leaves out stacks that only wait in the event loop."""
     own = threading.get_ident()
     busy: collections.Counter[str] = collections.Counter()
     every: collections.Counter[str] = collections.Counter()
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
     while True:
         names = {thread.ident: thread.name for thread in threading.enumerate()}
         for ident, frame in sys._current_frames().items():
@@ -98,7 +98,7 @@ def _sample(seconds: float, main: int, stop: threading.Event) -> dict[str, str]:
             every[line] += 1
             if frame.f_code.co_name not in _WAITING:
                 busy[line] += 1
-        if time.monotonic() >= until or stop.wait(INTERVAL):
+        if time.monotonic() >= deadline or stop.wait(INTERVAL):
             break
     return {"cpu": _collapsed(busy), "threads": _collapsed(every)}
 
@@ -108,14 +108,14 @@ _WAITING = frozenset({"get_events", "wait", "select", "_worker_thread", "acquire
 
 
 def _frames(frame: FrameType | None) -> list[str]:
-    """Outermost first."""
-    found: list[str] = []
-    while frame is not None and len(found) < _DEEPEST:
+    """Return the frames, outermost first."""
+    frames: list[str] = []
+    while frame is not None and len(frames) < _DEEPEST:
         code = frame.f_code
         module = frame.f_globals.get("__name__", "?")
-        found.append(f"{module}.{code.co_qualname}:{frame.f_lineno}")
+        frames.append(f"{module}.{code.co_qualname}:{frame.f_lineno}")
         frame = frame.f_back
-    return found[::-1]
+    return frames[::-1]
 
 
 def _collapsed(counts: collections.Counter[str]) -> str:
@@ -123,7 +123,7 @@ def _collapsed(counts: collections.Counter[str]) -> str:
 
 
 def _tasks() -> str:
-    """What every trio task waits for."""
+    """Return the stack in which each trio task waits."""
     lines: list[str] = []
     root = trio.lowlevel.current_root_task()
 
@@ -146,19 +146,19 @@ def _stack_of(task: Any) -> list[tuple[FrameType, int]]:
         return (
             list(traceback.walk_stack(task.coro.cr_frame)) if not task.coro.cr_await else list(task.iter_await_frames())
         )
-    except (AttributeError, RuntimeError):  # a generator-based coroutine, or the task that runs now
+    except (AttributeError, RuntimeError):  # a generator-based coroutine, or the running task
         return []
 
 
 def _heap() -> str:
-    """Objects the collector knows of, by type: count and bytes without what they point to."""
+    """Return count and bytes of collectable objects by type, without the objects they refer to."""
     counts: collections.Counter[str] = collections.Counter()
     sizes: collections.Counter[str] = collections.Counter()
-    for one in gc.get_objects():
-        kind = type(one)
+    for item in gc.get_objects():
+        kind = type(item)
         name = f"{kind.__module__}.{kind.__qualname__}"
         counts[name] += 1
-        sizes[name] += sys.getsizeof(one, 0)
+        sizes[name] += sys.getsizeof(item, 0)
     rows = [f"{counts[name]:>9} {size:>12} {name}" for name, size in sizes.most_common(_MANY_TYPES)]
     return "\n".join(["  objects        bytes type", *rows]) + "\n"
 
@@ -174,15 +174,15 @@ PROFILES: dict[str, Callable[[], str]] = {
     "heap": _heap,
     "gc": _collector,
 }
-"""The first two are sampled, the others are a look at one moment."""
+"""Profiles by name. The first two are sampled, the others are a snapshot."""
 _HERE = frozenset({"tasks"})
-"Looked at where the tasks are."
+"Profiles taken in the thread of the event loop."
 
 
-def _pack(found: dict[str, str], now: int) -> bytes:
+def _pack(profiles: dict[str, str], now: int) -> bytes:
     output = io.BytesIO()
     with tarfile.open(fileobj=output, mode="w:gz") as archive:
-        for name, text in found.items():
+        for name, text in profiles.items():
             data = text.encode()
             info = tarfile.TarInfo(f"{name}.txt")
             info.size, info.mtime, info.mode = len(data), now, 0o644

@@ -1,6 +1,6 @@
-"""The relays as the health report sees them: two clients of our own log in and send each other a message.
+"""The relays section of the health report: two clients log in to each relay and exchange a message.
 
-Reports and codes are upstream's. The server asks each relay the way agents do, and measures what it costs.
+Reports and codes are upstream's. The server connects to each relay as agents do, and measures the latency.
 """
 
 from __future__ import annotations
@@ -39,50 +39,50 @@ if TYPE_CHECKING:
 
 _NANO = 1_000_000_000
 NODE_TIMEOUT = 20.0
-"""Seconds a node has: less than the section, which would be lost to all regions by one that is silent."""
+"""Seconds a node may take: less than the section, so that a silent node does not lose the results of all regions."""
 _RELAY_ERRORS = (CoderError, RelayError, WireError, trio.BrokenResourceError, OSError)
 
 
 @dataclass
-class _Look:
-    """What is found out about one region."""
+class _RegionResult:
+    """Results of one region."""
 
     report: DERPRegionReport
     latencies: list[float] = field(default_factory=list)
 
 
 async def check_relays(ctx: Context) -> DERPHealthReport:
-    """Can every relay of the map be reached, and do messages pass through it?"""
+    """Check that each relay of the map can be reached and forwards messages."""
     relays: DerpMap = derp_map.current_map(ctx)
     described = derpmap.to_json(relays).get("Regions", {})
     dialer = RelayDialer(DialPolicy(url=ctx.access_url))
-    looks: dict[str, _Look] = {}
+    results: dict[str, _RegionResult] = {}
 
-    async def look(region: DerpRegion) -> None:
+    async def check_region(region: DerpRegion) -> None:
         key = str(region.region_id)
-        looks[key] = await _check_region(dialer, region, described[key])
+        results[key] = await _check_region(dialer, region, described[key])
 
     async with trio.open_nursery() as nursery:
         for region in relays.regions.values():
-            nursery.start_soon(look, region)
-    looks = dict(sorted(looks.items()))
-    latency = {key: int(min(found.latencies) * _NANO) for key, found in looks.items() if found.latencies}
-    return relays_report({key: found.report for key, found in looks.items()}, latency, _remarks(relays, latency))
+            nursery.start_soon(check_region, region)
+    results = dict(sorted(results.items()))
+    latency = {key: int(min(result.latencies) * _NANO) for key, result in results.items() if result.latencies}
+    return relays_report({key: result.report for key, result in results.items()}, latency, _remarks(relays, latency))
 
 
-async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict[str, Any]) -> _Look:
-    found = _Look(
+async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict[str, Any]) -> _RegionResult:
+    result = _RegionResult(
         DERPRegionReport(healthy=True, severity="ok", warnings=[], region=cast("Any", described), node_reports=[])
     )
     reports: dict[int, DERPNodeReport] = {}
 
-    async def look(place: int, node: DerpNode, shown: dict[str, object]) -> None:
-        reports[place] = await _check_node(dialer, region, node, shown, found.latencies)
+    async def check_node(index: int, node: DerpNode, description: dict[str, object]) -> None:
+        reports[index] = await _check_node(dialer, region, node, description, result.latencies)
 
     async with trio.open_nursery() as nursery:
-        for place, (node, shown) in enumerate(zip(region.nodes, described.get("Nodes") or (), strict=True)):
-            nursery.start_soon(look, place, node, shown)
-    nodes = found.report.node_reports = [reports[place] for place in sorted(reports)]
+        for index, (node, description) in enumerate(zip(region.nodes, described.get("Nodes") or (), strict=True)):
+            nursery.start_soon(check_node, index, node, description)
+    nodes = result.report.node_reports = [reports[index] for index in sorted(reports)]
     warnings = [warning for node in nodes for warning in node.warnings]
     broken = sum(not node.healthy for node in nodes)
     if broken and broken < len(nodes):
@@ -91,18 +91,18 @@ async def _check_region(dialer: RelayDialer, region: DerpRegion, described: dict
         )
     healthy = broken < len(nodes)
     severity: HealthSeverity = "error" if not healthy else "warning" if warnings else "ok"
-    found.report.healthy, found.report.severity, found.report.warnings = healthy, severity, warnings
-    return found
+    result.report.healthy, result.report.severity, result.report.warnings = healthy, severity, warnings
+    return result
 
 
 async def _check_node(
-    dialer: RelayDialer, region: DerpRegion, node: DerpNode, shown: dict[str, Any], latencies: list[float]
+    dialer: RelayDialer, region: DerpRegion, node: DerpNode, description: dict[str, Any], latencies: list[float]
 ) -> DERPNodeReport:
     report = DERPNodeReport(
         healthy=True,
         severity="ok",
         warnings=[],
-        node=cast("TailDERPNode", shown),
+        node=cast("TailDERPNode", description),
         node_info=ServerInfoMessage(TokenBucketBytesPerSecond=0, TokenBucketBytesBurst=0),
         can_exchange_messages=False,
         round_trip_ping="0s",
@@ -132,13 +132,15 @@ async def _check_node(
     report.round_trip_ping_ms = int(took / timedelta(milliseconds=1))
     if report.uses_websocket:
         report.severity = "warning"
-        text = "The relay is reached by WebSocket only: something on the way does not let an upgrade to DERP pass."
+        text = "The relay is reachable by WebSocket only: a proxy on the way blocks the upgrade to DERP."
         report.warnings.append(HealthMessage(code="EDERP01", message=text))
     return report
 
 
 async def _exchange(dialer: RelayDialer, region: DerpRegion, node: DerpNode, report: DERPNodeReport) -> float:
-    """Seconds of a message there and back, by the upgrade or else by WebSocket. Raises one of `_RELAY_ERRORS`."""
+    """Return the round-trip time of a message in seconds, over the upgrade or else a WebSocket. Raises one of
+    `_RELAY_ERRORS`.
+    """
     for transport in (UPGRADE, WEBSOCKET):
         clients = []
         try:
@@ -172,7 +174,7 @@ def _url(node: DerpNode) -> str:
 def relays_report(
     regions: dict[str, DERPRegionReport], latency: dict[str, int], remarks: list[str], error: str = ""
 ) -> DERPHealthReport:
-    """The section; `latency` in nanoseconds by region."""
+    """Return the section; `latency` in nanoseconds by region."""
     broken = [key for key, region in regions.items() if not region.healthy]
     healthy = bool(regions) and len(broken) < len(regions)
     warnings = [warning for region in regions.values() for warning in region.warnings]
@@ -191,7 +193,7 @@ def relays_report(
 
 
 def _netcheck(latency: dict[str, int]) -> NetcheckReport:
-    """What was measured; what was not is null or false. The server asks no router for a port."""
+    """Return the measurements; null or false for others. The server asks no router for a port mapping."""
     return NetcheckReport(
         UDP=False,
         IPv6=False,
@@ -229,7 +231,7 @@ def _os_has_ipv6() -> bool:
 
 
 def _remarks(relays: DerpMap, latency: dict[str, int]) -> list[str]:
-    """The lines people know from upstream's network check: no ICMP without an address, and all of it in one line."""
+    """Return the lines of upstream's network check: no ICMP without an address, and the results in one line."""
     lines = [
         f"netcheck: [v1] measuring ICMP latency of {region.region_code} ({region.region_id}): "
         f"no address for node {node.name}"

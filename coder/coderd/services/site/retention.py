@@ -1,7 +1,7 @@
-"""Forgetting what is too old: logs of past agents, statistics, expired keys and shares, sent messages, limited logs.
+"""Delete old rows: logs of past agents, statistics, expired keys and shares, sent messages, logs with a retention.
 
-Retentions are settings where people decide (`--…-retention`, 0 keeps), otherwise upstream's figures. Provisioner
-daemons are forgotten with jobs that hang (`services/provisioning/reaping.py`). One replica purges at a time.
+Retentions are settings where administrators decide (`--…-retention`, 0 keeps all), otherwise upstream's values.
+Provisioner daemons are deleted with hung jobs (`services/provisioning/reaping.py`). One replica purges at a time.
 """
 
 from __future__ import annotations
@@ -22,33 +22,33 @@ KEEP_STATS = timedelta(days=180)
 
 KEEP_MESSAGES = timedelta(days=7)
 KEEP_OVER = timedelta(days=1)
-"""Ours, of what is remembered only as long as it could be used again: a day, for clocks that differ."""
+"""Additional time, ours, for rows that are kept only as long as they could be used: a day, for clocks that differ."""
 KEEP_NODE_KEYS = timedelta(days=180)
-"""Ours: a program connected for longer that then loses its key to somebody quicker has to be started anew."""
+"""Ours: a program that has been connected for longer, and then loses its key to a faster one, must be restarted."""
 KEEP_LARGE_NODES = timedelta(days=1)
-"""Ours: a node is read in the moment it is told, and told anew by whoever comes later."""
+"""Ours: a node is read when its notice arrives, and published again by a client that connects later."""
 
 
 async def purge_due(ctx: Context) -> dict[str, int]:
-    """Purges until nothing is left; returns how many rows of each kind went."""
+    """Purge until nothing is left. Return the number of deleted rows by kind."""
     metrics = ctx.part(Metrics)
     started = ctx.clock.monotonic()
     before = limits(ctx, ctx.clock.now())
     total = dict.fromkeys(before, 0)
     while before:
-        gone = await ctx.db.run(store.purge, before)
-        if gone is None:
+        deleted = await ctx.db.run(store.purge, before)
+        if deleted is None:
             break
-        for kind, count in gone.items():
+        for kind, count in deleted.items():
             total[kind] += count
             metrics["coderd_dbpurge_records_purged_total"].add(kind, by=count)
-        before = {kind: before[kind] for kind, count in gone.items() if count == BATCH}
+        before = {kind: before[kind] for kind, count in deleted.items() if count == BATCH}
     metrics["coderd_dbpurge_iteration_duration_seconds"].observe(ctx.clock.monotonic() - started, "true")
     return total
 
 
 def limits(ctx: Context, now: datetime) -> dict[str, datetime]:
-    """What is older than this goes; kinds that are kept for ever are left out."""
+    """Return the age limits by kind, without kinds that are kept for ever."""
     config = ctx.config
     keep = {
         "workspace_agent_logs": config.workspace_agent_logs_retention,

@@ -1,10 +1,10 @@
-"""Metrics that agents send with their statistics: kept for a while, and served beside the server's own families.
+"""Metrics that agents send with their statistics: kept for a while and served with the server's own families.
 
-Whatever an agent counts is taken under the name it gives, as long as it is a name, is not one of ours and is not too
-much: workspaces belong to their users, and so does what their agents say. What agents are known to send
-(`coder/domain/agents/forwarded_families.py`) has one kind and one set of labels; of what else they send most users
-decide, however many agents each has, and where there is not room for all everybody gets some: so none can hide what the
-others say.
+An agent's metric keeps its name if that is valid, is not a name of the server and is within the limits: workspaces
+belong to their users, and so do their metrics. A family that agents are known to send
+(`coder/domain/agents/forwarded_families.py`) has one kind and one set of labels. For other families the majority of
+users decides, independent of the number of their agents. If space is short, every user gets a share, so that no user
+can displace another user's metrics.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from coder.appproxy.metrics.metric_families import Family, Kind
 from coder.domain.agents.forwarded_families import KNOWN
 
 PLACE = ("agent_name", "template_name", "username", "workspace_name")
-"""Labels every series gets from us."""
-KEPT_FOR = timedelta(minutes=2)
-"""An agent reports every half minute; one that fell silent is not shown for ever."""
+"""Labels that the server adds to every series."""
+EXPIRES_AFTER = timedelta(minutes=2)
+"""Agents report every half minute; metrics of a silent agent expire."""
 MAX_SERIES = 512
-"""Of one agent (ours); the longest known report has a fifth of it."""
+"""Series of one agent (ours); the longest known report has a fifth of it."""
 MAX_FAMILIES_OF_ONE = 64
-"""Of one agent, besides those that are known."""
+"""Families of one agent, besides the known ones."""
 MAX_BYTES = 64 << 10
-"""Names and labels of one agent (ours), twice: of what is known, where the longest report has a tenth of it, and of the
-rest."""
+"""Bytes of names and labels of one agent (ours), counted twice: for known families, where the longest report has a
+tenth of it, and for others.
+"""
 MAX_BYTES_OF_USER = 1 << 20
-"""Of the rest, from all agents of one user."""
+"""Bytes of unknown families, from all agents of one user."""
 MAX_FAMILIES = 1024
-"""Of all agents, besides those that are known: each costs two lines of every scrape, whoever thought of its name."""
+"""Families of all agents, besides the known ones: each costs two lines of every scrape."""
 MAX_LABELS, MAX_TEXT = 16, 256
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]{0,199}")
@@ -42,12 +43,12 @@ _HELP = "Reported by agents."
 
 Labels = tuple[tuple[str, str], ...]
 Form = tuple[Kind, tuple[str, ...]]
-"""A family's kind and the names of its labels, in their order."""
+"""Kind of a family, and the names of its labels in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ForwardedSample:
-    """One number as an agent sent it."""
+    """A sample as an agent sent it."""
 
     name: str
     kind: Kind
@@ -71,7 +72,7 @@ class _Report:
     samples: list[ForwardedSample] = field(default_factory=list)
 
     known_size: int = 0
-    "Bytes of what is known, and of the rest."
+    "Bytes of known families, and of others."
     unknown_size: int = 0
 
     @property
@@ -90,24 +91,24 @@ class _Report:
 
 
 class ForwardedMetrics:
-    """The last report of each agent that is connected to this replica."""
+    """Last report of each agent connected to this replica."""
 
     def __init__(self, own: Container[str] = ()) -> None:
         self._own = own
-        "Names no agent may speak for: of every line of the server's own families."
+        "Names agents may not use: those of every line of the server's own families."
         self._reports: dict[UUID, _Report] = {}
-        "The oldest first."
-        self._held: Counter[str] = Counter()
-        "Bytes of what is not known, by user."
+        "Reports, oldest first."
+        self._bytes_by_user: Counter[str] = Counter()
+        "Bytes of unknown families by user."
 
     def take(
         self, agent_id: UUID, place: tuple[str, str, str, str], samples: Iterable[ForwardedSample], now: datetime
     ) -> None:
-        """Replaces what the agent said before. `place`: the values of `PLACE`. What breaks a rule is left out."""
+        """Replace an agent's report. `place` has the values of `PLACE`. Samples that break a rule are dropped."""
         self._forget(now)
         self._drop(agent_id)
         report = _Report(place, now)
-        room = min(MAX_BYTES, MAX_BYTES_OF_USER - self._held[report.user])
+        room = min(MAX_BYTES, MAX_BYTES_OF_USER - self._bytes_by_user[report.user])
         unknown: set[str] = set()
         for sample in samples:
             if len(report.samples) == MAX_SERIES:
@@ -124,42 +125,43 @@ class ForwardedMetrics:
                 unknown.add(sample.name)
                 report.add(ordered)
         self._reports[agent_id] = report
-        self._held[report.user] += report.unknown_size
+        self._bytes_by_user[report.user] += report.unknown_size
 
     def _drop(self, agent_id: UUID) -> None:
         report = self._reports.pop(agent_id, None)
         if report is not None:
-            self._held[report.user] -= report.unknown_size
-            if not self._held[report.user]:
-                del self._held[report.user]
+            self._bytes_by_user[report.user] -= report.unknown_size
+            if not self._bytes_by_user[report.user]:
+                del self._bytes_by_user[report.user]
 
     def families(self, now: datetime) -> list[Family]:
-        """What is shown now. A name has one kind and one set of labels."""
+        """Return the families to serve. A name has one kind and one set of labels."""
         self._forget(now)
         forms = self._forms()
-        found: dict[str, Family] = {}
+        families: dict[str, Family] = {}
         for report, sample in self._samples():
             if forms.get(sample.name) == sample.form:
-                family = found.get(sample.name)
+                family = families.get(sample.name)
                 if family is None:
                     kind, labels = sample.form
-                    family = found[sample.name] = Family(sample.name, kind, _HELP, (*labels, *PLACE))
+                    family = families[sample.name] = Family(sample.name, kind, _HELP, (*labels, *PLACE))
                 family.set(sample.value, *(value for _, value in sample.labels), *report.place)
-        return list(found.values())
+        return list(families.values())
 
     def _forms(self) -> dict[str, Form]:
-        """Of what is known, and of what most users say besides; of what equally many say, everybody's first before
-        anybody's second."""
+        """Return the forms of known families, and of others the form of the most users. Ties: each user's first, before
+        any second.
+        """
         by_user: dict[str, set[tuple[str, Form]]] = {}
         for report in self._reports.values():
             by_user.setdefault(report.user, set()).update(report.unknown())
-        said = Counter(one for ones in by_user.values() for one in ones)
+        users = Counter(named for named_forms in by_user.values() for named in named_forms)
         turns: dict[tuple[str, Form], int] = {}
-        for ones in by_user.values():
-            for turn, one in enumerate(sorted(ones, key=lambda one: (-said[one], one))):
-                turns[one] = min(turn, turns.get(one, turn))
+        for named_forms in by_user.values():
+            for turn, named in enumerate(sorted(named_forms, key=lambda named: (-users[named], named))):
+                turns[named] = min(turn, turns.get(named, turn))
         forms: dict[str, Form] = dict(KNOWN)
-        for name, form in sorted(said, key=lambda one: (-said[one], turns[one], one)):
+        for name, form in sorted(users, key=lambda named: (-users[named], turns[named], named)):
             if name not in forms and len(forms) < len(KNOWN) + MAX_FAMILIES:
                 forms[name] = form
         return forms
@@ -172,7 +174,7 @@ class ForwardedMetrics:
     def _forget(self, now: datetime) -> None:
         while self._reports:
             oldest = next(iter(self._reports))
-            if now - self._reports[oldest].at < KEPT_FOR:
+            if now - self._reports[oldest].at < EXPIRES_AFTER:
                 break
             self._drop(oldest)
 

@@ -1,6 +1,6 @@
-"""The server's metrics under upstream's names: counted as things happen, or asked of the database at a scrape.
+"""The server's metrics under upstream's names: counted as events happen, or queried at a scrape.
 
-Names and labels are those of a recorded v2.34. What belongs to Go's runtime or to parts this server does not have is
+Names and labels are those of a recorded v2.34. Metrics of Go's runtime, and of parts this server does not have, are
 left out.
 """
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 STATS_WINDOW = timedelta(minutes=1)
 
 _FAMILIES: tuple[Declaration, ...] = (
-    ("coderd_api_requests_processed_total", "counter", "code method path", "Requests that were answered."),
-    ("coderd_api_request_latencies_seconds", "histogram", "method path", "How long requests took."),
+    ("coderd_api_requests_processed_total", "counter", "code method path", "Requests answered."),
+    ("coderd_api_request_latencies_seconds", "histogram", "method path", "Duration of requests."),
     ("coderd_api_concurrent_requests", "gauge", "method path", "Requests being answered."),
     ("coderd_api_concurrent_websockets", "gauge", "path", "Open WebSockets."),
-    ("coderd_api_websocket_durations_seconds", "histogram", "path", "How long WebSockets were open."),
-    ("coderd_api_websocket_probes_total", "counter", "path result", "Pings to the other end of WebSockets."),
+    ("coderd_api_websocket_durations_seconds", "histogram", "path", "Duration of WebSocket connections."),
+    ("coderd_api_websocket_probes_total", "counter", "path result", "Pings sent over WebSockets."),
     ("coderd_api_active_users_duration_hour", "gauge", "", "Users seen within the last hour."),
     ("coderd_api_total_user_count", "gauge", "status", "Users by status."),
     ("coderd_api_workspace_latest_build", "gauge", "status", "Workspaces by the status of their latest build."),
@@ -63,70 +63,75 @@ _FAMILIES: tuple[Declaration, ...] = (
         "coderd_agents_connection_latencies_seconds",
         "gauge",
         "agent_name derp_region preferred username workspace_name",
-        "How far agents are from relays.",
+        "Latency between agents and relays.",
     ),
     (
         "coderd_agents_first_connection_seconds",
         "histogram",
         "agent_name template_name",
-        "How long agents took to connect for the first time.",
+        "Time until agents connected for the first time.",
     ),
-    ("coderd_prometheusmetrics_agents_execution_seconds", "histogram", "", "How long asking for agents took."),
+    ("coderd_prometheusmetrics_agents_execution_seconds", "histogram", "", "Duration of reading the agents."),
     ("coderd_build_info", "gauge", "revision version", "The version of this server."),
-    ("coderd_provisionerd_num_daemons", "gauge", "", "Provisioners heard of lately."),
-    ("coderd_provisionerd_jobs_current", "gauge", "provisioner", "Jobs that run."),
-    ("coderd_provisionerd_job_timings_seconds", "histogram", "provisioner status", "How long jobs took."),
+    ("coderd_provisionerd_num_daemons", "gauge", "", "Provisioner daemons seen recently."),
+    ("coderd_provisionerd_jobs_current", "gauge", "provisioner", "Running jobs."),
+    ("coderd_provisionerd_job_timings_seconds", "histogram", "provisioner status", "Duration of jobs."),
     (
         "coderd_provisionerd_workspace_build_timings_seconds",
         "histogram",
         "status template_name template_version workspace_transition",
-        "How long builds took.",
+        "Duration of builds.",
     ),
     (
         "coderd_workspace_builds_total",
         "counter",
         "status template_name template_version workspace_name workspace_owner workspace_transition",
-        "Builds that ended.",
+        "Finished builds.",
     ),
     (
         "coderd_workspace_builds_enqueued_total",
         "counter",
         "build_reason provisioner_type status transition",
-        "Builds that were asked for: queued, or refused.",
+        "Requested builds: queued or refused.",
     ),
     (
         "coderd_template_workspace_build_duration_seconds",
         "histogram",
         "is_prebuild organization_name status template_name transition",
-        "How long starts took, from the order of the build until every agent had started.",
+        "Duration of starts, from the request of the build until every agent has started.",
     ),
     (
         "coderd_provisioner_job_queue_wait_seconds",
         "histogram",
         "build_reason job_type provisioner_type transition",
-        "How long jobs waited for a provisioner.",
+        "Time jobs waited for a provisioner.",
     ),
     (
         "coderd_workspace_creation_total",
         "counter",
         "organization_name preset_name template_name",
-        "Workspaces that were created for somebody.",
+        "Workspaces created for users.",
     ),
     (
         "coderd_workspace_creation_duration_seconds",
         "histogram",
         "organization_name preset_name template_name type",
-        "How long the first build of workspaces took, from its order to its end.",
+        "Duration of a workspace's first build, from its request to its end.",
     ),
-    ("coderd_proxyhealth_health_check_duration_seconds", "histogram", "", "How long asking all proxies took."),
-    ("coder_pubsub_connected", "gauge", "", "Whether notices of the database arrive."),
-    ("coder_pubsub_current_events", "gauge", "", "Channels somebody listens on."),
+    (
+        "coderd_proxyhealth_health_check_duration_seconds",
+        "histogram",
+        "",
+        "Duration of the health checks of all proxies.",
+    ),
+    ("coder_pubsub_connected", "gauge", "", "Whether the server receives database notices."),
+    ("coder_pubsub_current_events", "gauge", "", "Channels with listeners."),
     ("coder_pubsub_current_subscribers", "gauge", "", "Listeners."),
     ("coder_pubsub_disconnections_total", "counter", "", "Times the listening connection was lost."),
-    ("coder_pubsub_messages_total", "counter", "size", "Notices that arrived."),
-    ("coder_pubsub_received_bytes_total", "counter", "", "Bytes of notices that arrived."),
+    ("coder_pubsub_messages_total", "counter", "size", "Database notices received."),
+    ("coder_pubsub_received_bytes_total", "counter", "", "Bytes of database notices received."),
     ("coder_pubsub_subscribes_total", "counter", "success", "Subscriptions."),
-    ("coderd_lifecycle_autobuild_execution_duration_seconds", "histogram", "", "How long a turn of autobuild took."),
+    ("coderd_lifecycle_autobuild_execution_duration_seconds", "histogram", "", "Duration of a run of autobuild."),
     (
         "coderd_notifications_dispatch_attempts_total",
         "counter",
@@ -139,18 +144,18 @@ _FAMILIES: tuple[Declaration, ...] = (
         "method notification_template_id",
         "Messages being sent.",
     ),
-    ("coderd_notifications_dispatcher_send_seconds", "histogram", "method", "How long sending a message took."),
-    ("coderd_notifications_queued_seconds", "histogram", "method", "How long messages waited."),
-    ("coderd_dbpurge_iteration_duration_seconds", "histogram", "success", "How long a purge took."),
-    ("coderd_dbpurge_records_purged_total", "counter", "record_type", "Rows that were purged."),
+    ("coderd_notifications_dispatcher_send_seconds", "histogram", "method", "Duration of sending a message."),
+    ("coderd_notifications_queued_seconds", "histogram", "method", "Time messages waited in the queue."),
+    ("coderd_dbpurge_iteration_duration_seconds", "histogram", "success", "Duration of a purge."),
+    ("coderd_dbpurge_records_purged_total", "counter", "record_type", "Purged rows."),
     ("coderd_license_active_users", "gauge", "", "Active users."),
     ("coderd_license_errors", "gauge", "", "Licences are not needed: always 0."),
     ("coderd_license_warnings", "gauge", "", "Licences are not needed: always 0."),
     ("coderd_license_user_limit_enabled", "gauge", "", "There is no limit: always 0."),
-    ("go_sql_max_open_connections", "gauge", "db_name", "Connections to the database there may be at a time."),
+    ("go_sql_max_open_connections", "gauge", "db_name", "Maximum number of connections to the database."),
     ("go_sql_open_connections", "gauge", "db_name", "Connections to the database, in use or idle."),
-    ("go_sql_in_use_connections", "gauge", "db_name", "Connections to the database that work."),
-    ("go_sql_idle_connections", "gauge", "db_name", "Connections to the database that wait for work."),
+    ("go_sql_in_use_connections", "gauge", "db_name", "Database connections in use."),
+    ("go_sql_idle_connections", "gauge", "db_name", "Idle database connections."),
     *RELAY,
     *PROCESS,
     *SCRAPES,
@@ -169,7 +174,7 @@ _STATS = (
 
 
 class Metrics:
-    """Every family of this process. Made once, see `Context.part`."""
+    """Every metric family of this process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -178,13 +183,13 @@ class Metrics:
             self._declare(name, kind, labels, text)
         if ctx.config.prometheus_collect_agent_stats:
             for name in _STATS:
-                self._declare(f"coderd_agentstats_{name}", "gauge", _STATS_LABELS, "Reported by agents lately.")
+                self._declare(f"coderd_agentstats_{name}", "gauge", _STATS_LABELS, "Reported by agents recently.")
         self.forwarded = ForwardedMetrics(
             own={name for family in self.families.values() for name in family.series_names}
         )
         self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
         self.at_scrape: list[Callable[[Metrics], None]] = []
-        """Asked for their gauges at each scrape."""
+        """Parts that set their gauges at each scrape."""
         self.links = OpenLinks(self.families)
         self._lock = trio.Lock()
 
@@ -196,7 +201,7 @@ class Metrics:
         return self.families[name]
 
     async def exposition(self) -> str:
-        """The text of one scrape."""
+        """Return the text of one scrape."""
         in_flight = self["promhttp_metric_handler_requests_in_flight"]
         in_flight.add()
         try:
@@ -210,24 +215,26 @@ class Metrics:
 
     async def _collect(self) -> None:
         now = self._ctx.clock.now()
-        found = await self._ctx.db.read(_load, now)
+        values = await self._ctx.db.read(_load, now)
         for ask in self.at_scrape:
             ask(self)
-        self["coderd_api_total_user_count"].replace(found["users"])
-        self["coderd_api_active_users_duration_hour"].set(found["active"])
-        self["coderd_license_active_users"].set(sum(value for labels, value in found["users"] if labels == ("active",)))
-        self["coderd_workspace_latest_build_status"].replace(found["builds"])
+        self["coderd_api_total_user_count"].replace(values["users"])
+        self["coderd_api_active_users_duration_hour"].set(values["active"])
+        self["coderd_license_active_users"].set(
+            sum(value for labels, value in values["users"] if labels == ("active",))
+        )
+        self["coderd_workspace_latest_build_status"].replace(values["builds"])
         by_status: dict[tuple[str, ...], float] = {}
-        for labels, value in found["builds"]:
+        for labels, value in values["builds"]:
             by_status[labels[:1]] = by_status.get(labels[:1], 0) + value
         self["coderd_api_workspace_latest_build"].replace(by_status.items())
-        self["coderd_agents_apps"].replace(found["apps"])
-        self["coderd_provisionerd_num_daemons"].set(found["daemons"])
-        self["coderd_provisionerd_jobs_current"].replace(found["jobs"])
+        self["coderd_agents_apps"].replace(values["apps"])
+        self["coderd_provisionerd_num_daemons"].set(values["daemons"])
+        self["coderd_provisionerd_jobs_current"].replace(values["jobs"])
         began = self._ctx.clock.monotonic()
-        self._set_agents(found["agents"])
+        self._set_agents(values["agents"])
         self["coderd_prometheusmetrics_agents_execution_seconds"].observe(
-            found["agents_took"] + self._ctx.clock.monotonic() - began
+            values["agents_took"] + self._ctx.clock.monotonic() - began
         )
         self._set_notices()
         self._set_pool()
@@ -235,8 +242,8 @@ class Metrics:
         set_relay(self.families, self._ctx.part(Relay).server)
         if self._ctx.config.prometheus_collect_agent_stats:
             rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
-            for place, name in enumerate(_STATS, 3):
-                self[f"coderd_agentstats_{name}"].replace((tuple(row[:3]), float(row[place])) for row in rows)
+            for column, name in enumerate(_STATS, 3):
+                self[f"coderd_agentstats_{name}"].replace((tuple(row[:3]), float(row[column])) for row in rows)
 
     def _set_agents(self, rows: list[Any]) -> None:
         now = self._ctx.clock.now()
@@ -245,17 +252,30 @@ class Metrics:
         latencies: dict[tuple[str, ...], float] = {}
         coordinator = self._ctx.part(Coordinator)
         for row in rows:
-            agent_id, agent, user, workspace, template, version, lifecycle, first, last, gone, created, timeout = row
+            (
+                agent_id,
+                agent,
+                user,
+                workspace,
+                template,
+                version,
+                lifecycle,
+                first,
+                last,
+                disconnected,
+                created,
+                timeout,
+            ) = row
             status = agent_status(
                 now,
                 created_at=created,
                 first_connected_at=first,
                 last_connected_at=last,
-                disconnected_at=gone,
+                disconnected_at=disconnected,
                 connection_timeout_seconds=timeout,
             )
-            place = (template, version, user, workspace)
-            up[place] = up.get(place, 0) + 1
+            key = (template, version, user, workspace)
+            up[key] = up.get(key, 0) + 1
             node = coordinator.node_number(agent_id)
             connections[agent, lifecycle, status, "unknown" if node is None else str(node), user, workspace] = 1
             for region, measured in (coordinator.latency_of(agent_id) or {}).items():
@@ -266,23 +286,28 @@ class Metrics:
         self["coderd_agents_connection_latencies_seconds"].replace(latencies.items())
 
     def _set_pool(self) -> None:
-        found = self._ctx.db.pool()
-        counts = {"max_open": found.most, "open": found.in_use + found.idle, "in_use": found.in_use, "idle": found.idle}
+        pool = self._ctx.db.pool()
+        counts = {
+            "max_open": pool.most,
+            "open": pool.in_use + pool.idle,
+            "in_use": pool.in_use,
+            "idle": pool.idle,
+        }
         for name, value in counts.items():
             self[f"go_sql_{name}_connections"].set(value, "coder")
 
     def _set_notices(self) -> None:
-        found = self._ctx.db.notices()
-        self["coder_pubsub_connected"].set(found.is_connected)
-        self["coder_pubsub_current_events"].set(found.channels)
-        self["coder_pubsub_current_subscribers"].set(found.subscribers)
-        self["coder_pubsub_disconnections_total"].set(found.counters.losses)
+        notices = self._ctx.db.notices()
+        self["coder_pubsub_connected"].set(notices.is_connected)
+        self["coder_pubsub_current_events"].set(notices.channels)
+        self["coder_pubsub_current_subscribers"].set(notices.subscribers)
+        self["coder_pubsub_disconnections_total"].set(notices.counters.losses)
         self["coder_pubsub_messages_total"].replace(
             ((size,), float(count))
-            for size, count in (("normal", found.counters.small), ("colossal", found.counters.big))
+            for size, count in (("normal", notices.counters.small), ("colossal", notices.counters.big))
         )
-        self["coder_pubsub_received_bytes_total"].set(found.counters.received_bytes)
-        self["coder_pubsub_subscribes_total"].set(found.counters.subscribed, "true")
+        self["coder_pubsub_received_bytes_total"].set(notices.counters.received_bytes)
+        self["coder_pubsub_subscribes_total"].set(notices.counters.subscribed, "true")
 
 
 async def _load(tx: Tx, now: Any) -> dict[str, Any]:

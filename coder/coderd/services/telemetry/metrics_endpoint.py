@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Serves until the server stops; does nothing where it is off. Raises CoderError when it cannot listen."""
+    """Serve until the server stops; do nothing when disabled. Raises CoderError when it cannot listen."""
     if not ctx.config.prometheus_enable:
         task_status.started()
         return
@@ -25,7 +25,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 
 
 class MetricsEndpoint:
-    """Where the listener is."""
+    """Address of the listener."""
 
     def __init__(self, port: int) -> None:
         self.port = port

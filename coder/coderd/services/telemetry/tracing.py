@@ -1,8 +1,8 @@
-"""Traces by OpenTelemetry: a span for each request, each unit of database work and, when asked for, each log line.
+"""Traces by OpenTelemetry: a span for each request, each unit of database work and, if enabled, each log line.
 
-Off unless `--trace` or a Honeycomb key is given; then, and only then, the SDK is imported. Where spans go is said by
-the standard variables (OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, …; OTLP over HTTP). Spans name routes,
-never paths with their queries, and carry no header and no body: nothing secret leaves with them.
+Off unless `--trace` or a Honeycomb key is given; only then the SDK is imported. The standard variables
+(OTEL_EXPORTER_OTLP_ENDPOINT, OTEL_EXPORTER_OTLP_HEADERS, …; OTLP over HTTP) set the destination of spans. Spans name
+routes, never paths with queries, and carry no headers and bodies: no secret leaves with them.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _HONEYCOMB = "https://api.honeycomb.io/v1/traces"
-_NO_WORDS: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
-"What an exception says may hold what was to be stored: of its kinds only the name leaves."
+_EXCEPTIONS_WITHOUT_MESSAGES: dict[str, Any] = {"record_exception": False, "set_status_on_exception": False}
+"An exception's message may contain the values of a statement, so only its type is exported."
 _FLUSH_TIME = 5.0
-"Seconds that the last spans may take to leave when the server stops."
+"Seconds for exporting the last spans when the server stops."
 
 
 class Tracing:
-    """A process's tracer, in `Context.parts` when tracing is on."""
+    """Tracer of a process, in `Context.parts` when tracing is on."""
 
     def __init__(self, ctx: Context) -> None:
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -45,31 +45,33 @@ class Tracing:
             "service.version": BUILD_VERSION,
             "coder.deployment": str(ctx.deployment_id),
         }
-        # Not Resource.create: it looks for installed detectors, which a frozen program has none of.
+        # Resource.create would search for installed detectors, which a frozen program does not have.
         self._provider = TracerProvider(resource=Resource(names), shutdown_on_exit=False)
         if ctx.config.trace:
             self._provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
         key = ctx.config.trace_honeycomb_api_key.reveal()
         if key:
-            there = OTLPSpanExporter(_HONEYCOMB, headers={"x-honeycomb-team": key})
-            self._provider.add_span_processor(BatchSpanProcessor(there))
+            exporter = OTLPSpanExporter(_HONEYCOMB, headers={"x-honeycomb-team": key})
+            self._provider.add_span_processor(BatchSpanProcessor(exporter))
         self._tracer = self._provider.get_tracer("coder", BUILD_VERSION)
         self._propagator = TraceContextTextMapPropagator()
 
     @contextlib.contextmanager
     def request(self, method: str, headers: Mapping[str, str]) -> Iterator[Span]:
-        """The span of a request; it goes on the trace that the caller began, if any (W3C Trace Context)."""
+        """Return the span of a request, which continues the caller's trace, if any (W3C Trace Context)."""
         from opentelemetry.trace import SpanKind
 
         context = self._propagator.extract(headers)
         attributes = {"http.request.method": method}
-        with self._tracer.start_as_current_span(method, context, SpanKind.SERVER, attributes, **_NO_WORDS) as span:
+        with self._tracer.start_as_current_span(
+            method, context, SpanKind.SERVER, attributes, **_EXCEPTIONS_WITHOUT_MESSAGES
+        ) as span:
             yield span
 
     @contextlib.contextmanager
     def work(self, name: str, **attributes: str) -> Iterator[None]:
-        """A span inside the current one."""
-        with self._tracer.start_as_current_span(name, attributes=attributes, **_NO_WORDS) as span:
+        """Return a span inside the current one."""
+        with self._tracer.start_as_current_span(name, attributes=attributes, **_EXCEPTIONS_WITHOUT_MESSAGES) as span:
             try:
                 yield
             except Exception as error:
@@ -77,28 +79,28 @@ class Tracing:
                 raise
 
     def database_work(self, function: str) -> contextlib.AbstractContextManager[None]:
-        """See `Database.observe`."""
+        """Observe database work, see `Database.observe`."""
         return self.work(f"db {function}", **{"db.system.name": "postgresql"})
 
     def close(self) -> None:
-        """Sends what waits; blocks."""
+        """Export the remaining spans; blocks."""
         self._provider.shutdown()
 
 
 def log_line(level: log.Level, at: datetime, name: str, message: str, fields: dict[str, Any]) -> None:
-    """A log sink: the line becomes an event of the current span."""
+    """Log sink: a line becomes an event of the current span."""
     from opentelemetry.trace import get_current_span
 
     span = get_current_span()
     if span.is_recording():
-        shown = {
+        attributes = {
             key: value if isinstance(value, str | int | float | bool) else str(value) for key, value in fields.items()
         }
-        span.add_event(message, {**shown, "level": level, "logger": name}, int(at.timestamp() * 1e9))
+        span.add_event(message, {**attributes, "level": level, "logger": name}, int(at.timestamp() * 1e9))
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Traces until the server stops; does nothing where it is off."""
+    """Trace until the server stops; do nothing when disabled."""
     if not (ctx.config.trace or ctx.config.trace_honeycomb_api_key.reveal()):
         task_status.started()
         return

@@ -67,7 +67,9 @@ async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
         await coder("server", "dbcrypt", "rotate", "-y", **keys)
         assert "values were deleted" in await coder("server", "dbcrypt", "delete", "-y")
         assert (await world.get("/api/v2/users/me/secrets")).json() == []
-        assert "no base64 of 32 bytes" in await coder("server", "dbcrypt", "rotate", "-y", "--new-key", "x", code=1)
+        assert "not the base64 of 32 bytes" in await coder(
+            "server", "dbcrypt", "rotate", "-y", "--new-key", "x", code=1
+        )
         words = ("server", "create-admin-user", "--username", "root", "--email", "root@b.c")
         assert "User created successfully." in await coder(*words, CODER_PASSWORD="SomeSecure123!")
         token = await world.login("root@b.c", "SomeSecure123!")

@@ -1,4 +1,6 @@
-"""What an application makes by its user's consent, kind by kind: it ends with that, is refused, or is written down."""
+"""Objects that an application creates with its user's consent end with the consent, are refused, or are audited, by
+kind.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Clie
 Made = tuple[str, str, Any]
 
 MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
-    # What is made by a request: method, path, body.
+    # Requests that create an object: method, path, body.
     "api_key": lambda _: ("POST", "users/me/keys/tokens", {}),
     "wireguard_client": lambda _: (
         "POST",
@@ -61,19 +63,19 @@ MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
     "user_secret": lambda _: ("POST", "users/me/secrets", {"name": "s", "value": "v", "env_name": "S"}),
 }
 OTHERWISE = {"provisioner_daemon", "consent", "webpush_subscription"}
-"""What is not made by a request with a body known beforehand."""
+"""Kinds that no request with a fixed body creates."""
 
 
-def test_every_kind_is_tried() -> None:
+def test_every_kind_has_case() -> None:
     assert {*MAKES} | OTHERWISE == {*LASTING}
 
 
-async def _ask(world: World, made: Made, token: str) -> httpx.Response:
-    method, path, body = made
+async def _ask(world: World, created: Made, token: str) -> httpx.Response:
+    method, path, body = created
     return await world.request(method, f"/api/v2/{path}", json=body, token=token)
 
 
-async def test_of_what_an_application_makes_nothing_goes_on_unseen(tmp_path: Path) -> None:
+async def test_application_cannot_create_lasting_objects(tmp_path: Path) -> None:
     settings: dict[str, Any] = {"experiments": ("oauth2", "web-push"), "wireguard_address": "127.0.0.1:0"}
     async with workspace_world(**settings) as (world, _), push_service(world, tmp_path) as push:
         workspace = await new_workspace(world)
@@ -96,11 +98,11 @@ async def test_of_what_an_application_makes_nothing_goes_on_unseen(tmp_path: Pat
         ending = {"passed on": passed_on}
         stays: dict[str, str] = {}
         for kind, make in makes.items():
-            fate, made = LASTING[kind].fate, make(ids)
-            answer = await _ask(world, made, access)
+            fate, created = LASTING[kind].fate, make(ids)
+            answer = await _ask(world, created, access)
             if fate is Fate.REFUSED:
-                again = await _ask(world, made, passed_on)
-                own = await _ask(world, made, world.token)
+                again = await _ask(world, created, passed_on)
+                own = await _ask(world, created, world.token)
                 if (answer.status_code, again.status_code, own.is_success) != (403, 403, True):
                     wrong.append(f"{kind}: {answer.text}, {again.text}, {own.text}")
                 elif LASTING[kind].what not in answer.text:
@@ -121,7 +123,7 @@ async def test_of_what_an_application_makes_nothing_goes_on_unseen(tmp_path: Pat
 
         async with connected_daemon(world, name="by a key", token=access) as daemon:
             assert (await world.delete(f"/oauth2/tokens?client_id={app}")).status_code == 204
-            with trio.fail_after(60), pytest.raises((RpcClosed, RpcError)):  # it is told why, or too late for that
+            with trio.fail_after(60), pytest.raises((RpcClosed, RpcError)):  # the connection is refused or closed
                 await daemon.acquire()
         for kind, key in ending.items():
             assert (await world.get("/api/v2/users/me", token=key)).status_code == 401, kind

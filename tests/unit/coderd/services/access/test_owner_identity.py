@@ -1,4 +1,4 @@
-"""Who may own a workspace in an organization, and which workspaces get their owner's token, key and secrets."""
+"""Owners of workspaces in an organization, and the workspaces that get their owner's token, key and secrets."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Elsewhere:
     ids: dict[str, str] = field(default_factory=dict)
     tokens: dict[str, str] = field(default_factory=dict)
     agent_tokens: dict[str, str] = field(default_factory=dict)
-    "By workspace id, of its last start."
+    "Tokens of the last start, by workspace id."
 
     async def add(self, name: str, *organizations: str, role: str = "") -> None:
         self.ids[name], self.tokens[name] = await self.world.member(name, organizations=list(organizations))
@@ -45,28 +45,28 @@ class Elsewhere:
             assert (await self.world.put(path, {"roles": [role]})).status_code == 200
 
     async def create(self, owner: str) -> Any:
-        """The owner's workspace, made by an owner of the site, once it is built."""
+        """Create a workspace for the owner as a site owner, and wait for its build."""
         body = {"template_id": self.template["id"], "name": f"w{uuid4().hex[:12]}"}
-        made = await self.world.post(f"/api/v2/users/{self.ids[owner]}/workspaces", body)
-        assert made.status_code == 201, made.text
-        return await settled(self.world, made.json()["id"])
+        created = await self.world.post(f"/api/v2/users/{self.ids[owner]}/workspaces", body)
+        assert created.status_code == 201, created.text
+        return await settled(self.world, created.json()["id"])
 
     async def link(self, owner: str) -> None:
-        """Links the owner's account at the provider."""
+        """Link the owner's account at the provider."""
         path, token = f"/api/v2/external-auth/{PROVIDER}/device", self.tokens[owner]
         begun = (await self.world.get(path, token=token)).json()
         linked = await self.world.post(path, {"device_code": begun["device_code"]}, token=token)
         assert linked.status_code == 204, linked.text
 
     def agent_of(self, workspace: Any) -> AgentWorld:
-        shown = workspace["latest_build"]["resources"][0]["agents"][0]
-        return AgentWorld(self.world, workspace, UUID(shown["id"]), self.agent_tokens[workspace["id"]])
+        view = workspace["latest_build"]["resources"][0]["agents"][0]
+        return AgentWorld(self.world, workspace, UUID(view["id"]), self.agent_tokens[workspace["id"]])
 
     def delivered(self) -> tuple[bool, bool, list[str]]:
-        """What the last build got: a session token, a private key, tokens of which providers."""
+        """Return the identity of the last build: a session token, a private key, providers with tokens."""
         work = self.answers.seen[-1].workspace_build
         key, token = work.metadata.workspace_owner_ssh_private_key, work.metadata.workspace_owner_session_token
-        return bool(token), bool(key), [one.id for one in work.external_auth_providers]
+        return bool(token), bool(key), [item.id for item in work.external_auth_providers]
 
 
 EVERYTHING = (True, True, [PROVIDER])
@@ -75,14 +75,14 @@ NOTHING: tuple[bool, bool, list[str]] = (False, False, [])
 
 @asynccontextmanager
 async def elsewhere() -> AsyncIterator[Elsewhere]:
-    found: Elsewhere
+    result: Elsewhere
 
     def build(job: Any) -> dict[str, Any]:
         metadata = job.workspace_build.metadata
         if metadata.workspace_transition != pb.START:
             return {"state": b"{}"}
         app, token = str(uuid4()), str(uuid4())
-        found.agent_tokens[metadata.workspace_id] = token
+        result.agent_tokens[metadata.workspace_id] = token
         agents = [agent(token=token, apps=[pb.App(id=app, slug="chat", url="http://localhost:1")])]
         speaks = [pb.AITask(id=str(uuid4()), app_id=app)] if metadata.task_prompt else []
         return {"state": b"{}", "ai_tasks": speaks, "resources": [resource("box", agents=agents)]}
@@ -99,26 +99,28 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
     with identity_provider() as idp:
         async with running_coderd(first_user=True, **server_settings("external_auth", idp.url)) as world:
             home = world.organization_id
-            made = await world.post("/api/v2/organizations", {"name": "elsewhere"})
-            world.organization_id = made.json()["id"]
+            created = await world.post("/api/v2/organizations", {"name": "elsewhere"})
+            world.organization_id = created.json()["id"]
             async with working_daemon(world, answers, organization="elsewhere"):
                 template = await new_template(world)
                 await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
-                found = Elsewhere(world, answers, world.organization_id, template, {"admin": world.user_id})
+                result = Elsewhere(world, answers, world.organization_id, template, {"admin": world.user_id})
                 world.organization_id = home
-                await found.add("boss", found.organization, role="organization-admin")
-                await found.add("insider", found.organization)
-                await found.add("suspended", found.organization)
-                await found.add("outsider", home)
-                path = f"/api/v2/organizations/{found.organization}/members/admin"
-                assert (await world.delete(path, token=found.tokens["boss"])).status_code == 204
-                suspended = await world.put(f"/api/v2/users/{found.ids['suspended']}/status/suspend")
+                await result.add("boss", result.organization, role="organization-admin")
+                await result.add("insider", result.organization)
+                await result.add("suspended", result.organization)
+                await result.add("outsider", home)
+                path = f"/api/v2/organizations/{result.organization}/members/admin"
+                assert (await world.delete(path, token=result.tokens["boss"])).status_code == 204
+                suspended = await world.put(f"/api/v2/users/{result.ids['suspended']}/status/suspend")
                 assert suspended.status_code == 200, suspended.text
-                yield found
+                yield result
 
 
 def _maker() -> dict[str, Any]:
-    """A role that makes workspaces and tasks for others in its organization, and reads nobody outside it."""
+    """Create a role that creates workspaces and tasks for other members, and reads no users outside of the
+    organization.
+    """
     grants = ("workspace:create", "workspace:read", "task:create", "task:read", "template:read", "template:use")
     pairs = [grant.split(":") for grant in grants]
     permissions = [{"negate": False, "resource_type": kind, "action": action} for kind, action in pairs]
@@ -135,65 +137,65 @@ OWNERS: dict[str, dict[str, int]] = {
 }
 
 
-async def test_only_active_members_own_new_workspaces() -> None:
+async def test_owner_must_be_active_member() -> None:
     wrong = []
-    async with elsewhere() as found:
-        world = found.world
-        roles = f"/api/v2/organizations/{found.organization}/members/roles"
+    async with elsewhere() as result:
+        world = result.world
+        roles = f"/api/v2/organizations/{result.organization}/members/roles"
         assert (await world.post(roles, _maker())).status_code == 200
-        await found.add("maker", found.organization, role="maker")
+        await result.add("maker", result.organization, role="maker")
         body = {"email": "d@b.c", "username": "dormant", "password": "SomeSecure123!"}
-        made = await world.post("/api/v2/users", body | {"organization_ids": [found.organization]})
-        found.ids["dormant"] = made.json()["id"]
-        found.tokens["site-owner"] = world.token
-        template, version = found.template["id"], found.template["active_version_id"]
+        created = await world.post("/api/v2/users", body | {"organization_ids": [result.organization]})
+        result.ids["dormant"] = created.json()["id"]
+        result.tokens["site-owner"] = world.token
+        template, version = result.template["id"], result.template["active_version_id"]
         for caller, owners in OWNERS.items():
             for owner, expected in owners.items():
                 for path, more in (
                     (f"users/{owner}/workspaces", {"template_id": template}),
-                    (f"users/{found.ids[owner]}/workspaces", {"template_version_id": version}),
+                    (f"users/{result.ids[owner]}/workspaces", {"template_version_id": version}),
                     (f"organizations/elsewhere/members/{owner}/workspaces", {"template_id": template}),
                     (
-                        f"organizations/{found.organization}/members/{found.ids[owner]}/workspaces",
+                        f"organizations/{result.organization}/members/{result.ids[owner]}/workspaces",
                         {"template_version_id": version},
                     ),
                     (f"tasks/{owner}", {"template_version_id": version, "input": "x"}),
-                    (f"tasks/{found.ids[owner]}", {"template_version_id": version, "input": "x"}),
+                    (f"tasks/{result.ids[owner]}", {"template_version_id": version, "input": "x"}),
                 ):
                     wanted = {"name": f"w{uuid4().hex[:12]}", **more}
-                    answer = await world.post(f"/api/v2/{path}", wanted, token=found.tokens[caller])
+                    answer = await world.post(f"/api/v2/{path}", wanted, token=result.tokens[caller])
                     if answer.status_code != expected:
                         wrong.append(f"{caller} {path}: {answer.status_code} {answer.text[:120]}")
-                shown = await world.get(
+                view = await world.get(
                     f"/api/v2/templateversions/{version}/external-auth",
-                    params={"user_id": found.ids[owner]},
-                    token=found.tokens[caller],
+                    params={"user_id": result.ids[owner]},
+                    token=result.tokens[caller],
                 )
-                if shown.is_success != (expected == 201):
-                    wrong.append(f"{caller} sees the accounts of {owner}: {shown.status_code}")
+                if view.is_success != (expected == 201):
+                    wrong.append(f"{caller} sees the accounts of {owner}: {view.status_code}")
         body = {"name": "x", "template_id": template}
-        refused = await world.post("/api/v2/users/outsider/workspaces", body, token=found.tokens["boss"])
+        refused = await world.post("/api/v2/users/outsider/workspaces", body, token=result.tokens["boss"])
     assert not wrong, "\n".join(wrong)
     assert refused.json()["message"] == "The workspace's owner must be an active member of the template's organization."
 
 
-async def test_builds_of_active_members_get_identity() -> None:
-    """Also where an owner of the site makes a workspace for somebody who is none."""
-    async with elsewhere() as found:
+async def test_build_gets_active_members_identity() -> None:
+    """Also when a site owner who is no member creates a workspace for a member."""
+    async with elsewhere() as result:
         for owner in ("insider", "outsider"):
-            await found.link(owner)
+            await result.link(owner)
         for owner, expected in (("insider", EVERYTHING), ("outsider", NOTHING), ("suspended", NOTHING)):
-            workspace = await found.create(owner)
-            assert found.delivered() == expected, owner
+            workspace = await result.create(owner)
+            assert result.delivered() == expected, owner
             assert workspace["latest_build"]["status"] == "running"
-        assert found.answers.seen[-1].workspace_build.metadata.workspace_owner_ssh_public_key
+        assert result.answers.seen[-1].workspace_build.metadata.workspace_owner_ssh_public_key
 
 
-async def _doors(found: Elsewhere, workspace: Any) -> list[httpx.Response]:
-    token = found.agent_tokens[workspace["id"]]
+async def _doors(result: Elsewhere, workspace: Any) -> list[httpx.Response]:
+    token = result.agent_tokens[workspace["id"]]
     me = "/api/v2/workspaceagents/me"
     paths = ("gitsshkey", f"external-auth?id={PROVIDER}", f"gitauth?id={PROVIDER}")
-    return [await found.world.get(f"{me}/{path}", token=token) for path in paths]
+    return [await result.world.get(f"{me}/{path}", token=token) for path in paths]
 
 
 async def _secrets(link: Any) -> list[str]:
@@ -202,46 +204,46 @@ async def _secrets(link: Any) -> list[str]:
 
 
 async def test_identity_ends_with_the_membership() -> None:
-    """Of the agent that runs, on links old and new, and of the next build; it comes back with the membership."""
-    async with elsewhere() as found:
-        world, boss = found.world, found.tokens["boss"]
-        await found.link("insider")
+    """For the running agent, on old and new connections, and for the next build. Rejoining restores it."""
+    async with elsewhere() as result:
+        world, boss = result.world, result.tokens["boss"]
+        await result.link("insider")
         secret = {"name": "db", "value": "hush", "env_name": "DB"}
-        kept = await world.post("/api/v2/users/me/secrets", secret, token=found.tokens["insider"])
+        kept = await world.post("/api/v2/users/me/secrets", secret, token=result.tokens["insider"])
         assert kept.status_code == 201, kept.text
-        workspace = await found.create("insider")
-        assert found.delivered() == EVERYTHING
-        member = f"/api/v2/organizations/{found.organization}/members/insider"
+        workspace = await result.create("insider")
+        assert result.delivered() == EVERYTHING
+        member = f"/api/v2/organizations/{result.organization}/members/insider"
         builds = f"/api/v2/workspaces/{workspace['id']}/builds"
-        async with connected_agent(found.agent_of(workspace)) as link:
-            assert [answer.status_code for answer in await _doors(found, workspace)] == [200, 200, 200]
+        async with connected_agent(result.agent_of(workspace)) as link:
+            assert [answer.status_code for answer in await _doors(result, workspace)] == [200, 200, 200]
             assert await _secrets(link) == ["DB"]
             assert (await world.delete(member, token=boss)).status_code == 204
-            refused = await _doors(found, workspace)
+            refused = await _doors(result, workspace)
             assert [answer.status_code for answer in refused] == [403, 403, 403]
             assert await _secrets(link) == []
-        async with connected_agent(found.agent_of(workspace)) as link:
+        async with connected_agent(result.agent_of(workspace)) as link:
             assert await _secrets(link) == []
         for transition in ("start", "stop", "start"):
             built = await world.post(builds, {"transition": transition}, token=boss)
             assert built.status_code == 201, built.text
             workspace = await settled(world, workspace["id"])
             assert workspace["latest_build"]["status"] in {"running", "stopped"}
-            assert found.delivered() == NOTHING, transition
-        assert [answer.status_code for answer in await _doors(found, workspace)] == [403, 403, 403]
+            assert result.delivered() == NOTHING, transition
+        assert [answer.status_code for answer in await _doors(result, workspace)] == [403, 403, 403]
         assert (await world.post(member, token=boss)).status_code == 200
-        assert [answer.status_code for answer in await _doors(found, workspace)] == [200, 200, 200]
+        assert [answer.status_code for answer in await _doors(result, workspace)] == [200, 200, 200]
         assert (await world.post(builds, {"transition": "start"}, token=boss)).status_code == 201
         await settled(world, workspace["id"])
-        assert found.delivered() == EVERYTHING
+        assert result.delivered() == EVERYTHING
 
 
-async def test_waiting_agents_lose_the_account() -> None:
-    """An agent that waits for its owner's account gets none once the owner has left."""
-    async with elsewhere() as found:
-        world, heard = found.world, []
-        workspace = await found.create("insider")
-        token = found.agent_tokens[workspace["id"]]
+async def test_waiting_agents_lose_account() -> None:
+    """An agent that waits for its owner's account gets none after the owner has left."""
+    async with elsewhere() as result:
+        world, heard = result.world, []
+        workspace = await result.create("insider")
+        token = result.agent_tokens[workspace["id"]]
 
         async def wait() -> None:
             path = f"/api/v2/workspaceagents/me/external-auth?id={PROVIDER}&listen"
@@ -253,14 +255,14 @@ async def test_waiting_agents_lose_the_account() -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(wait)
             await eventually(waits)
-            member = f"/api/v2/organizations/{found.organization}/members/insider"
-            assert (await world.delete(member, token=found.tokens["boss"])).status_code == 204
-            await found.link("insider")
+            member = f"/api/v2/organizations/{result.organization}/members/insider"
+            assert (await world.delete(member, token=result.tokens["boss"])).status_code == 204
+            await result.link("insider")
         assert heard == [403]
 
 
-async def test_prebuilt_workspaces_are_claimed_for_members() -> None:
-    """The system user is exempt; the claimer is not."""
+async def test_claim_requires_member() -> None:
+    """The system user is exempt; the user who claims is not."""
     async with world_with_preset() as (world, answers, preset):
         home = (await world.post("/api/v2/organizations", {"name": "home"})).json()["id"]
         await world.member("outsider", organizations=[home])

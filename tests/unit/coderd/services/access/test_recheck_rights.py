@@ -1,4 +1,4 @@
-"""When a stream's right is asked for again, beside a question that answers as told."""
+"""Rechecks of a stream's right, with a scripted check."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from coder.coderd.services.access import recheck_rights
 from coder.coderd.services.access.recheck_rights import PAUSE, run_while_allowed
 
 
-class Asked:
-    """Notices, and answers to the questions: the last one stays."""
+class ScriptedCheck:
+    """Scripted notices and results of the check; the last result repeats."""
 
     def __init__(self, *answers: Exception | str) -> None:
         self.answers = list(answers)
@@ -22,7 +22,7 @@ class Asked:
         self.followed: list[object] = []
         self._next = trio.Event()
 
-    def part(self, _kind: object) -> Asked:
+    def part(self, _kind: object) -> ScriptedCheck:
         return self
 
     def next_change(self) -> trio.Event:
@@ -39,8 +39,8 @@ class Asked:
             raise answer
         return answer
 
-    async def follow(self, found: str) -> None:
-        self.followed.append(found)
+    async def follow(self, result: str) -> None:
+        self.followed.append(result)
         await trio.sleep_forever()
 
     async def run(self) -> bool:
@@ -52,42 +52,42 @@ AWAY = RuntimeError("the database is away")
 
 
 @pytest.mark.parametrize("refusal", [NotFound(), Forbidden("no"), AWAY])
-async def test_what_the_first_question_raises_is_raised_and_nothing_is_followed(refusal: Exception) -> None:
-    asked = Asked(refusal)
+async def test_first_check_error_propagates(refusal: Exception) -> None:
+    asked = ScriptedCheck(refusal)
     with pytest.raises(type(refusal)):
         await asked.run()
     assert asked.followed == []
 
 
-async def test_what_was_found_is_followed_to_its_end() -> None:
-    asked = Asked("it")
+async def test_allowed_stream_runs_to_end() -> None:
+    asked = ScriptedCheck("it")
     context: Any = asked
     heard = []
 
-    async def follow(found: str) -> None:
-        heard.append(found)
+    async def follow(result: str) -> None:
+        heard.append(result)
 
     assert await run_while_allowed(context, asked.ask, follow)
     assert (heard, len(asked.times)) == (["it"], 1)
 
 
 @pytest.mark.parametrize("refusal", [NotFound(), Forbidden("no")])
-async def test_a_notice_during_the_first_question_counts(refusal: Exception, autojump_clock: Any) -> None:
-    asked = Asked("it", refusal)
+async def test_notice_during_first_check_counts(refusal: Exception, autojump_clock: Any) -> None:
+    asked = ScriptedCheck("it", refusal)
     first = asked.ask
 
     async def overtaken() -> str:
-        found = await first()
+        result = await first()
         asked.tell()
-        return found
+        return result
 
     context: Any = asked
     assert not await run_while_allowed(context, overtaken, asked.follow)
     assert asked.times == [0.0, 0.0]
 
 
-async def test_a_question_that_failed_is_put_again_without_another_notice(autojump_clock: Any) -> None:
-    asked = Asked("it", AWAY, AWAY, NotFound())
+async def test_failed_check_is_retried(autojump_clock: Any) -> None:
+    asked = ScriptedCheck("it", AWAY, AWAY, NotFound())
     async with trio.open_nursery() as nursery:
         nursery.start_soon(asked.run)
         await trio.testing.wait_all_tasks_blocked()
@@ -96,8 +96,8 @@ async def test_a_question_that_failed_is_put_again_without_another_notice(autoju
     assert len(asked.times) == 4 and asked.times[-1] < recheck_rights.LOOK_EVERY
 
 
-async def test_many_notices_are_one_question_and_none_is_one_now_and_then(autojump_clock: Any) -> None:
-    asked = Asked("it")
+async def test_checks_are_rate_limited(autojump_clock: Any) -> None:
+    asked = ScriptedCheck("it")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(asked.run)
         await trio.testing.wait_all_tasks_blocked()

@@ -1,4 +1,4 @@
-"""What is open ends with the key it was opened with; new keys reach no further than the one that made them."""
+"""Connections end with the key that opened them; new keys have no more rights than the key that created them."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def _open(world: World, token: str, path: str = INBOX) -> AsyncIterator[We
 
 
 async def _ended(stream: WebSocketStream) -> int | None:
-    """The close code, once the other end has closed."""
+    """Return the close code after the other end has closed."""
     with trio.fail_after(PATIENCE):
         try:
             while await stream.receive_some():
@@ -78,7 +78,7 @@ async def _change_password(world: World, user_id: str, token: str) -> None:
 ENDS = [_delete_key, _expire_key, _log_out, _suspend, _delete_user, _change_password]
 
 
-async def test_open_links_end_with_their_session() -> None:
+async def test_connections_end_with_session() -> None:
     async with running_coderd(first_user=True) as world, _open(world, world.token) as other:
         for end in ENDS:
             user_id, token = await world.member()
@@ -92,8 +92,8 @@ async def test_open_links_end_with_their_session() -> None:
 async def _stays(stream: WebSocketStream) -> None:
     with trio.move_on_after(0.05) as scope:
         while await stream.receive_some():
-            pass  # somebody is told that a user was suspended
-    assert scope.cancelled_caught, "somebody else's stays"
+            pass  # a follower is notified of the suspended user
+    assert scope.cancelled_caught, "another user's connection stays"
 
 
 async def _lose_site_role(world: World, user_id: str, group: str) -> None:
@@ -127,7 +127,7 @@ def _helper(*permissions: str) -> dict[str, Any]:
 
 
 async def _with_rights(world: World) -> tuple[str, str, str]:
-    """(user id, session, a group they are in) of somebody who has of everything that gives rights."""
+    """Return (user id, session, group of the user), with one of each object that grants rights."""
     user_id, token = await world.member(roles=["template-admin"])
     organization = f"/api/v2/organizations/{world.organization_id}"
     await world.post(f"{organization}/members/roles", _helper("read"))
@@ -139,7 +139,7 @@ async def _with_rights(world: World) -> tuple[str, str, str]:
     return user_id, token, group
 
 
-async def test_streams_end_when_their_readers_rights_change(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_end_with_changed_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
     async with running_coderd(first_user=True) as world, _open(world, world.token) as other:
         for lose in LOSSES:
@@ -147,13 +147,13 @@ async def test_streams_end_when_their_readers_rights_change(monkeypatch: pytest.
             async with _open(world, token) as inbox, _open(world, token, COORDINATE) as tailnet:
                 await lose(world, user_id, group)
                 assert await _ended(inbox) == 1008, lose.__name__
-                await _stays(tailnet)  # asks anew itself, and has nothing to lose
+                await _stays(tailnet)  # rechecks itself, and has lost no right
             async with _open(world, token) as again:
                 await _stays(again)
         await _stays(other)
 
 
-async def test_streams_end_when_a_role_everybody_has_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_streams_end_with_default_role(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
     async with running_coderd(first_user=True) as world:
         _, token = await world.member()
@@ -163,7 +163,7 @@ async def test_streams_end_when_a_role_everybody_has_is_taken(monkeypatch: pytes
             assert await _ended(inbox) == 1008
 
 
-async def test_an_event_stream_ends_when_its_readers_rights_change(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_event_stream_ends_with_rights(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.kit.server.workspaces import new_workspace, workspace_world
 
     monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
@@ -180,13 +180,13 @@ async def test_an_event_stream_ends_when_its_readers_rights_change(monkeypatch: 
                     pass
 
 
-async def test_rights_are_read_once_for_all_streams_and_again_when_they_could_not_be(
+async def test_rights_read_once_and_retried(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(session_revocation, "PAUSE", 0.0)
     async with running_coderd(first_user=True) as world:
         user_id, token, group = await _with_rights(world)
-        async with _open(world, token) as one, _open(world, token) as two, _open(world, world.token) as other:
+        async with _open(world, token) as item, _open(world, token) as two, _open(world, world.token) as other:
             reads, broken, read = 0, True, world.ctx.db.read
 
             async def counted(fn: Any, *args: Any, **rest: Any) -> Any:
@@ -200,21 +200,21 @@ async def test_rights_are_read_once_for_all_streams_and_again_when_they_could_no
 
             monkeypatch.setattr(world.ctx.db, "read", counted)
             await _leave_group(world, user_id, group)
-            assert (await _ended(one), await _ended(two)) == (1008, 1008)
+            assert (await _ended(item), await _ended(two)) == (1008, 1008)
             await _stays(other)
             assert not broken and reads >= 1
             reads = 0
-            await world.ctx.part(SessionRegistry).look_at_rights()
+            await world.ctx.part(SessionRegistry).check_rights()
             assert reads == 1
 
 
-async def test_an_event_stream_ends_with_its_session() -> None:
+async def test_event_stream_ends_with_session() -> None:
     from tests.kit.server.workspaces import new_workspace, workspace_world
 
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
-        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "watch"})
-        token = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "watch"})
+        token = created.json()["key"]
         path = f"/api/v2/workspaces/{workspace['id']}/watch"
         async with world.client.stream("GET", path, headers={"Coder-Session-Token": token}) as answer:
             lines = answer.aiter_lines()
@@ -225,64 +225,64 @@ async def test_an_event_stream_ends_with_its_session() -> None:
                     pass
 
 
-async def test_a_daemon_leaves_with_the_session_that_let_it_in() -> None:
+async def test_daemon_disconnects_with_session() -> None:
     async with running_coderd(first_user=True) as world:
-        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "daemon"})
-        token = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "daemon"})
+        token = created.json()["key"]
         async with connected_daemon(world, token=token) as daemon:
             await _delete_key(world, world.user_id, token)
             with trio.fail_after(PATIENCE):
                 await daemon.session.wait_closed()
 
 
-async def test_time_ends_a_session_unless_it_slid_on() -> None:
+async def test_expired_session_ends_unless_slid() -> None:
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         for nothing in (-1, -(10**9)):
             assert (await world.post("/api/v2/users/me/keys/tokens", {"lifetime": nothing})).status_code == 400
-        made = await world.post("/api/v2/users/me/keys/tokens", {"lifetime": 3600 * 10**9, "token_name": "short"})
-        short = made.json()["key"]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"lifetime": 3600 * 10**9, "token_name": "short"})
+        short = created.json()["key"]
         sessions: SessionRegistry = world.ctx.part(SessionRegistry)
         async with _open(world, short) as brief, _open(world, world.token) as sliding:
             clock.advance(timedelta(hours=20).total_seconds())
             assert (await world.get("/api/v2/users/me")).status_code == 200, "used, so it slides"
             clock.advance(timedelta(hours=10).total_seconds())
-            await sessions.look_at_expired()
+            await sessions.check_expired()
             assert await _ended(brief) == 1008
             await _stays(sliding)
 
 
-async def test_a_read_that_fails_ends_neither_the_server_nor_the_watch(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failed_read_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock()
     monkeypatch.setattr(session_revocation, "RETRY", 0.01)
     async with running_coderd(first_user=True, clock=clock) as world:
         sessions: SessionRegistry = world.ctx.part(SessionRegistry)
-        really_look, failures = sessions.look, 0
+        check, failures = sessions.look, 0
 
         async def look(session: OpenSession) -> None:
             nonlocal failures
             if failures < 2:
                 failures += 1
                 raise OSError("the database is away")
-            await really_look(session)
+            await check(session)
 
         user_id, token = await world.member()
         async with _open(world, token) as watched, _open(world, world.token) as other:
-            await _stays(watched)  # both looks at the beginning are done
+            await _stays(watched)  # both initial checks are done
             monkeypatch.setattr(sessions, "look", look)
             await _delete_key(world, user_id, token)
             assert await _ended(watched) == 1008
             assert failures == 2
             failures = 0
             clock.advance(timedelta(days=40).total_seconds())
-            await sessions.look_at_expired()
-            await sessions.look_at_expired()
-            assert failures == 2, "the look at those whose time is up outlives it, too"
-            await sessions.look_at_expired()
+            await sessions.check_expired()
+            await sessions.check_expired()
+            assert failures == 2, "the check of expired sessions survives it, too"
+            await sessions.check_expired()
             assert await _ended(other) == 1008
 
 
-async def test_a_built_in_daemon_that_cannot_be_registered_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_built_in_daemon_retries_registration(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(*_: object) -> None:
         raise ValueError("the database is away")
 
@@ -293,7 +293,7 @@ async def test_a_built_in_daemon_that_cannot_be_registered_tries_again(monkeypat
                 pass
 
 
-async def test_a_limited_key_makes_no_wider_one() -> None:
+async def test_limited_key_creates_no_wider() -> None:
     async with running_coderd(first_user=True) as world:
         alice, session = await world.member("alice")
 
@@ -309,14 +309,14 @@ async def test_a_limited_key_makes_no_wider_one() -> None:
         assert (await make(limited, scopes=["template:read"]))[0] == 403
         assert (await make(limited))[0] == 403, "no scopes means all of them"
         assert (await world.post(f"/api/v2/users/{alice}/keys", token=limited)).status_code == 403
-        one, other = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
-        own = [f"workspace:{one}", f"user:{alice}", "api_key:*"]
+        item, other = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
+        own = [f"workspace:{item}", f"user:{alice}", "api_key:*"]
         status, listed = await make(session, scopes=scopes, allow_list=own)
         assert status == 201
-        assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{one}"]))[0] == 201
+        assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{item}"]))[0] == 201
         assert (await make(listed, scopes=["workspace:read"], allow_list=[f"workspace:{other}"]))[0] == 403
         assert (await make(listed, scopes=["workspace:read"]))[0] == 403
         for wrong in ("workspace", "rocket:*", "workspace:nonsense"):
             assert (await make(session, scopes=["workspace:read"], allow_list=[wrong]))[0] == 400, wrong
-        shown = await world.get("/api/v2/users", token=listed)
-        assert [user["id"] for user in shown.json()["users"]] == [alice]
+        view = await world.get("/api/v2/users", token=listed)
+        assert [user["id"] for user in view.json()["users"]] == [alice]

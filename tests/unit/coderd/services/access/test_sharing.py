@@ -1,4 +1,4 @@
-"""Shared workspaces: who sees them after leaving, with sharing turned off, and what access lists may hold."""
+"""Shared workspaces: access after leaving, with sharing disabled, and valid entries of access lists."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.kit.server.workspaces import build, new_workspace, workspace_world
 DEFAULT = "/api/v2/organizations/default"
 
 
-async def _seen(world: World, token: str) -> int:
+async def _visible_workspaces(world: World, token: str) -> int:
     return int((await world.get("/api/v2/workspaces", token=token)).json()["count"])
 
 
@@ -33,7 +33,7 @@ async def _acl(world: World, workspace_id: str) -> tuple[Any, Any]:
     return row.user_acl, row.group_acl
 
 
-async def test_who_leaves_loses_what_was_shared() -> None:
+async def test_leaving_member_loses_shares() -> None:
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         workspace = await new_workspace(world, "w")
@@ -44,20 +44,20 @@ async def test_who_leaves_loses_what_was_shared() -> None:
         assert (await world.patch(f"{template}/acl", {"user_perms": {bob: "admin"}})).status_code == 200
         roles = {"user_roles": {bob: "use"}, "group_roles": {group: "use"}}
         assert (await world.patch(f"{path}/acl", roles)).status_code == 204
-        assert await _seen(world, token) == 1
+        assert await _visible_workspaces(world, token) == 1
         assert (await world.delete(f"{DEFAULT}/members/{bob}")).status_code == 204
         assert await _acl(world, workspace["id"]) == ({}, {group: "use"})
         assert (await world.get(f"{template}/acl")).json()["users"] == []
-        # Somebody outside stands in a list again: a list alone lets nobody in.
+        # A user outside of the organization is in a list again: a list alone grants no access.
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 204
-        assert await _seen(world, token) == 0
+        assert await _visible_workspaces(world, token) == 0
         assert (await world.get(path, token=token)).status_code == 404
         assert (await world.post(f"{DEFAULT}/members/{bob}")).status_code in {200, 201}
-        assert await _seen(world, token) == 1
+        assert await _visible_workspaces(world, token) == 1
 
 
-async def test_a_list_shows_what_can_be_opened() -> None:
-    """A role may deny what is one's own, or shared; and who left an organization has left behind what is there."""
+async def test_list_shows_readable_workspaces() -> None:
+    """A role may deny the caller's own or shared workspaces, and a former member has lost all in the organization."""
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         admin, world.token = world.token, token
@@ -72,21 +72,21 @@ async def test_a_list_shows_what_can_be_opened() -> None:
         assert (await world.post(f"{DEFAULT}/members/roles", role)).status_code == 200
 
         async def opened() -> int:
-            answers = [await world.get(f"/api/v2/workspaces/{one['id']}", token=token) for one in (own, shared)]
+            answers = [await world.get(f"/api/v2/workspaces/{item['id']}", token=token) for item in (own, shared)]
             return [answer.status_code for answer in answers].count(200)
 
-        assert (await opened(), await _seen(world, token)) == (2, 2)
+        assert (await opened(), await _visible_workspaces(world, token)) == (2, 2)
         member = f"{DEFAULT}/members/{bob}"
         assert (await world.put(f"{member}/roles", {"roles": ["blind"]})).status_code == 200
-        assert (await opened(), await _seen(world, token)) == (0, 0)
+        assert (await opened(), await _visible_workspaces(world, token)) == (0, 0)
         assert (await world.put(f"{member}/roles", {"roles": []})).status_code == 200
-        assert (await opened(), await _seen(world, token)) == (2, 2)
+        assert (await opened(), await _visible_workspaces(world, token)) == (2, 2)
         assert (await world.delete(member)).status_code == 204
-        assert (await opened(), await _seen(world, token)) == (0, 0)
+        assert (await opened(), await _visible_workspaces(world, token)) == (0, 0)
 
 
-async def test_of_those_that_sleep_a_list_shows_what_can_be_opened() -> None:
-    """A workspace that sleeps is a kind of its own, which a role may give or deny by itself."""
+async def test_list_shows_readable_dormant_workspaces() -> None:
+    """A dormant workspace is a resource of its own, which a role grants or denies separately."""
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         carl, other = await world.member("carl")
@@ -112,7 +112,7 @@ async def test_of_those_that_sleep_a_list_shows_what_can_be_opened() -> None:
             assert (await world.get("/api/v2/workspaces", params=query)).json()["count"] == 1
 
 
-async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
+async def test_disabled_sharing_revokes_shares() -> None:
     async with workspace_world() as (world, _):
         bob, token = await world.member("bob")
         workspace = await new_workspace(world, "w")
@@ -121,31 +121,31 @@ async def test_sharing_off_is_off_for_what_was_shared_before() -> None:
         ctx = world.ctx
         for off in (False, True):
             ctx.config = replace(ctx.config, disable_workspace_sharing=off)
-            assert await _seen(world, token) == (0 if off else 1)
+            assert await _visible_workspaces(world, token) == (0 if off else 1)
             assert (await world.get(path, token=token)).status_code == (404 if off else 200)
-            # What a WireGuard client of theirs may reach.
+            # Workspaces that a WireGuard client of the user may reach.
             subject = await user_subject(ctx, UUID(bob))
             assert subject is not None
             places = await ctx.db.read(search_store.list_readable_agents, readers(subject))
             assert len(places) == (0 if off else 1)
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 403
         ctx.config = replace(ctx.config, disable_workspace_sharing=False)
-        # An organization that turns it off takes everything back, and nothing can be shared any more.
+        # Disabling sharing in an organization removes all shares and refuses new ones.
         setting = f"{DEFAULT}/settings/workspace-sharing"
         assert (await world.patch(setting, {"sharing_disabled": True})).status_code == 200
-        assert await _seen(world, token) == 0
+        assert await _visible_workspaces(world, token) == 0
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 403
-        # Only those of service accounts, from here on.
+        # From here on, only workspaces of service accounts.
         await world.patch(setting, {"shareable_workspace_owners": "service_accounts"})
         refused = await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})
         assert refused.status_code == 403 and "service accounts" in refused.json()["message"]
         assert await _acl(world, workspace["id"]) == ({}, {})
         await ctx.db.run(lambda tx: user_store.update_user(tx, UUID(world.user_id), is_service_account=True))
         assert (await world.patch(f"{path}/acl", {"user_roles": {bob: "use"}})).status_code == 204
-        assert await _seen(world, token) == 1
+        assert await _visible_workspaces(world, token) == 1
 
 
-async def test_ids_in_access_lists_are_kept_in_one_spelling() -> None:
+async def test_access_list_ids_are_normalized() -> None:
     async with workspace_world() as (world, _):
         bob, _ = await world.member("bob")
         workspace = await new_workspace(world, "w")
@@ -167,10 +167,10 @@ async def test_ids_in_access_lists_are_kept_in_one_spelling() -> None:
             )
 
         # As an older release may have stored them.
-        await store({"nobody": "use", bob.upper(): "use", world.organization_id.upper(): "use", odd: "admin"})
-        shown = (await world.get(f"{path}/acl")).json()
-        assert [user["id"] for user in shown["users"]] == [bob]
-        assert [group["id"] for group in shown["group"]] == [world.organization_id]
+        await store({"unknown": "use", bob.upper(): "use", world.organization_id.upper(): "use", odd: "admin"})
+        view = (await world.get(f"{path}/acl")).json()
+        assert [user["id"] for user in view["users"]] == [bob]
+        assert [group["id"] for group in view["group"]] == [world.organization_id]
         (listed,) = (await world.get("/api/v2/workspaces")).json()["workspaces"]
         assert {actor["id"] for actor in listed["shared_with"]} == {bob, world.organization_id}
         subject = await user_subject(world.ctx, UUID(world.user_id))
@@ -178,8 +178,8 @@ async def test_ids_in_access_lists_are_kept_in_one_spelling() -> None:
         assert (await load_workspace(world.ctx, subject, UUID(workspace["id"]))).shared_with
 
 
-async def test_of_two_who_share_at_once_both_are_heard() -> None:
-    """And of sharing and switching it off, whichever comes second wins."""
+async def test_concurrent_shares_both_apply() -> None:
+    """Sharing and disabling sharing concurrently: the second one wins."""
     async with workspace_world() as (world, _):
         bob, _ = await world.member("bob")
         group = (await world.post(f"{DEFAULT}/groups", {"name": "ops"})).json()["id"]
@@ -214,7 +214,7 @@ _OF_A_WORKSPACE = re.compile(r"<id:(?:workspace|build|agent)>|/workspace/<name>"
 
 
 def _doors() -> Iterator[tuple[str, str]]:
-    """(method, rule) of everything that names a workspace, a build or an agent; WebSockets by a plain GET."""
+    """Return (method, rule) of each route that names a workspace, a build or an agent; WebSockets as plain GET."""
     for rule in application().url_map.iter_rules():
         said = route_of(application().view_functions[rule.endpoint])
         if said is not None and not said.websocket and _OF_A_WORKSPACE.search(rule.rule):
@@ -222,19 +222,19 @@ def _doors() -> Iterator[tuple[str, str]]:
 
 
 async def _status(world: World, token: str, method: str, rule: str, places: dict[str, str]) -> int:
-    path = re.sub(r"<(?:\w+:)?(\w+)>", lambda found: places[found[1]], rule)
+    path = re.sub(r"<(?:\w+:)?(\w+)>", lambda result: places[result[1]], rule)
     url, headers = f"{world.url}{path}?include_deleted=true", {"Coder-Session-Token": token}
     async with world.client.stream(method, url, headers=headers, json=None if method == "GET" else {}) as answer:
         return answer.status_code
 
 
 async def test_sharing_ends_with_the_workspace() -> None:
-    """Every door a guest could pass is shut once the workspace is deleted; its owner goes on seeing what was there."""
+    """After deletion, every route that a guest could use is refused. The owner keeps read access."""
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
         owner = (await world.get("/api/v2/users/me")).json()["username"]
         workspace = await new_workspace(world, "w")
-        (agent,) = [one for part in workspace["latest_build"]["resources"] for one in part.get("agents") or ()]
+        (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
         places = {
             "workspace": workspace["id"],
             "build": workspace["latest_build"]["id"],
@@ -255,12 +255,12 @@ async def test_sharing_ends_with_the_workspace() -> None:
         assert len(let_in) > 15, let_in
         owned = [door for door in let_in if "agent" not in door[1]]
         await build(world, workspace["id"], "delete")
-        # What names no version of it at all (an empty body, a query too few) may be said before anybody is asked.
-        found = {(method, rule): await _status(world, token, method, rule, where) for method, rule, where in doors}
-        opened = {door: status for door, status in found.items() if status not in {400, 404}}
-        told = {rule: found["GET", rule] for _, rule, _ in let_in if found["GET", rule] != 404}
+        # A request without a version (an empty body, a missing query) may be refused before the permission check.
+        result = {(method, rule): await _status(world, token, method, rule, where) for method, rule, where in doors}
+        opened = {door: status for door, status in result.items() if status not in {400, 404}}
+        told = {rule: result["GET", rule] for _, rule, _ in let_in if result["GET", rule] != 404}
         assert (opened, told) == ({}, {})
         kept = {rule: await _status(world, world.token, method, rule, where) for method, rule, where in owned}
         assert kept["/api/v2/workspaces/<id:workspace>"] == kept["/api/v2/workspacebuilds/<id:build>/logs"] == 200
-        by_name = "/api/v2/users/<user>/workspace/<name>/builds/<number>"  # the name is free for another one
+        by_name = "/api/v2/users/<user>/workspace/<name>/builds/<number>"  # the name may be used again
         assert {rule for rule, status in kept.items() if status == 404} == {by_name}

@@ -1,4 +1,4 @@
-"""The audit log and the connection log: what is written, what is hidden, who may read."""
+"""The audit log and the connection log: entries, hidden values, read permission."""
 
 from __future__ import annotations
 
@@ -29,58 +29,58 @@ async def entries(world: World, query: str = "", **rest: Any) -> list[dict[str, 
     answer = await world.get("/api/v2/audit", params={"q": query, "limit": 100}, **rest)
     assert answer.status_code == 200, answer.text
     check("AuditLogResponse", answer.json())
-    found: list[dict[str, Any]] = answer.json()["audit_logs"]
-    assert answer.json()["count"] == len(found)
-    return found
+    result: list[dict[str, Any]] = answer.json()["audit_logs"]
+    assert answer.json()["count"] == len(result)
+    return result
 
 
 _BY_VIEW = {"convert_login"}
-"Kinds whose name only the view knows; it says so by `about`."
+"Kinds whose name only the view knows; it sets the name by `about`."
 
 
-def test_every_kind_that_is_audited_has_a_name() -> None:
-    """A line that says only that something was deleted helps nobody: each kind's name has a place it is read from."""
+def test_every_audited_kind_has_name() -> None:
+    """An entry of a deletion needs a name: every kind has a source for it."""
     nameless = []
     for path, said in routes():
         how = said.audit
         if how is None or how is LOGIN or how.settings is not None or how.action in {"logout", "login"}:
-            continue  # settings are one of a kind; whoever signs in or out is named as the one who did
+            continue  # settings have no name; the name of a login is its user
         named = how.kind in TRACKED or how.kind in NAMED or how.kind == "notification_template"
         if not (named or (how.kind in _BY_VIEW and how.key == "view")) or how.key == "me":
             nameless.append((path, how))
     assert nameless == []
 
 
-async def test_what_was_deleted_is_named() -> None:
-    """Its name is in no answer, and nowhere else afterwards."""
+async def test_deletion_entry_has_name() -> None:
+    """The response to a deletion has no name, and the name is gone afterwards."""
     async with running_coderd(first_user=True, experiments=("oauth2",)) as world:
-        made = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
-        token = made.json()["key"].partition("-")[0]
+        created = await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"})
+        token = created.json()["key"].partition("-")[0]
         session = (await world.login("a@b.c", "SomeSecure123!")).partition("-")[0]
         app = {"name": "wiki", "callback_url": "https://wiki.example.com/callback"}
         apps = "/api/v2/oauth2-provider/apps"
         client = (await world.post(apps, app)).json()["id"]
         secret = (await world.post(f"{apps}/{client}/secrets")).json()
         proxy = await world.post("/api/v2/workspaceproxies", {"name": "far", "display_name": "", "icon": ""})
-        gone = {
+        deleted = {
             "ci": f"/api/v2/users/me/keys/{token}",
             session: f"/api/v2/users/me/keys/{session}",
             secret["client_secret_full"][-6:]: f"{apps}/{client}/secrets/{secret['id']}",
             "wiki": f"{apps}/{client}",
             "far": f"/api/v2/workspaceproxies/{proxy.json()['proxy']['id']}",
         }
-        for path in gone.values():
+        for path in deleted.values():
             answer = await world.delete(path)
             assert answer.status_code < 300, (path, answer.text)
         targets = [entry["resource_target"] for entry in reversed(await entries(world, "action:delete"))]
-        assert [target[-len(name) :] for target, name in zip(targets, gone, strict=True)] == list(gone)
+        assert [target[-len(name) :] for target, name in zip(targets, deleted, strict=True)] == list(deleted)
         template = "/api/v2/notifications/templates/281fdf73-c6d6-4cbb-8ff5-888baf8a2fff/method"
         assert (await world.put(template, {"method": "smtp"})).status_code == 200
         (entry,) = await entries(world, "resource_type:notification_template")
         assert entry["resource_target"] == "Workspace Created"
 
 
-async def test_people_and_their_secrets() -> None:
+async def test_password_change_hides_secrets() -> None:
     async with running_coderd(first_user=True) as world:
         user_id, token = await world.member("maria")
         assert (await world.put(f"/api/v2/users/{user_id}/roles", {"roles": ["auditor"]})).status_code == 200
@@ -103,16 +103,16 @@ async def test_people_and_their_secrets() -> None:
             ("user", "create", 201),
             ("api_key", "login", 201),
         ]
-        _, wrong, password, roles, _, made, _ = log
+        _, wrong, password, roles, _, created, _ = log
         assert wrong["diff"] == {} and wrong["description"] == "{user} unsuccessfully attempted to write user {target}"
         assert password["diff"]["hashed_password"] == {"secret": True}
         assert roles["diff"]["rbac_roles"] == {"old": [], "new": ["auditor"], "secret": False}
-        assert made["diff"]["username"] == {"old": "", "new": "maria", "secret": False}
-        assert made["resource_target"] == "maria" and made["resource_link"] == "/users?filter=maria"
-        assert made["user"]["username"] == "admin" and made["ip"] == "127.0.0.1"
+        assert created["diff"]["username"] == {"old": "", "new": "maria", "secret": False}
+        assert created["resource_target"] == "maria" and created["resource_link"] == "/users?filter=maria"
+        assert created["user"]["username"] == "admin" and created["ip"] == "127.0.0.1"
         text = json.dumps(log)
         assert "AnotherSecure1!" not in text and "$" not in text, "no password, no hash"
-        # who may read, and what queries find
+        # read permission, and results of queries
         token = await world.login("maria@b.c", "AnotherSecure1!")
         assert len(await entries(world, "action:create", token=token)) == 1
         assert len(await entries(world, "username:maria action:login", token=token)) == 3
@@ -126,24 +126,24 @@ async def test_people_and_their_secrets() -> None:
         assert (gone["is_deleted"] and gone["diff"]["username"] == {"old": "maria", "new": "", "secret": False}) or gone
 
 
-async def test_a_file_of_secrets_is_an_entry_for_each() -> None:
+async def test_secret_import_writes_entries() -> None:
     async with running_coderd(first_user=True) as world:
         path = "/api/v2/users/me/secrets/batch"
-        made = await world.post(path, {"format": "env", "content": "ONE=1st-value\nTWO=2nd-value\n"})
-        assert made.status_code == 201, made.text
+        created = await world.post(path, {"format": "env", "content": "ONE=1st-value\nTWO=2nd-value\n"})
+        assert created.status_code == 201, created.text
         log = await entries(world, "resource_type:user_secret")
         assert [(entry["resource_target"], entry["resource_id"], entry["status_code"]) for entry in reversed(log)] == [
-            (secret["name"], secret["id"], 201) for secret in made.json()
+            (secret["name"], secret["id"], 201) for secret in created.json()
         ]
         for entry, name in zip(reversed(log), ("ONE", "TWO"), strict=True):
             assert entry["diff"]["name"] == {"old": "", "new": name, "secret": False}
             assert entry["diff"]["env_name"]["new"] == name
         assert "-value" not in json.dumps(log)
         assert (await world.post(path, {"format": "env", "content": "TWO=x\n"})).status_code == 409
-        assert len(await entries(world, "resource_type:user_secret")) == 2, "what was refused made nothing"
+        assert len(await entries(world, "resource_type:user_secret")) == 2, "a refused import creates nothing"
 
 
-async def test_settings_are_compared_as_their_service_has_them() -> None:
+async def test_settings_diff() -> None:
     async with running_coderd(first_user=True) as world:
         _, member = await world.member()
         groups = "/api/v2/organizations/default/settings/idpsync/groups"
@@ -159,7 +159,7 @@ async def test_settings_are_compared_as_their_service_has_them() -> None:
         assert refused.status_code == 403
         log = await entries(world, "action:write")
         diffs = {
-            entry["resource_type"]: {key: (one.get("old"), one.get("new")) for key, one in entry["diff"].items()}
+            entry["resource_type"]: {key: (item.get("old"), item.get("new")) for key, item in entry["diff"].items()}
             for entry in reversed(log)
             if entry["resource_type"] != "user"
         }
@@ -192,13 +192,13 @@ async def test_workspaces_templates_and_builds() -> None:
             ("workspace", "create"),
             ("template", "create"),
         ]
-        deleted, words, same, longer, started, made, _ = log
+        deleted, words, same, longer, started, created, _ = log
         assert deleted["additional_fields"]["build_reason"] == "cli"
         assert started["resource_link"] == "/@admin/ws/builds/1"
         assert started["description"] == "{user} started workspace {target}"
         assert words["diff"]["description"]["new"] == "words"
         assert longer["diff"]["ttl_ms"] == {"old": 3_600_000, "new": 7_200_000, "secret": False} and same["diff"] == {}
-        assert made["organization"]["name"] == "coder" and made["is_deleted"]
+        assert created["organization"]["name"] == "coder" and created["is_deleted"]
         assert len(await entries(world, "build_reason:cli")) == 1
 
 
@@ -216,14 +216,14 @@ async def test_connections_of_an_agent() -> None:
 
         await report(1)
         await report(1)
-        found = (await world.get("/api/v2/connectionlog", params={"q": "status:ongoing type:ssh"})).json()
-        check("ConnectionLogResponse", found)
-        assert found["count"] == 1
-        assert found["connection_logs"][0]["ssh_info"] == {"connection_id": str(ident)}
-        assert found["connection_logs"][0]["ip"] == "192.0.2.7"
+        result = (await world.get("/api/v2/connectionlog", params={"q": "status:ongoing type:ssh"})).json()
+        check("ConnectionLogResponse", result)
+        assert result["count"] == 1
+        assert result["connection_logs"][0]["ssh_info"] == {"connection_id": str(ident)}
+        assert result["connection_logs"][0]["ip"] == "192.0.2.7"
         await report(2, status_code=3, reason="bye")
-        found = (await world.get("/api/v2/connectionlog", params={"q": "workspace_owner:me status:completed"})).json()
-        info = found["connection_logs"][0]["ssh_info"]
+        result = (await world.get("/api/v2/connectionlog", params={"q": "workspace_owner:me status:completed"})).json()
+        info = result["connection_logs"][0]["ssh_info"]
         assert (info["exit_code"], info["disconnect_reason"]) == (3, "bye")
         _, token = await world.member()
         assert (await world.get("/api/v2/connectionlog", token=token)).status_code == 403

@@ -1,4 +1,4 @@
-"""What requests leave to be done is done one by one, and keeps nobody from an answer."""
+"""Deferred work runs one item at a time and delays no response."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, cast
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from coder.coderd.services.foundation.afterwards import LONGEST, MOST, Afterwards
+from coder.coderd.services.foundation.afterwards import LONGEST, MAX_ITEMS, Afterwards
 
 
 class _Log:
@@ -20,7 +20,7 @@ class _Log:
         self.lines.append(f"{what}: {type(error).__name__}")
 
 
-async def test_things_are_done_in_order_whatever_becomes_of_one(autojump_clock: trio.testing.MockClock) -> None:
+async def test_items_run_in_order(autojump_clock: trio.testing.MockClock) -> None:
     log, seen = _Log(), []
 
     async def note(number: int) -> None:
@@ -43,7 +43,7 @@ async def test_things_are_done_in_order_whatever_becomes_of_one(autojump_clock: 
     assert log.lines == ["a defect: LookupError"] * 3 + ["what hangs: TooSlowError"]
 
 
-async def test_there_is_an_end_to_what_may_be_left() -> None:
+async def test_queue_is_bounded() -> None:
     goes_on, left = trio.Event(), 0
 
     async with trio.open_nursery() as nursery:
@@ -51,21 +51,21 @@ async def test_there_is_an_end_to_what_may_be_left() -> None:
 
         async def leave_all() -> None:
             nonlocal left
-            for _ in range(MOST * 2):
+            for _ in range(MAX_ITEMS * 2):
                 await afterwards.leave("something", goes_on.wait)
                 left += 1
 
         nursery.start_soon(leave_all)
         await wait_all_tasks_blocked()
-        assert left == MOST + 1, "and one is being done"
+        assert left == MAX_ITEMS + 1, "and one is running"
         goes_on.set()
         await wait_all_tasks_blocked()
-        assert left == MOST * 2
+        assert left == MAX_ITEMS * 2
         nursery.cancel_scope.cancel()
 
 
 async def test_done_returns_after_a_cancellation(autojump_clock: trio.testing.MockClock) -> None:
-    """A server that is cancelled does not wait for what is not going to be done."""
+    """A cancelled server does not wait for work that will not run."""
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
         afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
         await afterwards.leave("what hangs", trio.sleep_forever)

@@ -1,4 +1,4 @@
-"""One that fails keeps nobody behind it waiting."""
+"""A failing item does not block the items after it."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from coder.coderd.services.notifications import notifications
 from coder.coderd.services.workspaces import autostop_reminders
 
 
-class Said:
-    """A log that keeps what it is told."""
+class KeptLog:
+    """A log that keeps its lines."""
 
     def __init__(self) -> None:
         self.lines: list[tuple[str, str, dict[str, object]]] = []
@@ -27,19 +27,19 @@ class Said:
         self.lines.append(("error", text, fields))
 
 
-async def _step(one: int) -> int | None:
-    if one == 1:
+async def _step(item: int) -> int | None:
+    if item == 1:
         raise Conflict("It is being built.")
-    if one == 2:
-        raise ValueError("a row that nobody foresaw")
-    return one * 10 if one % 2 else None
+    if item == 2:
+        raise ValueError("an unforeseen row")
+    return item * 10 if item % 2 else None
 
 
 @pytest.mark.parametrize(("most", "done"), [(None, [30, 50, 70]), (2, [30, 50]), (0, [])])
-async def test_what_fails_is_logged_and_passed_over(most: int | None, done: list[int]) -> None:
-    said = Said()
-    found = await one_by_one(cast("Any", said), "not done", range(1, 8), _step, lambda one: {"item": one}, most=most)
-    assert found == done
+async def test_failing_item_is_logged(most: int | None, done: list[int]) -> None:
+    said = KeptLog()
+    result = await one_by_one(cast("Any", said), "not done", range(1, 8), _step, lambda item: {"item": item}, most=most)
+    assert result == done
     if most != 0:
         (refused, failed) = said.lines
         assert refused == ("warn", "not done", {"item": 1, "reason": "It is being built."})
@@ -47,10 +47,10 @@ async def test_what_fails_is_logged_and_passed_over(most: int | None, done: list
         assert isinstance(failed[2]["error"], ValueError)
 
 
-async def test_somebody_who_cannot_be_told_of_a_stop_keeps_nobody_else_from_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def remind(_tx: object, one: Any, *_: object) -> int:
-        if one.workspace_id == "first":
-            raise ValueError("a row that nobody foresaw")
+async def test_failing_notice_blocks_no_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def remind(_tx: object, item: Any, *_: object) -> int:
+        if item.workspace_id == "first":
+            raise ValueError("an unforeseen row")
         return 1
 
     async def read(*_: object) -> list[Any]:
@@ -61,6 +61,6 @@ async def test_somebody_who_cannot_be_told_of_a_stop_keeps_nobody_else_from_it(m
 
     monkeypatch.setattr(autostop_reminders, "_remind", remind)
     monkeypatch.setattr(notifications, "site_of", lambda _ctx: None)
-    ctx = SimpleNamespace(clock=FakeClock(), log=Said(), db=SimpleNamespace(read=read, run=run))
+    ctx = SimpleNamespace(clock=FakeClock(), log=KeptLog(), db=SimpleNamespace(read=read, run=run))
     assert await autostop_reminders.remind(cast("Any", ctx)) == 2
     assert [fields["workspace"] for _, _, fields in ctx.log.lines] == ["first"]

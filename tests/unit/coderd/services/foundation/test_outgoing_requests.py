@@ -1,4 +1,4 @@
-"""Answers of others: no longer than their caller says, and taken apart only so far."""
+"""Replies of other servers: limited in size, and parsed to a limited depth."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 @pytest.mark.parametrize("status", ["200 OK", "500 Internal Server Error"])
 @pytest.mark.parametrize("limit", [SMALL, DOCUMENT])
-async def test_an_answer_has_a_limit(limit: int, status: str) -> None:
+async def test_reply_has_limit(limit: int, status: str) -> None:
     def ask(size: int) -> bytes:
         server.answer = lambda _method, _path: reply("x" * size, status=status)
         return trio.from_thread.run(fetch_it).body
@@ -30,18 +30,18 @@ async def test_an_answer_has_a_limit(limit: int, status: str) -> None:
 
 
 @pytest.mark.parametrize("said", [b"[" * 60_000, b"&access_token=1" * 60_000, b"a=1&" * 60_000])
-def test_a_document_is_one_or_none(said: bytes) -> None:
-    with pytest.raises(ValueError, match=r"no JSON|fields"):
+def test_document_is_object(said: bytes) -> None:
+    with pytest.raises(ValueError, match=r"not JSON|fields"):
         OutgoingReply(200, said).document()
 
 
-def test_an_error_without_end_is_one() -> None:
-    """Its brackets are deeper than a reader of JSON goes."""
+def test_deeply_nested_error() -> None:
+    """Nested deeper than a JSON parser goes."""
     assert isinstance(error_from_body(500, b"[" * 100_000), HttpError)
 
 
-def test_whoever_asks_a_stranger_says_how_much_it_takes() -> None:
-    """The client's own limit is for servers one trusts: a quarter of a gigabyte."""
+def test_fetch_requires_limit() -> None:
+    """The client's default limit is for trusted servers: a quarter of a gigabyte."""
     asked = [
         (path, node)
         for path in SOURCES
@@ -52,7 +52,7 @@ def test_whoever_asks_a_stranger_says_how_much_it_takes() -> None:
     ]
     assert len(asked) > 5
     without = [f"{path.relative_to(ROOT)}:{node.lineno}" for path, node in asked if not _is_limited(node)]
-    # The agent's own server, whose programs it takes.
+    # The agent's own server, whose programs it downloads.
     assert {where.partition(":")[0].rpartition("/")[0] for where in without} == {"coder/agent/upgrade"}, without
 
 

@@ -1,4 +1,4 @@
-"""The sandbox with real processes: limits end the work and nothing else; work is bounded for every call."""
+"""The sandbox with real processes: limits end the call and nothing else; work is bounded for every call."""
 
 from __future__ import annotations
 
@@ -82,8 +82,8 @@ def documents(name: str, files: Mapping[str, str]) -> Documents:
 @pytest.mark.parametrize(
     "call", ["form", *(pytest.param(name, marks=pytest.mark.soak) for name in sorted(MORE.keys() - {"form"}))]
 )
-async def test_every_greedy_template_is_answered_or_refused(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Within the limits or with a sentence; each is followed by a plain one, which is answered."""
+async def test_greedy_templates_are_bounded(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A result within the limits, or a refusal. The plain template that follows gets its result."""
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
     async with opened() as box:
@@ -93,8 +93,8 @@ async def test_every_greedy_template_is_answered_or_refused(call: str, monkeypat
                 await box.call(call, {**BASE, **MORE[call]}, documents(name, files))
             except TooMuchWorkError as error:
                 assert "more" in error.message, name
-            shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
-            assert [one["value"]["value"] for one in shown["parameters"]] == ["graz"], name
+            view = await box.call("form", {**BASE, **MORE["form"]}, plain)
+            assert [item["value"]["value"] for item in view["parameters"]] == ["graz"], name
 
 
 @pytest.mark.parametrize("kind", ["yaml", "json", "env"])
@@ -103,16 +103,16 @@ async def test_secrets_are_bounded_too(kind: str, monkeypatch: pytest.MonkeyPatc
     async with opened() as box:
         for content in (*FILES.values(), "a: b\n" * 100_000, '{"a": ' * 100_000, "x"):
             try:
-                found = await box.call("secrets", {"format": kind, "content": content})
-                assert isinstance(found, str | dict)
+                result = await box.call("secrets", {"format": kind, "content": content})
+                assert isinstance(result, str | dict)
             except TooMuchWorkError as error:
                 assert "more" in error.message
         good = {"yaml": "a: b", "json": '{"a": "b"}', "env": "a=b"}[kind]
         assert await box.call("secrets", {"format": kind, "content": good}) == {"a": "b"}
 
 
-async def test_a_process_knows_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No secret of the server's environment, no file it could write."""
+async def test_worker_gets_no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No secret of the server's environment, no writable file."""
     monkeypatch.setenv("CODER_PG_CONNECTION_URL", "postgres://secret")
     async with opened() as box:
         await box.call("secrets", {"format": "env", "content": "a=b"})
@@ -124,8 +124,8 @@ async def test_a_process_knows_nothing_of_ours(monkeypatch: pytest.MonkeyPatch) 
         assert any(line.split()[:5] == ["Max", "file", "size", "0", "0"] for line in limits.splitlines())
 
 
-async def test_one_caller_waits_for_himself() -> None:
-    """His second call begins when his first is done, and another's does not wait for it."""
+async def test_caller_has_one_call() -> None:
+    """A caller's second call begins after the first; another caller's does not wait for it."""
     order = []
     async with opened() as box:
         gate = trio.Event()
@@ -151,8 +151,8 @@ async def test_one_caller_waits_for_himself() -> None:
     assert box._callers == {}
 
 
-async def test_who_leaves_costs_nobody_a_process() -> None:
-    """A form is closed while it is worked out, again and again: the templates that are remembered stay so."""
+async def test_cancelled_call_keeps_process() -> None:
+    """A form is closed during its evaluation, repeatedly: the process keeps its cached templates."""
     loads = []
     async with opened() as box:
         gate = trio.Event()
@@ -166,20 +166,20 @@ async def test_who_leaves_costs_nobody_a_process() -> None:
             return await box.call("form", {**BASE, **MORE["form"]}, Documents("slow", slow), caller="eve")
 
         async with trio.open_nursery() as nursery:
-            for _ in range(3):  # one is worked on, the others have not begun
+            for _ in range(3):  # one is in progress, the others have not begun
                 nursery.start_soon(ask)
             while not loads:
                 await trio.sleep(0.01)
             nursery.cancel_scope.cancel()
         (worker,) = box._all
         gate.set()
-        shown = await ask()
-        assert [one["value"]["value"] for one in shown["parameters"]] == ["graz"]
+        view = await ask()
+        assert [item["value"]["value"] for item in view["parameters"]] == ["graz"]
         assert box._all == {worker} and len(loads) == 1
         assert box._callers == {}
 
 
-async def test_what_loading_raises_is_told_who_asked() -> None:
+async def test_load_error_reaches_caller() -> None:
     async def fail(_new_file: NewFile) -> None:
         raise LookupError("gone")
 
@@ -189,19 +189,19 @@ async def test_what_loading_raises_is_told_who_asked() -> None:
         assert box._callers == {}
 
 
-def test_every_call_has_its_greedy_callers() -> None:
+def test_every_call_has_greedy_cases() -> None:
     assert set(CALLS) == {*MORE, "secrets"}
 
 
-async def test_our_own_errors_are_not_said_to_be_the_authors() -> None:
-    """What the worker did not expect, and a process that ends by itself or by somebody's hand."""
+async def test_server_errors_blame_server() -> None:
+    """An unexpected error in the worker, and a process that exits or is killed from outside."""
     plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
     async with opened() as box:
         with pytest.raises(SandboxFailedError, match="error in the server"):
-            await box.call("form", {**BASE}, plain)  # no number: a call nobody of ours makes
+            await box.call("form", {**BASE}, plain)  # not a number: a call that the server never makes
         (worker,) = box._all
-        shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
-        assert shown["parameters"] and box._all == {worker}, "the process goes on"
+        view = await box.call("form", {**BASE, **MORE["form"]}, plain)
+        assert view["parameters"] and box._all == {worker}, "the process keeps running"
         for status, kind in ((signal.SIGTERM, TooMuchWorkError), (signal.SIGKILL, TooMuchWorkError)):
 
             async def end(new_file: NewFile, status: int = status) -> None:
@@ -214,35 +214,35 @@ async def test_our_own_errors_are_not_said_to_be_the_authors() -> None:
                 await box.call("form", {**BASE, **MORE["form"]}, Documents(f"ended by {status}", end))
             await box.call("form", {**BASE, **MORE["form"]}, plain)
         (worker,) = box._all
-        await worker._sink.send_all(b"\0\0\0\1{")  # a frame that is no JSON ends it with a traceback
+        await worker._sink.send_all(b"\0\0\0\1{")  # a frame that is not JSON ends it with a traceback
         with pytest.raises(SandboxFailedError):
             await box.call("form", {**BASE, **MORE["form"]}, plain)
 
 
-async def test_who_asks_after_an_idle_process_was_ended_hears_nothing_of_it() -> None:
-    """A machine that needs memory ends what it likes: the template that is next is not what took too much."""
+async def test_killed_idle_process_is_replaced() -> None:
+    """A machine short of memory kills any process: the next template is not at fault."""
     plain = documents("plain", {"main.tf": SHOWN % '"graz"'})
     async with opened() as box:
         await box.call("form", {**BASE, **MORE["form"]}, plain)
         (worker,) = box._all
         worker._process.kill()
         await worker._process.wait()
-        shown = await box.call("form", {**BASE, **MORE["form"]}, plain)
-        assert shown["parameters"] and len(box._all) == 1 and worker not in box._all
+        view = await box.call("form", {**BASE, **MORE["form"]}, plain)
+        assert view["parameters"] and len(box._all) == 1 and worker not in box._all
 
 
 @pytest.mark.parametrize("written", ['"\\ud800"', 'jsondecode("\\"\\\\ud800\\"")', 'yamldecode("\\"\\\\ud800\\"")'])
-async def test_half_a_character_is_answered_as_a_replacement(written: str) -> None:
-    """As Go reads it. Nobody could read the answer of a process that passed it on."""
+async def test_lone_surrogate_is_replaced(written: str) -> None:
+    """As Go reads it. A process that passed it on would send an unreadable result."""
     async with opened() as box:
         files = {"main.tf": SHOWN % written + TAGGED % written}
-        shown = await box.call("form", {**BASE, **MORE["form"]}, documents(written, files))
-        assert [one["value"]["value"] for one in shown["parameters"]] == ["\ufffd"]
+        view = await box.call("form", {**BASE, **MORE["form"]}, documents(written, files))
+        assert [item["value"]["value"] for item in view["parameters"]] == ["\ufffd"]
         tags, refusal = await box.call("version", BASE, documents(written, files))
         assert (tags, refusal) == ({"zone": "\ufffd"}, None)
 
 
-async def test_half_a_character_is_answered_whoever_sent_it() -> None:
+async def test_lone_surrogate_in_every_call() -> None:
     async with opened() as box:
-        found = await box.call("secrets", {"format": "json", "content": '{"a": "\\ud800"}'})
-        assert found == {"a": "\ufffd"}
+        result = await box.call("secrets", {"format": "json", "content": '{"a": "\\ud800"}'})
+        assert result == {"a": "\ufffd"}

@@ -1,4 +1,4 @@
-"""Signed tokens: the shape clients see, and everything that is refused."""
+"""Signed tokens: their format for clients, and refused tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 CLAIMS = {"sub": "x", "exp": int((NOW + timedelta(hours=1)).timestamp())}
 
 
-def test_a_token_is_a_compact_jws_with_a_key_id() -> None:
+def test_token_is_compact_jws() -> None:
     token = sign(KEY, CLAIMS)
     head, body, _ = token.split(".")
     assert json.loads(base64.urlsafe_b64decode(head + "==")) == {"alg": "HS512", "kid": "1"}
@@ -48,13 +48,13 @@ def test_tokens_are_refused() -> None:
         verify(KEY, token, NOW + timedelta(hours=1))
 
 
-def test_headers_that_are_no_objects() -> None:
+def test_invalid_token_headers() -> None:
     listed = base64.urlsafe_b64encode(b"[]").decode().rstrip("=")
     with pytest.raises(TokenRefused):
         header_untrusted(f"{listed}.x.y")
 
 
-async def test_names_of_keys_that_somebody_invents_cost_one_look_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_key_ids_are_throttled(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, looks = FakeClock(NOW), 0
     async with running_coderd(clock=clock) as world:
         keys, other = SigningKeys(world.ctx), SigningKeys(world.ctx)

@@ -1,4 +1,4 @@
-"""A refusal of the database is told by the constraint that refused, in every service."""
+"""The refusal of a violated constraint depends on the constraint, in every service."""
 
 from __future__ import annotations
 
@@ -21,54 +21,54 @@ from coder.coderd.store.tables.people import users
 from tests.kit.server.server_in_process import running_coderd
 
 SERVICES = Path(coder.__file__).parent / "coderd" / "services"
-LOOK_AGAIN = {"foundation/uniqueness.py", "login/provider_login.py"}
-"""What catches the error itself, to try anew, and asks for the constraint."""
+RETRYING = {"foundation/uniqueness.py", "login/provider_login.py"}
+"""Files that catch the error to retry, and check the constraint."""
 _NAME = re.compile(r"(?:ix|uq|pk)_[a-z0-9_]+")
 
 
 def _names() -> set[str]:
     for module in pkgutil.iter_modules(tables.__path__):
         importlib.import_module(f"{tables.__name__}.{module.name}")
-    found = set()
+    result = set()
     for table in metadata.tables.values():
-        found |= {str(index.name) for index in table.indexes if index.unique}
-        found |= {str(one.name) for one in table.constraints if isinstance(one, UniqueConstraint)}
-        keys = [one for one in table.constraints if isinstance(one, PrimaryKeyConstraint)]
-        found |= {f"pk_{table.name}" for _ in keys}
-    return found
+        result |= {str(index.name) for index in table.indexes if index.unique}
+        result |= {str(item.name) for item in table.constraints if isinstance(item, UniqueConstraint)}
+        keys = [item for item in table.constraints if isinstance(item, PrimaryKeyConstraint)]
+        result |= {f"pk_{table.name}" for _ in keys}
+    return result
 
 
 def _catchers() -> dict[str, str]:
-    """Files of the services that catch the error, with their text."""
-    found = {}
+    """Return the services' files that catch the error, with their text."""
+    result = {}
     for path in sorted(SERVICES.rglob("*.py")):
         code = path.read_text()
         handlers = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.ExceptHandler)]
         if any(node.type is not None and "IntegrityError" in ast.unparse(node.type) for node in handlers):
-            found[path.relative_to(SERVICES).as_posix()] = code
-    return found
+            result[path.relative_to(SERVICES).as_posix()] = code
+    return result
 
 
-def test_nobody_takes_one_refusal_for_another() -> None:
-    found = _catchers()
-    assert set(found) == LOOK_AGAIN
-    assert all("constraint_of(error)" in code for code in found.values())
+def test_services_name_constraints() -> None:
+    result = _catchers()
+    assert set(result) == RETRYING
+    assert all("constraint_of(error)" in code for code in result.values())
 
 
-def test_every_constraint_that_is_named_exists() -> None:
+def test_named_constraints_exist() -> None:
     known, named = _names(), set()
     for path in SERVICES.rglob("*.py"):
         code = path.read_text()
         if "told_as(" in code or "constraint_of(" in code:
             strings = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
-            named |= {word for one in strings if isinstance(one, str) for word in _NAME.findall(one)}
+            named |= {word for item in strings if isinstance(item, str) for word in _NAME.findall(item)}
     assert len(named) >= 20
     assert named <= known
 
 
 @pytest.mark.parametrize("name", ["taken", "ix_organizations_name_living"])
-async def test_only_what_was_named_is_a_refusal(name: str) -> None:
-    """What somebody writes is part of the error's text, and no constraint."""
+async def test_only_named_constraints_refuse(name: str) -> None:
+    """The error's text contains values from the request, which must not be taken for a constraint."""
     async with running_coderd(first_user=True) as world:
         statement = insert(users).from_select(
             [column.name for column in users.c], select(*(literal(name) if c.name == "name" else c for c in users.c))

@@ -1,4 +1,4 @@
-"""External authentication: settings, the browser's way, tokens renewed and given to agents, the device flow."""
+"""External authentication: settings, the browser's flow, tokens refreshed and given to agents, the device flow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from coder.api.base.refusals import Refusal, Unauthenticated
 from coder.base.clock import FakeClock
 from coder.base.secret import Secret
 from coder.coderd.services.login import external_auth, provider_tokens
-from coder.coderd.services.login.oauth_exchange import ExchangeRefused, Granted, challenge_of
+from coder.coderd.services.login.oauth_exchange import ExchangeRefused, TokenGrant, challenge_of
 from coder.coderd.store.login import external_auth as store
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.api.http_clients import http_client
@@ -49,11 +49,11 @@ async def link(world: World, provider: str = "fake", code: str = "good") -> http
 
 
 async def authenticated(world: World, provider: str = "fake") -> bool:
-    found: bool = (await world.get(f"{ME}/{provider}")).json()["authenticated"]
-    return found
+    result: bool = (await world.get(f"{ME}/{provider}")).json()["authenticated"]
+    return result
 
 
-async def test_linked_checked_and_let_go() -> None:
+async def test_link_lifecycle() -> None:
     async with deployment() as (world, idp):
         assert not await authenticated(world)
         refused = await link(world, code="bad")
@@ -64,8 +64,8 @@ async def test_linked_checked_and_let_go() -> None:
         assert await authenticated(world)
         _, other = await world.member()
         assert (await world.get(f"{ME}/fake", token=other)).json()["authenticated"] is False
-        (shown,) = (await world.get(ME)).json()["links"]
-        assert shown["authenticated"] and "at-" not in str(shown)
+        (view,) = (await world.get(ME)).json()["links"]
+        assert view["authenticated"] and "at-" not in str(view)
         idp.valid = False
         assert not await authenticated(world)
         assert (await world.delete(f"{ME}/fake")).json() == {"token_revoked": False}
@@ -91,29 +91,29 @@ INSTALLED = {
         ({"installations": [{"id": 5, "account": None}]}, False, []),
     ],
 )
-async def test_where_the_providers_application_is_installed(said: Any, installable: bool, logins: list[str]) -> None:
+async def test_application_installations(said: Any, installable: bool, logins: list[str]) -> None:
     async with deployment() as (world, idp):
         provider = external_auth.find_provider(world.ctx, "fake")
         changed = replace(provider, app_installations_url=f"{idp.url}/api/v3/user/installations")
-        others = [one for one in world.ctx.config.external_auth_providers if one.id != "fake"]
+        others = [item for item in world.ctx.config.external_auth_providers if item.id != "fake"]
         world.ctx.config = replace(world.ctx.config, external_auth_providers=(*others, changed))
         idp.github = {"/user/installations": said}
         unlinked = (await world.get(f"{ME}/fake")).json()
         assert (unlinked["app_installable"], unlinked["installations"]) == (False, [])
         await link(world)
-        shown = (await world.get(f"{ME}/fake")).json()
-        assert (shown["authenticated"], shown["app_installable"]) == (True, installable)
-        assert [one["account"]["login"] for one in shown["installations"]] == logins
+        view = (await world.get(f"{ME}/fake")).json()
+        assert (view["authenticated"], view["app_installable"]) == (True, installable)
+        assert [item["account"]["login"] for item in view["installations"]] == logins
         if logins:
-            assert [(one["id"], one["configure_url"]) for one in shown["installations"]] == [
+            assert [(item["id"], item["configure_url"]) for item in view["installations"]] == [
                 (5, "https://x/5"),
                 (0, ""),
             ]
-        idp.valid = False  # whose token is not good is not asked for more
+        idp.valid = False  # an invalid token is not used for further requests
         assert not (await world.get(f"{ME}/fake")).json()["app_installable"]
 
 
-async def test_an_expired_token_is_renewed_once_and_a_refused_renewal_is_not_repeated() -> None:
+async def test_expired_token_is_refreshed_once() -> None:
     async with deployment() as (world, idp):
         clock = FakeClock(world.ctx.clock.now())
         world.ctx.clock = clock
@@ -124,14 +124,14 @@ async def test_an_expired_token_is_renewed_once_and_a_refused_renewal_is_not_rep
         assert [form["grant_type"] for form in idp.asked[asked:]] == ["refresh_token"]
         clock.advance(timedelta(hours=2).total_seconds())
         idp.refuse_refresh = True
-        (shown,) = (await world.get(ME)).json()["links"]
-        assert not shown["authenticated"] and "invalid_grant" in shown["validate_error"]
+        (view,) = (await world.get(ME)).json()["links"]
+        assert not view["authenticated"] and "invalid_grant" in view["validate_error"]
         asked = len(idp.asked)
         assert not await authenticated(world)
         assert len(idp.asked) == asked
 
 
-async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_refresh_uses_stored_token(monkeypatch: pytest.MonkeyPatch) -> None:
     async with deployment() as (world, _idp):
         clock = FakeClock(world.ctx.clock.now())
         world.ctx.clock = clock
@@ -144,12 +144,12 @@ async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest
         newer = replace(row, access_token="at-new", refresh_token="rt-new", expires_at=clock.now() + timedelta(hours=1))
         answers = iter([ExchangeRefused("no", "used already", error="invalid_grant"), None])
 
-        async def slow(*_: Any) -> Granted:
+        async def slow(*_: Any) -> TokenGrant:
             await world.ctx.db.run(store.put_link, newer)
             refused = next(answers)
             if refused:
                 raise refused
-            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+            return TokenGrant(Secret("at-late"), Secret("rt-late"), None, {})
 
         monkeypatch.setattr(external_auth, "renew", slow)
         for _ in range(2):
@@ -159,7 +159,7 @@ async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest
             assert kept is not None and kept.refresh_token == "rt-new"
 
 
-async def test_a_key_without_personal_data_sees_and_changes_no_link() -> None:
+async def test_limited_key_cannot_access_links() -> None:
     async with deployment() as (world, _idp):
         body = {"scopes": ["workspace:read"], "lifetime": 3600 * 10**9}
         limited = (await world.post("/api/v2/users/me/keys/tokens", body)).json()["key"]
@@ -169,7 +169,7 @@ async def test_a_key_without_personal_data_sees_and_changes_no_link() -> None:
         assert (await world.post(f"{ME}/dev/device", {"device_code": "x"}, token=limited)).status_code == 404
 
 
-async def test_a_way_back_without_its_verifier_ends() -> None:
+async def test_callback_requires_verifier() -> None:
     async with deployment() as (world, idp), http_client(world.url) as browser:
         browser.cookies.set("coder_session_token", world.token)
         there = await browser.get("/external-auth/fake/callback")
@@ -180,7 +180,7 @@ async def test_a_way_back_without_its_verifier_ends() -> None:
         assert refused.status_code == 401 and len(idp.asked) == asked
 
 
-async def test_git_in_a_workspace_gets_the_owners_token_or_the_way_to_it() -> None:
+async def test_git_gets_token_or_url() -> None:
     async with deployment() as (world, _idp):
         provider = provider_tokens.provider(world.ctx, "", "https://git.example.com/x/y.git")
         assert provider is not None and provider.id == "fake"
@@ -196,17 +196,17 @@ async def test_git_in_a_workspace_gets_the_owners_token_or_the_way_to_it() -> No
 
 
 class Waiting:
-    """An agent that waits for its owner's account; its right is asked for by the look."""
+    """An agent that waits for its owner's account; each poll checks its right."""
 
     def __init__(self, world: World) -> None:
         self.world = world
-        self.looks = 0
-        self.gone = False
+        self.polls = 0
+        self.is_gone = False
         self.heard: list[Any] = []
 
     async def require_right(self) -> None:
-        self.looks += 1
-        if self.gone:
+        self.polls += 1
+        if self.is_gone:
             raise Unauthenticated("gone")
 
     async def wait(self) -> None:
@@ -221,66 +221,66 @@ class Waiting:
     async def has_heard(self) -> bool:
         return bool(self.heard)
 
-    async def until_looked(self, times: int = 1) -> None:
-        async def looked() -> bool:
-            return self.looks >= times
+    async def wait_for_poll(self, times: int = 1) -> None:
+        async def has_polled() -> bool:
+            return self.polls >= times
 
-        await eventually(looked)
+        await eventually(has_polled)
 
 
-async def test_an_agent_that_waits_is_woken_by_the_link(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_agent_gets_new_link(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 1000.0)
     async with deployment() as (world, _idp):
         agent = Waiting(world)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.wait)
-            await agent.until_looked()
+            await agent.wait_for_poll()
             await link(world)
         assert agent.heard[0].access_token.startswith("at-")
-        assert agent.looks < 5, "by the notice, not by looking"
+        assert agent.polls < 5, "by the notice, not by polling"
 
 
-async def test_who_waits_hears_nothing_of_the_links_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_waiting_agent_ignores_other_users(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 1000.0)
     async with deployment() as (world, _idp):
         admin, mine, looks = world.token, Waiting(world), 0
         others = [((await world.member(name))[1], Waiting(world)) for name in ("first", "second")]
         async with trio.open_nursery() as nursery:
             nursery.start_soon(mine.wait)
-            await mine.until_looked()
+            await mine.wait_for_poll()
             for token, theirs in others:
-                looks = mine.looks
+                looks = mine.polls
                 world.token = token
                 nursery.start_soon(theirs.wait)
-                await theirs.until_looked()
+                await theirs.wait_for_poll()
                 await link(world)
                 await eventually(theirs.has_heard)
-            assert mine.looks == looks, "more than the one look as the server began to listen, before the first link"
+            assert mine.polls == looks, "more than the first poll, when the server began to listen"
             world.token = admin
             await link(world)
         assert mine.heard[0].access_token.startswith("at-")
-        assert len(world.ctx.part(provider_tokens.LinkWaits)._next) == 0, "nobody waits any more"
+        assert len(world.ctx.part(provider_tokens.LinkWaits)._next) == 0, "no call waits any more"
 
 
 @pytest.mark.parametrize(("how", "heard"), [("right", "unauthenticated"), ("time", "too_slow"), ("stop", "")])
-async def test_an_agent_waits_by_right_and_not_for_ever(how: str, heard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_agent_wait_has_limits(how: str, heard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 0.01)
     if how == "time":
-        monkeypatch.setattr(provider_tokens, "LISTEN_LONGEST", 0.1)
+        monkeypatch.setattr(provider_tokens, "MAX_WAIT", 0.1)
     async with deployment() as (world, _idp):
         agent = Waiting(world)
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(agent.wait)
-                await agent.until_looked()
-                agent.gone = how == "right"
+                await agent.wait_for_poll()
+                agent.is_gone = how == "right"
                 if how == "stop":
                     world.ctx.stopping.set()
-        assert [getattr(one, "access_token", one) for one in agent.heard] == [heard]
+        assert [getattr(item, "access_token", item) for item in agent.heard] == [heard]
 
 
-async def test_so_many_calls_of_one_agent_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_tokens, "MOST_WAITING", 2)
+async def test_waiting_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_tokens, "MAX_WAITING", 2)
     monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 3600.0)
     async with deployment() as (world, _idp):
         agent = Waiting(world)
@@ -294,14 +294,15 @@ async def test_so_many_calls_of_one_agent_wait(monkeypatch: pytest.MonkeyPatch) 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.wait)
             nursery.start_soon(agent.wait)
-            await eventually(both_wait)  # two looks may be of one: it looks again when the server begins to listen
+            # two polls may be of one call, which polls again when the server begins to listen
+            await eventually(both_wait)
             await agent.wait()
             assert agent.heard == ["conflict"]
             nursery.cancel_scope.cancel()
         assert waiting() == {}
 
 
-async def test_the_provider_is_asked_once_about_a_link_that_is_no_good(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_link_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 0.01)
     async with deployment() as (world, idp):
         await link(world)
@@ -317,9 +318,9 @@ async def test_the_provider_is_asked_once_about_a_link_that_is_no_good(monkeypat
         agent = Waiting(world)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(agent.wait)
-            await agent.until_looked(10)
+            await agent.wait_for_poll(10)
             nursery.cancel_scope.cancel()
-        assert len(asked) == 2, "at the door, and by who waits"
+        assert len(asked) == 2, "once for the route, once while waiting"
 
 
 async def test_the_device_flow() -> None:
@@ -335,7 +336,7 @@ async def test_the_device_flow() -> None:
         assert (await world.get(f"{ME}/fake/device")).status_code == 400
 
 
-async def test_the_way_back_must_have_begun_here() -> None:
+async def test_callback_requires_own_state() -> None:
     async with deployment() as (world, _idp), http_client(world.url) as browser:
         path = "/external-auth/fake/callback?code=good&state=x"
         assert (await browser.get(path)).headers["location"].startswith("/login?message=")
@@ -343,5 +344,5 @@ async def test_the_way_back_must_have_begun_here() -> None:
         assert (await browser.get(path)).status_code == 401
         browser.cookies.set("oauth_state", "y")
         assert (await browser.get(path)).status_code == 401
-        page = await browser.get("/external-auth/nothing/callback")  # the dashboard says that there is no such thing
+        page = await browser.get("/external-auth/nothing/callback")  # the dashboard shows that the page does not exist
         assert page.headers["content-type"].startswith("text/html") and "set-cookie" not in page.headers

@@ -1,4 +1,4 @@
-"""How tokens of OAuth2 applications end: what was opened with one ends with it, and the database forgets the rest."""
+"""Revocation and expiry of OAuth2 tokens: connections and derived keys end, and rows are deleted."""
 
 from __future__ import annotations
 
@@ -57,21 +57,21 @@ async def _revoke_refresh(it: Client, tokens: Tokens) -> None:
     await _revoke(it, tokens["refresh_token"])
 
 
-async def _use_the_code_again(it: Client, tokens: Tokens) -> None:
+async def _reuse_code(it: Client, tokens: Tokens) -> None:
     assert refusal(await it.exchange(tokens["code"])) == (400, "invalid_grant")
 
 
-async def _use_a_refresh_token_again(it: Client, tokens: Tokens) -> None:
+async def _reuse_refresh_token(it: Client, tokens: Tokens) -> None:
     assert refusal(await it.ask(grant_type="refresh_token", refresh_token=tokens["used"])) == (400, "invalid_grant")
 
 
-async def _let_in_anew(it: Client, tokens: Tokens) -> None:
+async def _authorize_again(it: Client, tokens: Tokens) -> None:
     assert (await it.exchange(await it.code())).status_code == 200
 
 
-async def _lock_out(it: Client, tokens: Tokens) -> None:
-    gone = await it.world.delete(f"/oauth2/tokens?client_id={it.app_id}", token=it.user_token)
-    assert gone.status_code == 204
+async def _revoke_application(it: Client, tokens: Tokens) -> None:
+    deleted = await it.world.delete(f"/oauth2/tokens?client_id={it.app_id}", token=it.user_token)
+    assert deleted.status_code == 204
 
 
 async def _delete_app(it: Client, tokens: Tokens) -> None:
@@ -88,17 +88,17 @@ ENDS: tuple[Callable[[Client, Tokens], Awaitable[None]], ...] = (
     _renew,
     _revoke_access,
     _revoke_refresh,
-    _use_the_code_again,
-    _use_a_refresh_token_again,
-    _let_in_anew,
-    _lock_out,
+    _reuse_code,
+    _reuse_refresh_token,
+    _authorize_again,
+    _revoke_application,
     _delete_app,
     _delete_secret,
 )
 
 
 @pytest.mark.parametrize("end", ENDS, ids=lambda end: end.__name__)
-async def test_what_an_application_holds_open_ends_with_its_token(end: Callable[..., Awaitable[None]]) -> None:
+async def test_connections_end_with_access_token(end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         code = await it.code()
         first = (await it.exchange(code)).json()
@@ -142,7 +142,7 @@ OVERTAKEN = (
 
 
 @pytest.mark.parametrize("end", OVERTAKEN, ids=lambda end: end.__name__)
-async def test_an_end_that_meets_a_renewal_ends_what_the_renewal_gives(end: Callable[..., Awaitable[None]]) -> None:
+async def test_revocation_during_refresh(end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         code, given = await it.code(), []
         first = (await it.exchange(code)).json()
@@ -165,25 +165,25 @@ async def test_an_end_that_meets_a_renewal_ends_what_the_renewal_gives(end: Call
         assert again.status_code in {400, 401}
 
 
-async def _app_gone(it: Client, tx: Any, user_id: UUID) -> None:
+async def _delete_app_in(it: Client, tx: Any, user_id: UUID) -> None:
     await store.delete_app(tx, UUID(it.app_id))
 
 
-async def _secret_gone(it: Client, tx: Any, user_id: UUID) -> None:
+async def _delete_secret_in(it: Client, tx: Any, user_id: UUID) -> None:
     (secret,) = await store.list_secrets(tx, UUID(it.app_id))
     assert await store.delete_secret(tx, UUID(it.app_id), secret.id)
 
 
-async def _locked_out(it: Client, tx: Any, user_id: UUID) -> None:
+async def _delete_tokens_in(it: Client, tx: Any, user_id: UUID) -> None:
     await store.delete_tokens_of(tx, UUID(it.app_id), user_id)
 
 
-async def _no_keys(it: Client, tx: Any, user_id: UUID) -> None:
+async def _delete_keys_in(it: Client, tx: Any, user_id: UUID) -> None:
     await user_store.get_user(tx, user_id, lock=True)
     await key_store.delete_keys_of(tx, user_id)
 
 
-async def _user_gone(it: Client, tx: Any, user_id: UUID) -> None:
+async def _delete_user_in(it: Client, tx: Any, user_id: UUID) -> None:
     await user_store.get_user(tx, user_id, lock=True)
     await user_store.update_user(tx, user_id, deleted=True)
     await key_store.delete_keys_of(tx, user_id)
@@ -192,12 +192,12 @@ async def _user_gone(it: Client, tx: Any, user_id: UUID) -> None:
 MEETS = [
     (giver, end)
     for giver in ("renewal", "exchange")
-    for end in (_app_gone, _secret_gone, _locked_out, _no_keys, _user_gone)
+    for end in (_delete_app_in, _delete_secret_in, _delete_tokens_in, _delete_keys_in, _delete_user_in)
 ]
 
 
 @pytest.mark.parametrize(("giver", "end"), MEETS)
-async def test_what_meets_an_end_gives_nothing(giver: str, end: Callable[..., Awaitable[None]]) -> None:
+async def test_exchange_during_revocation_is_refused(giver: str, end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
         tokens = (await it.exchange(await it.code())).json()
@@ -224,8 +224,8 @@ async def _sign_out(it: Client) -> None:
 
 
 async def _delete_the_session(it: Client) -> None:
-    gone = await it.world.delete(f"/api/v2/users/alice/keys/{_key_of(it)}")
-    assert gone.status_code == 204, gone.text
+    deleted = await it.world.delete(f"/api/v2/users/alice/keys/{_key_of(it)}")
+    assert deleted.status_code == 204, deleted.text
 
 
 async def _expire_the_session(it: Client) -> None:
@@ -246,8 +246,8 @@ async def _suspend(it: Client) -> None:
     (_sign_out, _delete_the_session, _expire_the_session, _new_password, _suspend),
     ids=lambda end: end.__name__,
 )
-async def test_a_code_ends_with_what_agreed_to_it(end: Callable[[Client], Awaitable[None]]) -> None:
-    """It lives ten minutes: somebody who closes what another opened must not find an application let in afterwards."""
+async def test_code_ends_with_consenting_session(end: Callable[[Client], Awaitable[None]]) -> None:
+    """A code lives ten minutes. After a user has ended a foreign session, its code must not admit an application."""
     async with client() as it:
         code = await it.code()
         await end(it)
@@ -255,16 +255,16 @@ async def test_a_code_ends_with_what_agreed_to_it(end: Callable[[Client], Awaita
 
 
 async def _another(it: Client) -> Client:
-    made = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
-    secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{made.json()['id']}/secrets")
-    return Client(it.world, made.json()["id"], secret.json()["client_secret_full"], it.user_token)
+    created = await it.world.post("/api/v2/oauth2-provider/apps", {"name": "other", "callback_url": CALLBACK})
+    secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{created.json()['id']}/secrets")
+    return Client(it.world, created.json()["id"], secret.json()["client_secret_full"], it.user_token)
 
 
-RENEWALS = (_renew, _let_in_anew)
+RENEWALS = (_renew, _authorize_again)
 
 
 @pytest.mark.parametrize("end", RENEWALS, ids=lambda end: end.__name__)
-async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., Awaitable[None]]) -> None:
+async def test_code_survives_other_refreshes(end: Callable[..., Awaitable[None]]) -> None:
     async with client() as it:
         other = await _another(it)
         tokens = (await other.exchange(await other.code())).json()
@@ -273,22 +273,22 @@ async def test_a_code_outlives_what_other_applications_renew(end: Callable[..., 
         assert (await it.exchange(code)).status_code == 200
 
 
-async def test_an_application_agrees_to_nothing_for_its_user() -> None:
-    """Nor do the keys it made. What the other one got would outlive the consent to this one."""
+async def test_application_cannot_consent() -> None:
+    """Neither can derived keys. The other application's tokens would outlive the consent."""
     async with client() as it:
         other = await _another(it)
         access = (await other.exchange(await other.code())).json()["access_token"]
-        made = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=access)
+        created = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=access)
         own = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=it.user_token)
-        for key in (access, made.json()["key"]):
+        for key in (access, created.json()["key"]):
             assert refusal(await it.world.post(it.query(), token=key)) == (400, "access_denied")
         for key in (it.user_token, own.json()["key"]):
             assert (await it.world.post(it.query(), token=key)).status_code == 302
 
 
-async def _keys_made(it: Client, access: str, other: str) -> dict[str, str]:
-    """By every way there is to make a key with one, for oneself and, of an owner, for another user."""
-    made: dict[str, str] = {}
+async def _derived_keys(it: Client, access: str, other: str) -> dict[str, str]:
+    """Return keys derived in every way, for the user and, by an owner, for another user."""
+    created: dict[str, str] = {}
     for name, by, path, body in (
         ("a token", access, "/api/v2/users/me/keys/tokens", {}),
         ("a session", access, "/api/v2/users/me/keys", None),
@@ -297,9 +297,9 @@ async def _keys_made(it: Client, access: str, other: str) -> dict[str, str]:
         ("another's token", access, f"/api/v2/users/{other}/keys/tokens", {}),
         ("another's token's token", "another's token", "/api/v2/users/me/keys/tokens", {}),
     ):
-        answer = await it.world.post(path, body, token=made.get(by, by))
+        answer = await it.world.post(path, body, token=created.get(by, by))
         assert answer.status_code == 201, (name, answer.text)
-        made[name] = answer.json()["key"]
+        created[name] = answer.json()["key"]
     there = await it.world.get(
         "/api/v2/applications/auth-redirect?redirect_uri=http://x--main--w--u.apps.test/", token=access
     )
@@ -307,12 +307,12 @@ async def _keys_made(it: Client, access: str, other: str) -> dict[str, str]:
     ((sealed,),) = parse_qs(urlsplit(there.headers["location"]).query).values()
     key = await app_tokens.open_key_untrusted(it.world.ctx, sealed)
     assert key
-    made["an application's of a workspace"] = key
-    return made
+    created["an application's of a workspace"] = key
+    return created
 
 
 async def _person(it: Client, name: str) -> Client:
-    """An owner with an application of their own."""
+    """Return an owner with an application of their own."""
     app = await it.world.post("/api/v2/oauth2-provider/apps", {"name": name, "callback_url": CALLBACK})
     secret = await it.world.post(f"/api/v2/oauth2-provider/apps/{app.json()['id']}/secrets")
     _, token = await it.world.member(name, ["owner"])
@@ -326,14 +326,14 @@ async def _alive(it: Client, keys: dict[str, str]) -> list[str]:
 
 
 async def _delete_the_access_token(it: Client, tokens: Tokens) -> None:
-    gone = await it.world.delete(
+    deleted = await it.world.delete(
         f"/api/v2/users/me/keys/{tokens['access_token'].partition('-')[0]}", token=it.user_token
     )
-    assert gone.status_code == 204, gone.text
+    assert deleted.status_code == 204, deleted.text
 
 
-async def test_what_an_application_made_ends_with_its_users_consent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And nothing else does: not what a person made, nor anything when tokens are only renewed."""
+async def test_derived_keys_end_with_consent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keys created by a user stay, and refreshing tokens ends nothing."""
     wrong = []
     monkeypatch.setattr(key_store, "_MOST_NAMED", 1)
     async with client(wildcard_access_url="*.apps.test") as root:
@@ -344,55 +344,55 @@ async def test_what_an_application_made_ends_with_its_users_consent(monkeypatch:
             first = (await it.exchange(code)).json()
             tokens = (await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
             tokens |= {"code": code, "used": first["refresh_token"]}
-            made = await _keys_made(it, tokens["access_token"], bystander)
+            created = await _derived_keys(it, tokens["access_token"], bystander)
             mine = await it.world.post("/api/v2/users/me/keys/tokens", {}, token=it.user_token)
             own = {"the session": it.user_token, "an own token": mine.json()["key"]}
-            assert await _alive(it, made) == list(made)
+            assert await _alive(it, created) == list(created)
             await end(it, tokens)
-            left = await _alive(it, made)
-            if left != (list(made) if end is _renew else []):
+            left = await _alive(it, created)
+            if left != (list(created) if end is _renew else []):
                 wrong.append(f"{end.__name__}: {left}")
             if await _alive(it, own) != list(own):
                 wrong.append(f"{end.__name__} ended what the person made")
     assert not wrong, "\n".join(wrong)
 
 
-async def test_what_an_application_made_ends_when_its_user_may_get_no_tokens_any_more() -> None:
-    """The refresh token is used up by the refusal, and what was made with its access token was found by that alone."""
+async def test_derived_keys_end_with_refusal() -> None:
+    """The refusal uses up the refresh token. Derived keys are found only by its access token."""
     async with client() as it:
         tokens = (await it.exchange(await it.code())).json()
-        made = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
-        assert await it.me(made) == 200
+        created = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
+        assert await it.me(created) == 200
         await it.world.put("/api/v2/users/alice/status/suspend")
         renewed = await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])
         assert refusal(renewed) == (400, "invalid_grant")
         await it.world.put("/api/v2/users/alice/status/activate")
-        assert (await it.me(it.user_token), await it.me(made)) == (200, 401)
+        assert (await it.me(it.user_token), await it.me(created)) == (200, 401)
 
 
-async def test_a_made_key_whose_consent_is_nowhere_may_do_nothing_new() -> None:
+async def test_key_without_consent_is_limited() -> None:
     async with client() as it:
         tokens = (await it.exchange(await it.code())).json()
-        made = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
+        created = (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=tokens["access_token"])).json()["key"]
 
         async def forget(tx: Any) -> None:
             await tx.execute(text("DELETE FROM oauth2_provider_app_tokens"))
 
         await it.world.ctx.db.run(forget)
-        assert await it.me(made) == 200
-        assert (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=made)).status_code == 401
-        assert refusal(await it.world.post(it.query(), token=made)) == (400, "access_denied")
-        gone = await it.world.delete(f"/oauth2/tokens?client_id={it.app_id}", token=it.user_token)
-        assert (gone.status_code, await it.me(made)) == (204, 401)
+        assert await it.me(created) == 200
+        assert (await it.world.post("/api/v2/users/me/keys/tokens", {}, token=created)).status_code == 401
+        assert refusal(await it.world.post(it.query(), token=created)) == (400, "access_denied")
+        deleted = await it.world.delete(f"/oauth2/tokens?client_id={it.app_id}", token=it.user_token)
+        assert (deleted.status_code, await it.me(created)) == (204, 401)
 
 
-async def test_a_key_an_application_made_does_not_slide_past_the_end_of_its_consent() -> None:
+async def test_derived_key_expires_with_consent() -> None:
     clock, day = FakeClock(), timedelta(days=1).total_seconds()
     async with client(clock=clock, default_oauth_refresh_lifetime=timedelta(days=30)) as it:
         access = (await it.exchange(await it.code())).json()["access_token"]
-        wanted, began = {"lifetime": 100 * 24 * 3600 * 10**9}, clock.now()
+        expected, began = {"lifetime": 100 * 24 * 3600 * 10**9}, clock.now()
         keys = [
-            (await it.world.post("/api/v2/users/me/keys/tokens", wanted, token=by)).json()["key"]
+            (await it.world.post("/api/v2/users/me/keys/tokens", expected, token=by)).json()["key"]
             for by in (access, it.user_token)
         ]
         for _ in range(60):
@@ -402,12 +402,14 @@ async def test_a_key_an_application_made_does_not_slide_past_the_end_of_its_cons
                 assert [await it.me(key) for key in keys] == [200, 200]
         clock.advance(day / 2)
         assert [await it.me(key) for key in (access, *keys)] == [200, 401, 200]
-        late = await it.world.post("/api/v2/users/me/keys/tokens", wanted, token=access)
-        assert late.status_code == 401, "rather than a key that is over at once"
+        late = await it.world.post("/api/v2/users/me/keys/tokens", expected, token=access)
+        assert late.status_code == 401, "instead of an expired key"
 
 
-@pytest.mark.parametrize("end", (_app_gone, _locked_out, _no_keys, "the key"), ids=lambda end: str(end)[:20])
-async def test_no_key_is_made_with_one_that_is_being_ended(end: Any) -> None:
+@pytest.mark.parametrize(
+    "end", (_delete_app_in, _delete_tokens_in, _delete_keys_in, "the key"), ids=lambda end: str(end)[:20]
+)
+async def test_ending_key_creates_no_key(end: Any) -> None:
     async with client() as it:
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
         access = (await it.exchange(await it.code())).json()["access_token"]
@@ -438,7 +440,7 @@ async def _expire_another_session(it: Client, key: str) -> None:
 
 
 async def _start_a_workspace(it: Client, _key: str) -> None:
-    """Its last session token ends with each build."""
+    """Start a workspace, whose session token ends with each build."""
     user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
     await it.world.ctx.db.run(key_store.replace_token, user_id, "ws_session")
 
@@ -447,10 +449,8 @@ async def _start_a_workspace(it: Client, _key: str) -> None:
 @pytest.mark.parametrize(
     "end", (_end_another_session, _expire_another_session, _start_a_workspace), ids=lambda end: end.__name__
 )
-async def test_a_code_outlives_other_keys_of_whoever_agreed(
-    end: Callable[[Client, str], Awaitable[None]], names_its_key: bool
-) -> None:
-    """A code of before 0032 names no key: any may be the one."""
+async def test_code_survives_other_keys(end: Callable[[Client, str], Awaitable[None]], names_its_key: bool) -> None:
+    """A code from before migration 0032 names no key, so any key may be the consenting one."""
     async with client() as it:
         body = {"token_name": "ws_session"}
         other = await it.world.post("/api/v2/users/me/keys/tokens", body, token=it.user_token)
@@ -469,8 +469,10 @@ async def _forget_keys(tx: Any) -> None:
     await tx.execute(update(oauth2_provider_app_codes).values(api_key_id=None))
 
 
-@pytest.mark.parametrize("end", (_no_keys, _user_gone, "the key"), ids=lambda end: getattr(end, "__name__", end))
-async def test_no_code_is_given_for_a_key_that_is_being_deleted(end: Any) -> None:
+@pytest.mark.parametrize(
+    "end", (_delete_keys_in, _delete_user_in, "the key"), ids=lambda end: getattr(end, "__name__", end)
+)
+async def test_ending_key_gets_no_code(end: Any) -> None:
     async with client() as it:
         user_id = UUID((await it.world.get("/api/v2/users/alice")).json()["id"])
 
@@ -487,7 +489,7 @@ async def test_no_code_is_given_for_a_key_that_is_being_deleted(end: Any) -> Non
         assert (answer.status_code, answer.headers.get("location")) == (401, None), answer.text
 
 
-async def test_no_code_is_given_for_an_application_that_is_being_deleted() -> None:
+async def test_deleted_application_gets_no_code() -> None:
     async with client() as it:
 
         async def deletion(tx: Any) -> None:
@@ -499,7 +501,7 @@ async def test_no_code_is_given_for_an_application_that_is_being_deleted() -> No
         assert refusal(await overtaken(it.world, deletion, consent)) == (401, "invalid_client")
 
 
-async def test_tokens_that_name_no_secret_end_with_any_of_a_client_that_has_some() -> None:
+async def test_unattributed_tokens_end_with_secret() -> None:
     async with client() as it:
         path = f"/api/v2/oauth2-provider/apps/{it.app_id}/secrets"
         assert (await it.world.post(path)).status_code == 201
@@ -516,26 +518,26 @@ async def test_tokens_that_name_no_secret_end_with_any_of_a_client_that_has_some
             assert await it.me(tokens["access_token"]) == (200 if public else 401)
 
 
-async def test_a_secret_that_is_taken_away_ends_what_was_given_for_it_alone() -> None:
+async def test_deleted_secret_ends_its_tokens() -> None:
     async with client() as it:
         path = f"/api/v2/oauth2-provider/apps/{it.app_id}/secrets"
         (leaked,) = (await it.world.get(path)).json()
         old = (await it.exchange(await it.code())).json()
         _, bob = await it.world.member("bob")
-        anew = Client(it.world, it.app_id, (await it.world.post(path)).json()["client_secret_full"], bob)
-        kept = (await anew.exchange(await anew.code())).json()
+        second = Client(it.world, it.app_id, (await it.world.post(path)).json()["client_secret_full"], bob)
+        kept = (await second.exchange(await second.code())).json()
         assert (await it.world.delete(f"{path}/{leaked['id']}")).status_code == 204
         assert await it.me(old["access_token"]) == 401
-        again = await anew.ask(grant_type="refresh_token", refresh_token=old["refresh_token"])
+        again = await second.ask(grant_type="refresh_token", refresh_token=old["refresh_token"])
         assert refusal(again) == (400, "invalid_grant")
         assert await it.me(kept["access_token"]) == 200
-        renewed = await anew.ask(grant_type="refresh_token", refresh_token=kept["refresh_token"])
+        renewed = await second.ask(grant_type="refresh_token", refresh_token=kept["refresh_token"])
         assert renewed.status_code == 200
         assert (await it.world.delete(f"{path}/{leaked['id']}")).status_code == 404
 
 
-async def test_a_refresh_token_lives_as_long_as_the_setting_says_and_is_forgotten_then() -> None:
-    """However long its access token is over: keys that ended are purged after days, refresh tokens live a month."""
+async def test_refresh_token_lifetime() -> None:
+    """Refresh tokens live for a month, while expired keys, such as its access token, are purged after days."""
     clock, day = FakeClock(), timedelta(days=1).total_seconds()
     settings: dict[str, Any] = {"default_oauth_refresh_lifetime": timedelta(days=30), "session_duration": timedelta(1)}
     async with client(clock=clock, **settings) as it:
@@ -556,13 +558,13 @@ async def test_a_refresh_token_lives_as_long_as_the_setting_says_and_is_forgotte
         assert await count() == [1, 1, 1]
         clock.advance(29 * day)
         await purge_due(it.world.ctx)
-        assert await count() == [0, 1, 1], "a code is over after minutes"
+        assert await count() == [0, 1, 1], "a code expires after minutes"
         third = await it.ask(grant_type="refresh_token", refresh_token=second["refresh_token"])
         assert third.status_code == 200, third.text
         assert await count() == [0, 1, 2]
         clock.advance(3 * day)
         await purge_due(it.world.ctx)
-        assert await count() == [0, 1, 0], "used tokens go when they would have ended"
+        assert await count() == [0, 1, 0], "used tokens are deleted when they would have expired"
         clock.advance(40 * day)
         await purge_due(it.world.ctx)
         assert await count() == [0, 0, 0]

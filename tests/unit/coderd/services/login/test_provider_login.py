@@ -1,4 +1,4 @@
-"""Logging in through an OpenID Connect provider: what the recordings do not show, and what must not work."""
+"""Login through an OpenID Connect provider: cases that the recordings lack, and attacks."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from coder.base.secret import Secret
 from coder.coderd.http.login.provider_logins import local_path
 from coder.coderd.services.login import provider_tokens
-from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.oauth_exchange import TokenGrant
 from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.login.provider_accounts import Attempt
 from coder.coderd.services.login.provider_login import sign_in as sign_in_as
@@ -53,7 +53,7 @@ async def deployment(**settings: Any) -> AsyncIterator[tuple[World, IdentityProv
 
 
 async def sign_in(world: World, *, code: str = "good", query: str = "", cookies: dict[str, str] | None = None) -> Any:
-    """The browser's way there and back; the last answer."""
+    """Follow the browser's redirects and return the last response."""
     async with http_client(world.url, cookies=cookies) as browser:
         there = await browser.get("/api/v2/users/oidc/callback" + query)
         assert there.status_code == 307, there.text
@@ -84,7 +84,7 @@ def _foreign_issuer(idp: IdentityProvider) -> None:
 
 
 def _foreign_userinfo(idp: IdentityProvider) -> None:
-    idp.info = {"sub": "somebody-else", "email": "admin@b.c"}
+    idp.info = {"sub": "another-user", "email": "admin@b.c"}
 
 
 async def _has_account(world: World) -> bool:
@@ -99,7 +99,7 @@ async def test_login_refuses_forged_id_token(forge: Callable[[IdentityProvider],
         assert not await _has_account(world)
 
 
-async def test_login_reports_provider_error_without_secret() -> None:
+async def test_provider_error_hides_secret() -> None:
     async with deployment() as (world, _):
         refused = await sign_in(world, code="bad")
         assert refused.status_code == 500 and "invalid_grant" in refused.json()["detail"] and "sec" not in refused.text
@@ -119,7 +119,7 @@ async def test_callback_requires_state_of_browser(query: str, cookie: str | None
         assert not await _has_account(world)
 
 
-async def test_claims_are_visible_to_user_and_owner() -> None:
+async def test_claims_visible_to_user() -> None:
     async with deployment() as (world, _):
         token = token_of(await sign_in(world))
         own = (await world.get("/api/v2/users/oidc-claims", token=token)).json()["claims"]
@@ -137,8 +137,8 @@ BINDINGS: list[tuple[dict[str, Any], int]] = [
 ]
 
 
-async def test_an_id_token_belongs_to_its_login() -> None:
-    """By nonce, and by at_hash where there is one (OpenID Connect Core 3.1.3.7 and 3.1.3.8)."""
+async def test_id_token_matches_login() -> None:
+    """By nonce, and by at_hash if present (OpenID Connect Core 3.1.3.7 and 3.1.3.8)."""
     async with deployment() as (world, idp):
         idp.conforms, plain = True, dict(idp.claims)
         for told, status in BINDINGS:
@@ -153,7 +153,7 @@ async def test_an_id_token_belongs_to_its_login() -> None:
                 assert back.status_code == status, f"{told}: {back.text}"
 
 
-async def test_new_keys_of_the_provider_are_followed() -> None:
+async def test_provider_key_rotation() -> None:
     async with deployment() as (world, idp):
         assert (await sign_in(world)).status_code == 307
         idp.key, idp.key_id = rsa.generate_private_key(public_exponent=65537, key_size=2048), "the next"
@@ -177,41 +177,41 @@ async def test_new_keys_of_the_provider_are_followed() -> None:
     ],
     ids=str,
 )
-async def test_who_may_come_in(settings: dict[str, Any], visits: list[tuple[dict[str, Any], int]]) -> None:
-    """The settings reach the rules, which are in tests/unit/domain/login/test_identity.py."""
+async def test_login_restrictions(settings: dict[str, Any], visits: list[tuple[dict[str, Any], int]]) -> None:
+    """The settings reach the rules, which tests/unit/domain/login/test_identity.py covers."""
     async with deployment(**settings) as (world, idp):
         for claims, status in visits:
             idp.claims = {**ALICE, **claims}
             assert (await sign_in(world)).status_code == status, claims
 
 
-async def test_an_address_passed_on_does_not_pass_on_the_account() -> None:
+async def test_reassigned_email_keeps_account() -> None:
     async with deployment() as (world, idp):
         token_of(await sign_in(world))
         idp.claims["sub"] = "s-2"
         refused = await sign_in(world)
-        assert refused.status_code == 403 and "somebody else" in refused.text
+        assert refused.status_code == 403 and "another user" in refused.text
 
 
-async def test_a_password_user_changes_over_and_the_password_ends() -> None:
+async def test_conversion_removes_password() -> None:
     async with deployment() as (world, idp):
         user_id, token = await world.member("bob")
         body = {"to_type": "oidc", "password": FIRST_USER["password"]}
         idp.claims["email"] = "bob@b.c"
-        assert (await sign_in(world)).status_code == 403  # not asked for
+        assert (await sign_in(world)).status_code == 403  # no conversion was requested
         begun = await world.post("/api/v2/users/me/convert-login", body, token=token)
         cookie = {"coder_oauth_convert_jwt": begun.cookies["coder_oauth_convert_jwt"]}
         query = "?oidc_merge_state=" + begun.json()["state_string"]
         world.client.cookies.clear()
         begin = "/api/v2/users/oidc/callback"
-        assert (await world.get(begin + query, token="")).status_code == 401  # the cookie is missing
+        assert (await world.get(begin + query, token="")).status_code == 401  # without the cookie
         for forged in ("oidc.mine", "convert-oidc.mine", "x%3B%20Domain%3Devil"):
             async with http_client(world.url, cookies=cookie) as browser:
                 assert (await browser.get(f"{begin}?oidc_merge_state={forged}")).status_code == 401
         await world.ctx.db.run(_give_passcode, UUID(user_id))
         named = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci"}, token=token)).json()["key"]
         new = token_of(await sign_in(world, query=query, cookies=cookie))
-        assert (await world.get("/api/v2/users/me", token=token)).status_code == 401  # what the password opened
+        assert (await world.get("/api/v2/users/me", token=token)).status_code == 401  # opened by password
         assert (await world.get("/api/v2/users/me", token=named)).status_code == 200
         assert (await world.ctx.db.read(user_store.get_passcode, UUID(user_id)) or (None,))[0] is None
         me = (await world.get("/api/v2/users/me", token=new)).json()
@@ -227,7 +227,7 @@ async def _give_passcode(tx: Any, user_id: UUID) -> None:
     await user_store.update_user(tx, user_id, one_time_passcode_hash=b"x", one_time_passcode_expires_at=ends)
 
 
-async def test_a_change_over_that_was_begun_with_the_password_before_is_refused() -> None:
+async def test_conversion_with_old_password_refused() -> None:
     async with deployment() as (world, idp):
         bob, token = await world.member("bob")
         idp.claims["email"] = "thief@b.c"
@@ -242,7 +242,7 @@ async def test_a_change_over_that_was_begun_with_the_password_before_is_refused(
         assert (await world.get("/api/v2/users/bob")).json()["login_type"] == "password"
 
 
-async def test_who_is_suspended_while_signing_in_gets_no_session() -> None:
+async def test_user_suspended_during_login() -> None:
     async with deployment() as (world, _):
         first = token_of(await sign_in(world))
         user_id = UUID((await world.get("/api/v2/users/me", token=first)).json()["id"])
@@ -255,7 +255,7 @@ async def test_who_is_suspended_while_signing_in_gets_no_session() -> None:
         assert refused.status_code == 403 and "suspended" in refused.text
 
 
-async def test_a_refused_change_over_leaves_the_password() -> None:
+async def test_refused_conversion_keeps_password() -> None:
     async with deployment(oidc_group_field="groups", oidc_allowed_groups=("b",)) as (world, idp):
         bob, token = await world.member("bob")
         body = {"to_type": "oidc", "password": FIRST_USER["password"]}
@@ -279,15 +279,15 @@ async def test_a_refused_change_over_leaves_the_password() -> None:
         assert (await world.post("/api/v2/users/login", login, token="")).status_code == 201
 
 
-async def test_an_address_of_another_user_is_not_taken_over() -> None:
+async def test_email_of_other_user_refused() -> None:
     async with deployment() as (world, idp):
         token_of(await sign_in(world))
         idp.claims["email"] = FIRST_USER["email"]
         refused = await sign_in(world)
-        assert refused.status_code == 403 and "somebody else" in refused.text
+        assert refused.status_code == 403 and "another user" in refused.text
 
 
-async def test_of_two_first_visitors_one_becomes_the_owner_and_a_refused_one_nobody() -> None:
+async def test_concurrent_first_logins() -> None:
     with identity_provider() as idp:
         options: dict[str, Any] = {
             "oidc_issuer_url": idp.url,
@@ -305,7 +305,7 @@ async def test_of_two_first_visitors_one_becomes_the_owner_and_a_refused_one_nob
 
             async def enter(name: str) -> None:
                 person = Person(f"i||{name}", f"{name}@x.y", name, "")
-                granted = Granted(Secret("a"), Secret(""), None, {})
+                granted = TokenGrant(Secret("a"), Secret(""), None, {})
                 claims = {"merged_claims": {"groups": ["b"]}}
                 tokens.append(await sign_in_as(ctx, Attempt("oidc", person, granted, claims, allow_signups=True)))
 
@@ -316,7 +316,7 @@ async def test_of_two_first_visitors_one_becomes_the_owner_and_a_refused_one_nob
             assert sorted(role["name"] for given in roles for role in given) == ["owner"]
 
 
-async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_oidc_refresh_uses_stored(monkeypatch: pytest.MonkeyPatch) -> None:
     async with deployment() as (world, _idp):
         token_of(await sign_in(world))
         ctx = world.ctx
@@ -327,9 +327,9 @@ async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest
         old = replace(link, oauth_refresh_token="rt-old", oauth_expiry=past)
         newer = replace(link, oauth_access_token="at-new", oauth_refresh_token="rt-new", oauth_expiry=soon)
 
-        async def slow(*_: Any) -> Granted:
+        async def slow(*_: Any) -> TokenGrant:
             await ctx.db.run(user_links.put_link, newer)
-            return Granted(Secret("at-late"), Secret("rt-late"), None, {})
+            return TokenGrant(Secret("at-late"), Secret("rt-late"), None, {})
 
         monkeypatch.setattr(provider_tokens, "renew", slow)
         await ctx.db.run(user_links.put_link, old)
@@ -337,7 +337,7 @@ async def test_who_renews_later_uses_what_the_faster_one_got(monkeypatch: pytest
         assert await ctx.db.read(user_links.get_link, user_id, "oidc") == newer
 
 
-async def test_a_state_serves_one_purpose() -> None:
+async def test_state_has_one_purpose() -> None:
     options: dict[str, Any] = {"oauth2_github_client_id": "c", "oauth2_github_client_secret": Secret("s")}
     async with deployment(**options) as (world, _idp), http_client(world.url) as browser:
         there = await browser.get("/api/v2/users/oauth2/github/callback")
@@ -356,7 +356,7 @@ async def test_claims_are_personal() -> None:
         assert (await world.get("/api/v2/users/oidc-claims", token=limited)).status_code == 404
 
 
-async def test_groups_roles_and_organizations_follow_the_claims() -> None:
+async def test_claims_sync_memberships() -> None:
     settings: dict[str, Any] = {
         "oidc_group_field": "groups",
         "oidc_group_auto_create": True,
@@ -378,7 +378,7 @@ async def test_groups_roles_and_organizations_follow_the_claims() -> None:
         assert (await world.get("/api/v2/users/alice")).json()["roles"] == []
 
 
-async def test_a_group_that_is_deleted_at_this_moment_shuts_nobody_out() -> None:
+async def test_login_during_group_deletion() -> None:
     async with deployment(oidc_group_field="groups") as (world, idp):
         idp.claims |= {"groups": ["ops"]}
         group = (await world.post("/api/v2/organizations/default/groups", {"name": "ops"})).json()["id"]
@@ -389,11 +389,11 @@ async def test_a_group_that_is_deleted_at_this_moment_shuts_nobody_out() -> None
         token_of(await overtaken(world, end, lambda: sign_in(world)))
 
 
-async def test_claims_do_not_take_the_last_owner() -> None:
-    """Neither from the first visitor of an empty site nor later; of two owners one may go."""
+async def test_claims_keep_last_owner() -> None:
+    """For the first login of an empty site and later ones; of two owners, one may lose the role."""
     settings: dict[str, Any] = {"oidc_user_role_field": "roles", "oidc_user_role_mapping": '{"boss": ["owner"]}'}
     with identity_provider() as idp:
-        idp.claims = {**ALICE, "roles": ["nobody"]}
+        idp.claims = {**ALICE, "roles": ["unknown"]}
         options: dict[str, Any] = {
             "oidc_issuer_url": idp.url,
             "oidc_client_id": CLIENT_ID,
@@ -410,11 +410,11 @@ async def test_claims_do_not_take_the_last_owner() -> None:
             assert await roles() == ["owner"]
             idp.claims = {"sub": "s-2", "email": "b@example.com", "email_verified": True, "roles": ["boss"]}
             assert await roles() == ["owner"]
-            idp.claims = {**ALICE, "roles": ["nobody"]}
+            idp.claims = {**ALICE, "roles": ["unknown"]}
             assert await roles() == []
 
 
-async def test_an_organization_the_claims_no_longer_name_is_left_with_its_groups() -> None:
+async def test_unclaimed_organization_is_left() -> None:
     async with deployment() as (world, idp):
         organization = (await world.post("/api/v2/organizations", {"name": "science"})).json()["id"]
         sync = {"field": "orgs", "mapping": {"sci": [organization]}, "organization_assign_default": True}
@@ -431,7 +431,7 @@ async def test_an_organization_the_claims_no_longer_name_is_left_with_its_groups
         assert (await world.get(f"/api/v2/groups/{group}")).json()["members"] == []
 
 
-async def test_tokens_of_the_provider_are_sealed() -> None:
+async def test_provider_tokens_are_encrypted() -> None:
     key = "QUJDREVGR0hJSktMTU5PUFFSU1RVVldYWVowMTIzNDU="
     async with deployment(external_token_encryption_keys=(key,)) as (world, idp):
         token_of(await sign_in(world))
@@ -506,7 +506,7 @@ async def test_github_by_device() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "gone"),
+    ("requested", "path"),
     [
         ("/templates?x=1", "/templates?x=1"),
         ("", "/"),
@@ -519,11 +519,11 @@ async def test_github_by_device() -> None:
         ("http://[::1", "/"),
     ],
 )
-def test_a_login_leads_nowhere_else(asked: str, gone: str) -> None:
-    assert local_path(asked) == gone
+def test_login_redirect_stays_local(requested: str, path: str) -> None:
+    assert local_path(requested) == path
 
 
-async def test_organizations_of_the_settings_count_until_somebody_sets_them() -> None:
+async def test_configured_organizations_until_changed() -> None:
     settings: dict[str, Any] = {"oidc_organization_field": "orgs", "oidc_organization_assign_default": False}
     async with deployment(**settings) as (world, _idp):
         token_of(await sign_in(world))

@@ -1,4 +1,4 @@
-"""A template's external logins: whoever lacks one starts nothing, in any way there is to start something."""
+"""External logins required by a template: without one, no kind of start is possible."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ async def deployment() -> AsyncIterator[tuple[World, IdentityProvider]]:
 def refused(answer: Any) -> None:
     assert answer.status_code == 403, answer.text
     assert "external login" in answer.json()["message"] and "Fake Git" in answer.json()["detail"]
-    assert "custom" not in answer.json()["detail"], "an optional login is no condition"
+    assert "custom" not in answer.json()["detail"], "an optional login is not required"
 
 
-async def test_without_the_login_nothing_starts_and_everything_stops() -> None:
+async def test_missing_login_blocks_start() -> None:
     async with deployment() as (world, idp):
         refused(await create(world, "early"))
         assert (await world.get("/api/v2/workspaces")).json()["count"] == 0
@@ -58,7 +58,7 @@ async def test_without_the_login_nothing_starts_and_everything_stops() -> None:
         assert (await build(world, workspace["id"], "delete"))["latest_build"]["status"] == "deleted"
 
 
-async def test_the_owners_login_counts_not_the_askers() -> None:
+async def test_owners_login_is_required() -> None:
     async with deployment() as (world, _idp):
         await link(world)
         member_id, member = await world.member()
@@ -73,10 +73,10 @@ async def test_the_owners_login_counts_not_the_askers() -> None:
         assert await states(user_id=member_id) is False
         assert await states(member) is False
         assert await states(member, user_id=world.user_id) == 404
-        assert await states(user_id="nobody") == 400
+        assert await states(user_id="unknown") == 400
 
 
-async def test_templates_nobody_may_see_do_not_show_by_their_logins() -> None:
+async def test_hidden_template_reveals_no_logins() -> None:
     async with deployment() as (world, _idp):
         _, member = await world.member()
         acl = {"group_perms": {world.organization_id: ""}}
@@ -86,7 +86,7 @@ async def test_templates_nobody_may_see_do_not_show_by_their_logins() -> None:
         assert (hidden.status_code, "doesn't exist" in hidden.json()["message"]) == (400, True)
 
 
-async def test_a_classic_template_asks_alike() -> None:
+async def test_classic_template_requires_login() -> None:
     async with deployment() as (world, _idp):
         template = await new_template(world, "classic", use_classic_parameter_flow=True)
         await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
@@ -94,7 +94,7 @@ async def test_a_classic_template_asks_alike() -> None:
         refused(await create(world, "w"))
 
 
-async def test_create_waits_for_the_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_create_waits_for_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(external_logins, "_LOOK", 0.01)
     asked = trio.Event()
     here = trio.lowlevel.current_trio_token()
@@ -114,8 +114,8 @@ async def test_create_waits_for_the_login(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("scope", "given"), [("all", 200), ("no_user_data", 403)])
-async def test_an_agent_without_user_data_gets_nothing_of_its_owners(scope: str, given: int) -> None:
-    """Tokens, the key pair and secrets: by the link and beside it, under both names, with and without waiting."""
+async def test_limited_agent_gets_no_secrets(scope: str, given: int) -> None:
+    """Tokens, the key pair and secrets: by RPC and HTTP, by both names, with and without waiting."""
 
     def built(_job: Any) -> dict[str, Any]:
         return {"state": b"{}", "resources": [resource("box", agents=[agent(token=TOKEN, api_key_scope=scope)])]}

@@ -1,4 +1,4 @@
-"""First user, login, who am I, members."""
+"""First user, login, current user, members."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.kit.server.race_conditions import overtaken
 from tests.kit.server.server_in_process import FIRST_USER, running_coderd
 
 
-async def test_from_empty_to_a_member() -> None:
+async def test_first_user_and_member() -> None:
     async with running_coderd() as world:
         assert (await world.get("/api/v2/users/first")).status_code == 404
         await world.first_user()
@@ -40,7 +40,7 @@ async def test_from_empty_to_a_member() -> None:
         assert "must be provided" in signed_out.json()["detail"]
 
 
-async def test_two_first_users_at_once_make_one() -> None:
+async def test_concurrent_first_users() -> None:
     async with running_coderd() as world:
         statuses: list[int] = []
 
@@ -54,7 +54,7 @@ async def test_two_first_users_at_once_make_one() -> None:
         assert sorted(statuses) == [201, 409, 409]
 
 
-async def test_a_websocket_from_another_site_is_refused() -> None:
+async def test_cross_site_websocket_is_refused() -> None:
     async with running_coderd(first_user=True) as world:
         handshake = {
             "Connection": "Upgrade",
@@ -67,7 +67,7 @@ async def test_a_websocket_from_another_site_is_refused() -> None:
             assert answer.status_code == 403, path
 
 
-async def test_a_session_slides_and_an_expired_one_does_not() -> None:
+async def test_session_slides_until_expired() -> None:
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
         clock.advance(23 * 3600)
@@ -80,8 +80,8 @@ async def test_a_session_slides_and_an_expired_one_does_not() -> None:
         assert answer.json()["detail"].startswith('API key expired at "')
 
 
-async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The inbox tells that there is one, and not which; asking again within a minute changes nothing."""
+async def test_passcode_changes_password_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inbox announces a passcode without its text. A second request within a minute changes nothing."""
     sent: list[str] = []
     send = passcodes._send
 
@@ -91,7 +91,7 @@ async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch:
 
     monkeypatch.setattr(passcodes, "_send", noted)
     async with running_coderd(first_user=True) as world:
-        for email in ("a@b.c", "nobody@b.c", "a@b.c"):
+        for email in ("a@b.c", "unknown@b.c", "a@b.c"):
             assert (await world.post("/api/v2/users/otp/request", {"email": email})).status_code == 204
 
         async def arrived() -> Any:
@@ -108,7 +108,7 @@ async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch:
             answer = await world.post("/api/v2/users/otp/change-password", {**body, "password": password})
             heard.append((answer.status_code, password))
 
-        async with trio.open_nursery() as nursery:  # whoever else has seen it is too late, however close
+        async with trio.open_nursery() as nursery:  # of concurrent uses, only one succeeds
             for number in range(4):
                 nursery.start_soon(change, f"An0ther-Secret!{number}")
         assert sorted(status for status, _ in heard) == [204, 400, 400, 400]
@@ -116,8 +116,8 @@ async def test_a_forgotten_password_is_changed_with_a_passcode_once(monkeypatch:
         assert await world.login("a@b.c", next(password for status, password in heard if status == 204))
 
 
-async def test_whoever_is_nobody_yet_is_answered_before_anything_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an address that somebody has: of another nothing would be."""
+async def test_failed_login_answers_before_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Recorded only for an email address that belongs to a user."""
     goes_on, record, written = trio.Event(), request_events.record_event, []
 
     async def recorded(ctx: Any, event: Any) -> None:
@@ -142,8 +142,8 @@ async def test_whoever_is_nobody_yet_is_answered_before_anything_is_written(monk
         assert written == [("login", 401), ("request_password_reset", 204), ("write", 400)]
 
 
-async def test_two_who_ask_for_a_passcode_at_once_get_one() -> None:
-    """The second waits for the first, and sees that there is one."""
+async def test_concurrent_passcode_requests() -> None:
+    """The second request waits for the first and sees its passcode."""
     async with running_coderd(first_user=True) as world:
         user = await world.ctx.db.read(user_store.get_user_by_email, "a@b.c")
         assert user is not None
@@ -163,7 +163,7 @@ async def test_two_who_ask_for_a_passcode_at_once_get_one() -> None:
         assert len(await eventually(arrived)) == 1
 
 
-async def test_cookie_changes_need_the_csrf_token() -> None:
+async def test_cookie_requires_csrf_token() -> None:
     async with running_coderd(first_user=True) as world:
         cookie = f"coder_session_token={world.token}"
         refused = await world.post("/api/v2/users/me/keys", token="", headers={"Cookie": cookie})
@@ -180,7 +180,7 @@ async def test_cookie_changes_need_the_csrf_token() -> None:
         assert (await world.post("/api/v2/users/me/keys", token="", headers=headers)).status_code == 201
 
 
-async def test_tokens_of_owners_live_shorter() -> None:
+async def test_owner_tokens_expire_earlier() -> None:
     async with running_coderd(first_user=True, max_admin_token_lifetime=timedelta(hours=1)) as world:
         _, token = await world.member("bob")
         tokens = "/api/v2/users/me/keys/tokens"
@@ -188,61 +188,61 @@ async def test_tokens_of_owners_live_shorter() -> None:
             body = {"lifetime": hours * 3600 * 10**9}
             assert (await world.post(tokens, body)).status_code == by_owner, hours
             assert (await world.post(tokens, body, token=token)).status_code == by_member, hours
-        # bob's tokens are bob's, whoever makes them
+        # bob owns his tokens, independent of their creator
         assert (await world.post("/api/v2/users/bob/keys/tokens", {"lifetime": 2 * 3600 * 10**9})).status_code == 201
         key = (await world.post("/api/v2/users/me/keys")).json()["key"]
-        found = (await world.get(f"/api/v2/users/me/keys/{key.partition('-')[0]}")).json()
-        assert found["lifetime_seconds"] == 3600
+        result = (await world.get(f"/api/v2/users/me/keys/{key.partition('-')[0]}")).json()
+        assert result["lifetime_seconds"] == 3600
 
 
-async def test_a_lost_laptop_is_signed_out_by_itself() -> None:
-    """Sessions are listed without tokens and ended ones; each sees their own, and ends one without the others."""
+async def test_revoking_one_session() -> None:
+    """The list hides tokens and ended sessions. A user sees only own sessions, and ends one of them."""
     async with running_coderd(first_user=True) as world:
         await world.post("/api/v2/users/me/keys/tokens", {"token_name": "ci", "lifetime": 3600 * 10**9})
         laptop = (await world.post("/api/v2/users/me/keys", {})).json()["key"]
         listed = (await world.get("/api/v2/users/me/sessions")).json()
-        assert [one["current"] for one in listed].count(True) == 1
-        lost = next(one for one in listed if laptop.startswith(f"{one['id']}-"))
+        assert [item["current"] for item in listed].count(True) == 1
+        lost = next(item for item in listed if laptop.startswith(f"{item['id']}-"))
         assert (lost["current"], lost["login_type"], lost["ip_address"]) == (False, "password", "127.0.0.1")
         assert (await world.delete(f"/api/v2/users/me/keys/{lost['id']}")).status_code == 204
         assert (await world.get("/api/v2/users/me", token=laptop)).status_code == 401
         left = (await world.get("/api/v2/users/me/sessions")).json()
-        assert [one["id"] for one in left] == [one["id"] for one in listed if one != lost]
+        assert [item["id"] for item in left] == [item["id"] for item in listed if item != lost]
 
         member_id, token = await world.member("alice")
         assert (await world.get("/api/v2/users/admin/sessions", token=token)).status_code == 404
         own = (await world.get("/api/v2/users/me/sessions", token=token)).json()
         assert own
-        assert not {one["id"] for one in own} & {one["id"] for one in left}
+        assert not {item["id"] for item in own} & {item["id"] for item in left}
         seen = (await world.get(f"/api/v2/users/{member_id}/sessions")).json()
-        assert [one["id"] for one in seen] == [one["id"] for one in own]
-        assert not any(one["current"] for one in seen)
+        assert [item["id"] for item in seen] == [item["id"] for item in own]
+        assert not any(item["current"] for item in seen)
 
 
-async def test_a_session_names_the_program_that_uses_it() -> None:
-    """From signing in on; one that was handed to a command line is the command line's from its first use."""
+async def test_session_shows_user_agent() -> None:
+    """From the login on; a session handed to the CLI gets the CLI's from its first use."""
     firefox, endless = {"User-Agent": "Mozilla/5.0 Firefox/140.0"}, {"User-Agent": "x" * 5000}
     body = {"email": FIRST_USER["email"], "password": FIRST_USER["password"]}
     async with running_coderd(first_user=True) as world:
-        shown = (await world.post("/api/v2/users/login", body, token="", headers=firefox)).json()["session_token"]
+        view = (await world.post("/api/v2/users/login", body, token="", headers=firefox)).json()["session_token"]
 
         async def known(key: str) -> str:
             row = await world.ctx.db.read(key_store.get_key, key.partition("-")[0])
             assert row is not None
             return row.user_agent
 
-        assert await known(shown) == firefox["User-Agent"]
-        world.client.cookies.clear()  # it would show the session it was just given
+        assert await known(view) == firefox["User-Agent"]
+        world.client.cookies.clear()  # otherwise it would send the session it was just given
         handed = (await world.post("/api/v2/users/me/keys", {}, headers=firefox)).json()["key"]
         assert await known(handed) == ""
         await world.get("/api/v2/users/me", token=handed, headers=endless)
         assert await known(handed) == "x" * LONGEST
-        listed = {one["id"]: one["user_agent"] for one in (await world.get("/api/v2/users/me/sessions")).json()}
-        assert listed[shown.partition("-")[0]] == firefox["User-Agent"]
+        listed = {item["id"]: item["user_agent"] for item in (await world.get("/api/v2/users/me/sessions")).json()}
+        assert listed[view.partition("-")[0]] == firefox["User-Agent"]
 
 
 @pytest.mark.parametrize("change", [{"status": "suspended"}, {"login_type": "oidc"}], ids=str)
-async def test_a_right_password_is_not_enough_for_who_may_log_in_with_it_no_longer(change: Any) -> None:
+async def test_password_login_refused_after_change(change: Any) -> None:
     async with running_coderd(first_user=True) as world:
         alice, _ = await world.member("alice")
 
@@ -256,7 +256,7 @@ async def test_a_right_password_is_not_enough_for_who_may_log_in_with_it_no_long
 
 
 @pytest.mark.parametrize("change", [{"hashed_password": "x"}, {"login_type": "oidc", "hashed_password": ""}], ids=str)
-async def test_the_password_before_does_not_change_the_one_after(change: Any) -> None:
+async def test_old_password_cannot_change_new(change: Any) -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
 
@@ -267,8 +267,8 @@ async def test_the_password_before_does_not_change_the_one_after(change: Any) ->
         body = {"old_password": FIRST_USER["password"], "password": "An0ther-Secret!"}
         path = "/api/v2/users/me/password"
         assert (await overtaken(world, end, lambda: world.put(path, body, token=token))).status_code == 400
-        found = await world.ctx.db.read(user_store.get_user, UUID(alice))
-        assert found is not None and found.hashed_password == change["hashed_password"]
+        result = await world.ctx.db.read(user_store.get_user, UUID(alice))
+        assert result is not None and result.hashed_password == change["hashed_password"]
 
 
 _WILDCARD, _APPLICATION = "*.apps.test", "a--b--c--d.apps.test"
@@ -282,12 +282,12 @@ _KEYS = {
 
 @pytest.mark.parametrize("kind", list(_KEYS))
 @pytest.mark.parametrize("change", ["password", "deletion"])
-async def test_no_key_outlives_what_ends_them_all(kind: str, change: str) -> None:
-    """Whoever knows the old password, or has an old session, is on the way when it ends."""
+async def test_no_key_survives_revocation(kind: str, change: str) -> None:
+    """Requests with the old password or an old session may be in progress when everything is revoked."""
     method, path, body = _KEYS[kind]
     async with running_coderd(first_user=True, wildcard_access_url=_WILDCARD) as world:
         alice, token = await world.member("alice")
-        assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # that she is here is written
+        assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # records the user's activity
 
         async def end(tx: Any) -> None:
             await user_store.get_user(tx, UUID(alice), lock=True)
@@ -301,8 +301,8 @@ async def test_no_key_outlives_what_ends_them_all(kind: str, change: str) -> Non
         assert (await overtaken(world, end, request)).status_code == 401
 
 
-async def test_no_key_of_an_application_outlives_the_session_it_came_from() -> None:
-    """Signing out ends the keys of applications: also the one that is being handed over."""
+async def test_application_key_ends_with_session() -> None:
+    """Logging out ends the keys of applications, also one that is being handed over."""
     method, path, _ = _KEYS["application"]
     async with running_coderd(first_user=True, wildcard_access_url=_WILDCARD) as world:
         alice, token = await world.member("alice")

@@ -1,6 +1,6 @@
-"""Every listed template goes out from its real cause, by mail and into the inbox.
+"""Every listed template is sent for its real cause, by mail and to the inbox.
 
-Each story makes causes happen and names the templates it must set off; the last test holds them against the list.
+Each story causes events and names the expected templates; the last test compares them with the list.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from tests.kit.server.workspaces import (
 from tests.kit.stand_ins.notification_receivers import Mailbox, mail_server
 
 LEFT_OUT = ("AI ", "Chat", "User Approaching AI", "User Reached AI")
-"""Listed as upstream lists them; the parts they speak of are no part of this server."""
+"""Templates listed by upstream for features that this server lacks."""
 TUESDAY = datetime(2026, 1, 6, 8, 0, 30, tzinfo=UTC)
 HOUR_MS = 3_600_000
 IDS = {template.id: template.name for template in TEMPLATES}
@@ -50,7 +50,7 @@ STORIES: dict[str, tuple[Story, frozenset[str]]] = {}
 
 
 def story(*names: str) -> Callable[[Story], Story]:
-    """Registers a story under its name with the templates it sets off."""
+    """Register a story by its name, with the templates it sends."""
 
     def register(told: Story) -> Story:
         STORIES[told.__name__] = (told, frozenset(names))
@@ -60,26 +60,26 @@ def story(*names: str) -> Callable[[Story], Story]:
 
 
 @pytest.mark.parametrize("name", ["people", "workspaces", "templates", "resources", "prebuilds", "failures", "tasks"])
-async def test_a_story(name: str) -> None:
+async def test_story(name: str) -> None:
     told, _ = STORIES[name]
     with mail_server() as (box, address):
         await told({"email_smarthost": address, "email_from": "coder@example.com"}, box)
 
 
-def test_the_stories_tell_every_template() -> None:
+def test_stories_cover_every_template() -> None:
     names = {template.name for template in TEMPLATES if not template.name.startswith(LEFT_OUT)}
     assert set().union(*(told for _, told in STORIES.values())) == names
 
 
 async def wants_all(world: World, **rest: Any) -> None:
-    """Switches on what is off by default."""
-    wanted = {"template_disabled_map": {str(template.id): False for template in TEMPLATES}}
-    answer = await world.put("/api/v2/users/me/notifications/preferences", wanted, **rest)
+    """Enable templates that are off by default."""
+    expected = {"template_disabled_map": {str(template.id): False for template in TEMPLATES}}
+    answer = await world.put("/api/v2/users/me/notifications/preferences", expected, **rest)
     assert answer.status_code == 200, answer.text
 
 
 async def arrived(world: World, box: Mailbox, name: str) -> None:
-    """All the story's messages are in inboxes, and went out by mail under the same title."""
+    """Whether all messages of the story are in inboxes and went out by mail with the same title."""
     expected = STORIES[name][1]
 
     async def look() -> bool:
@@ -87,13 +87,13 @@ async def arrived(world: World, box: Mailbox, name: str) -> None:
         for template_id, title in await world.ctx.db.read(_inboxes):
             titles.setdefault(IDS[template_id], set()).add(title)
         mailed = {str(mail["Subject"]) for _, _, mail in box.mails}
-        world.extra["missing"] = [one for one in expected if not titles.get(one, set()) & mailed]
+        world.extra["missing"] = [item for item in expected if not titles.get(item, set()) & mailed]
         return not world.extra["missing"]
 
     try:
         await eventually(look)
     except Exception as error:
-        raise AssertionError(f"not told: {world.extra['missing']}") from error
+        raise AssertionError(f"missing: {world.extra['missing']}") from error
 
 
 async def _inboxes(tx: Any) -> list[tuple[UUID, str]]:
@@ -128,7 +128,7 @@ async def people(settings: dict[str, Any], box: Mailbox) -> None:
 async def maria_world(
     settings: dict[str, Any], clock: FakeClock | None = None
 ) -> AsyncIterator[tuple[World, Answers, str]]:
-    """A server where an administrator and maria want to hear everything."""
+    """Yield a server on which an administrator and maria have enabled every template."""
     async with workspace_world(clock=clock, session_duration=timedelta(days=90), **settings) as (world, answers):
         _, token = await world.member("maria")
         await wants_all(world)
@@ -142,7 +142,7 @@ async def change_template(world: World, **body: Any) -> None:
 
 
 async def next_version(world: World) -> str:
-    """Another version of the template, active now."""
+    """Create and activate another version of the template."""
     template_id = world.extra["template"]["id"]
     version = str((await new_version(world, template_id=template_id))["id"])
     await ended(world, f"/api/v2/templateversions/{version}")
@@ -165,9 +165,9 @@ async def workspaces(settings: dict[str, Any], box: Mailbox) -> None:
     async with maria_world(settings, clock) as (world, _, token):
         await change_template(world, time_til_autostop_notify_ms=HOUR_MS)
         schedule = {"autostart_schedule": "CRON_TZ=UTC 0 8 * * *", "automatic_updates": "always"}
-        made = await create(world, "hers", token=token, ttl_ms=2 * HOUR_MS, **schedule)
-        assert made.status_code == 201, made.text
-        workspace_id = made.json()["id"]
+        created = await create(world, "hers", token=token, ttl_ms=2 * HOUR_MS, **schedule)
+        assert created.status_code == 201, created.text
+        workspace_id = created.json()["id"]
         await settled(world, workspace_id)
         assert await remind(world.ctx) == 0, "two hours are left"
         clock.advance(1.5 * 3600)
@@ -175,8 +175,8 @@ async def workspaces(settings: dict[str, Any], box: Mailbox) -> None:
         await build(world, workspace_id, "stop")
         version = await next_version(world)
         path = f"/api/v2/workspaces/{workspace_id}/builds"
-        wanted = {"transition": "start", "template_version_id": version}
-        assert (await world.post(path, wanted, token=token)).status_code == 201
+        expected = {"transition": "start", "template_version_id": version}
+        assert (await world.post(path, expected, token=token)).status_code == 201
         await settled(world, workspace_id)
         await build(world, workspace_id, "stop")
         await next_version(world)
@@ -193,10 +193,10 @@ async def workspaces(settings: dict[str, Any], box: Mailbox) -> None:
 @story("Template Deprecated", "Template Deleted")
 async def templates(settings: dict[str, Any], box: Mailbox) -> None:
     async with maria_world(settings) as (world, _, token):
-        made = await create(world, "hers", token=token)
-        await settled(world, made.json()["id"])
+        created = await create(world, "hers", token=token)
+        await settled(world, created.json()["id"])
         await change_template(world, deprecation_message="use another")
-        await build(world, made.json()["id"], "delete")
+        await build(world, created.json()["id"], "delete")
         _, other = await world.member("otto", roles=["owner"])
         answer = await world.delete(f"/api/v2/templates/{world.extra['template']['id']}", token=other)
         assert answer.status_code == 200, answer.text
@@ -211,27 +211,27 @@ async def resources(settings: dict[str, Any], box: Mailbox) -> None:
     )
     async with agent_world(agent_fields={"resources_monitoring": watched}, **settings) as view_context:
         world = view_context.world
-        async with connected_agent(view_context) as one:
-            wanted = await one.call(
+        async with connected_agent(view_context) as item:
+            expected = await item.call(
                 "GetResourcesMonitoringConfiguration",
                 agent_pb2.GetResourcesMonitoringConfigurationRequest(),
                 agent_pb2.GetResourcesMonitoringConfigurationResponse,
             )
-            assert (wanted.memory.enabled, [volume.path for volume in wanted.volumes]) == (True, ["/home"])
-            await _push(one, wanted.config.num_datapoints, memory=85, volume=95)
+            assert (expected.memory.enabled, [volume.path for volume in expected.volumes]) == (True, ["/home"])
+            await _push(item, expected.config.num_datapoints, memory=85, volume=95)
             await arrived(world, box, "resources")
-            await _push(one, wanted.config.num_datapoints, memory=10, volume=10)
-            await _push(one, wanted.config.num_datapoints, memory=85, volume=95)
+            await _push(item, expected.config.num_datapoints, memory=10, volume=10)
+            await _push(item, expected.config.num_datapoints, memory=85, volume=95)
         assert len(await world.ctx.db.read(_inboxes)) == 2, "quiet for half an hour"
 
 
-async def _push(one: Any, count: int, *, memory: int, volume: int) -> None:
+async def _push(item: Any, count: int, *, memory: int, volume: int) -> None:
     request = agent_pb2.PushResourcesMonitoringUsageRequest()
     for _ in range(count):
         point = request.datapoints.add()
         point.memory.used, point.memory.total = memory, 100
         point.volumes.add(volume="/home", used=volume, total=100)
-    await one.call("PushResourcesMonitoringUsage", request, agent_pb2.PushResourcesMonitoringUsageResponse)
+    await item.call("PushResourcesMonitoringUsage", request, agent_pb2.PushResourcesMonitoringUsageResponse)
 
 
 def _prebuild_import(job: Any) -> dict[str, Any]:
@@ -251,13 +251,13 @@ async def prebuilds(settings: dict[str, Any], box: Mailbox) -> None:
         metadata = job.workspace_build.metadata
         if metadata.workspace_transition != pb.START:
             return {"state": b""}
-        tokens = [one.token for one in metadata.running_agent_auth_tokens]
-        found = {
+        tokens = [item.token for item in metadata.running_agent_auth_tokens]
+        result = {
             "state": b"{}",
             "resources": [resource("box", agents=[agent(token=tokens[0] if tokens else TASK_TOKEN)])],
         }
         replaced = [pb.ResourceReplacement(resource="docker_container.box", paths=["env"])] if tokens else []
-        return {**found, "resource_replacements": replaced}
+        return {**result, "resource_replacements": replaced}
 
     clock = FakeClock(TUESDAY)
     answers = Answers(import_=_prebuild_import, build=claimed)
@@ -268,9 +268,9 @@ async def prebuilds(settings: dict[str, Any], box: Mailbox) -> None:
         assert (await reconcile(world.ctx)).created == 1
         await _ready(world, await _prebuilt(world, 1))
         answers.build = lambda job: claimed(job) if job.workspace_build.metadata.workspace_owner == "admin" else _FAILS
-        made = await create(world, "mine", template_version_preset_id=preset)
-        assert made.status_code == 201, made.text
-        await settled(world, made.json()["id"])
+        created = await create(world, "mine", template_version_preset_id=preset)
+        assert created.status_code == 201, created.text
+        await settled(world, created.json()["id"])
         for number in (1, 2):
             assert (await reconcile(world.ctx)).created == 1
             await _failed(world, number)
@@ -295,8 +295,8 @@ async def _prebuilt(world: World, count: int, *, failed: bool = False) -> str:
         async def read(tx: Any) -> list[Any]:
             return [row[0] for row in await tx.execute(_PREBUILT) if row[1] == failed]
 
-        found = await world.ctx.db.read(read)
-        return found if len(found) >= count else None
+        result = await world.ctx.db.read(read)
+        return result if len(result) >= count else None
 
     return str((await eventually(look))[0])
 
@@ -308,9 +308,9 @@ async def _failed(world: World, count: int) -> None:
 async def _ready(world: World, workspace_id: str) -> None:
     workspace = await settled(world, workspace_id)
     agent_id = workspace["latest_build"]["resources"][0]["agents"][0]["id"]
-    async with connected_agent(AgentWorld(world, workspace, UUID(agent_id), TASK_TOKEN)) as one:
+    async with connected_agent(AgentWorld(world, workspace, UUID(agent_id), TASK_TOKEN)) as item:
         lifecycle = agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.READY)
-        await one.call("UpdateLifecycle", agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle), agent_pb2.Lifecycle)
+        await item.call("UpdateLifecycle", agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle), agent_pb2.Lifecycle)
 
 
 @story("Workspace Manual Build Failed", "Workspace Autobuild Failed", "Report: Workspace Builds Failed")
@@ -319,8 +319,8 @@ async def failures(settings: dict[str, Any], box: Mailbox) -> None:
     async with maria_world(settings, clock) as (world, answers, token):
         await world.member("tina", roles=["template-admin"])
         assert await report(world.ctx) == 0, "a week begins"
-        made = await create(world, "hers", token=token, ttl_ms=2 * HOUR_MS)
-        workspace_id = made.json()["id"]
+        created = await create(world, "hers", token=token, ttl_ms=2 * HOUR_MS)
+        workspace_id = created.json()["id"]
         await settled(world, workspace_id)
         answers.build = lambda job: _FAILS
         await build(world, workspace_id, "start")

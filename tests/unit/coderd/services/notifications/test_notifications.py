@@ -1,4 +1,4 @@
-"""Messages to people, against a real mail server and a real web server on loopback."""
+"""Notifications, with a real mail server and a real web server on loopback."""
 
 from __future__ import annotations
 
@@ -70,16 +70,16 @@ def web_server(status: int = 200) -> Iterator[tuple[list[tuple[dict[str, str], A
 
 
 async def inbox(world: World, count: int, **rest: Any) -> list[dict[str, Any]]:
-    """Its messages, once there are so many."""
+    """Return the inbox, once it has that many messages."""
 
     async def look() -> Any:
-        found = (await world.get("/api/v2/notifications/inbox", **rest)).json()["notifications"]
-        return found if len(found) >= count else None
+        result = (await world.get("/api/v2/notifications/inbox", **rest)).json()["notifications"]
+        return result if len(result) >= count else None
 
     return cast("list[dict[str, Any]]", await eventually(look))
 
 
-async def test_mail_goes_out_and_again_when_it_was_refused() -> None:
+async def test_refused_mail_is_retried() -> None:
     clock = FakeClock()
     with mail_server() as (box, address):
         box.refuse = 1
@@ -113,10 +113,8 @@ async def test_mail_goes_out_and_again_when_it_was_refused() -> None:
     ],
     ids=str,
 )
-async def test_who_forgot_a_password_is_told_whether_a_code_can_come(
-    options: dict[str, str], method: str, reached: bool
-) -> None:
-    """The inbox is no way: it is behind the password."""
+async def test_passcode_availability(options: dict[str, str], method: str, reached: bool) -> None:
+    """The inbox alone is unavailable without a password."""
     async with running_coderd(first_user=True, **options) as world:  # type: ignore[arg-type]
         if method:
             path = f"/api/v2/notifications/templates/{ONE_TIME_PASSCODE}/method"
@@ -133,13 +131,13 @@ async def test_who_forgot_a_password_is_told_whether_a_code_can_come(
         ({"notifications_webhook_endpoint": "http://127.0.0.1:9", "notifications_inbox_enabled": False}, ["webhook"]),
     ],
 )
-async def test_people_are_told_by_which_ways_messages_go_out(options: dict[str, object], methods: list[str]) -> None:
+async def test_delivery_methods_are_listed(options: dict[str, object], methods: list[str]) -> None:
     async with running_coderd(first_user=True, **options) as world:  # type: ignore[arg-type]
         assert (await world.get("/api/v2/notifications/delivery")).json() == {"methods": methods}
 
 
-async def test_mail_by_tls_to_a_server_of_another_name(tmp_path: Path) -> None:
-    """It is dialled by its address and has a certificate for its name; it wants one of us as well."""
+async def test_mail_tls_server_name(tmp_path: Path) -> None:
+    """The server is dialled by address and presents a certificate for its name. It requires a client certificate."""
     authority = Authority(tmp_path)
     tls = authority.server_context("mail.example.com")
     tls.load_verify_locations(authority.file)
@@ -164,7 +162,9 @@ async def test_mail_by_tls_to_a_server_of_another_name(tmp_path: Path) -> None:
 
 
 async def _refused_once(world: World) -> bool:
-    """With its reason: the retry is counted from the attempt's end, and that comes after the mail server's answer."""
+    """Compare with the reason: the retry is due after the end of the attempt, which comes after the mail server's
+    reply.
+    """
     return any(row[2].startswith("the mail server refused") for row in await world.ctx.db.read(_states))
 
 
@@ -172,7 +172,7 @@ async def _arrived(box: Mailbox, count: int) -> bool:
     return len(box.mails) >= count
 
 
-async def test_a_webhook_is_told_with_upstreams_envelope() -> None:
+async def test_webhook_envelope() -> None:
     with web_server() as (seen, url):
         settings: dict[str, Any] = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
         async with running_coderd(first_user=True, **settings) as world:
@@ -193,7 +193,7 @@ async def test_a_webhook_is_told_with_upstreams_envelope() -> None:
     assert body["payload"]["labels"]["created_account_name"] == "maria"
 
 
-async def test_a_message_nobody_takes_is_given_up() -> None:
+async def test_undeliverable_message_fails() -> None:
     clock = FakeClock()
     with web_server(500) as (seen, url):
         settings: dict[str, Any] = {"notifications_method": "webhook", "notifications_webhook_endpoint": url}
@@ -205,26 +205,26 @@ async def test_a_message_nobody_takes_is_given_up() -> None:
                 return [(row[0], row[1]) for row in await world.ctx.db.read(_states)]
 
             async def tried_once() -> bool:
-                # With its reason: counted it is when it begins, and its retry is counted from its end.
+                # Compare with the reason: the attempt is counted at its begin, the retry is due after its end.
                 return [row[2] for row in await world.ctx.db.read(_states)] == ["the webhook answered 500"]
 
-            async def given_up() -> bool:
+            async def has_failed() -> bool:
                 return await states() == [(2, "failed")]
 
             await eventually(tried_once)
             clock.advance(timedelta(minutes=6).total_seconds())
             await deliver_due(world.ctx)
-            # The loop may have taken the message first. No time passes while an attempt is under way: that would be
-            # a sender whose lease ran out, and another try.
-            await eventually(given_up)
+            # The loop may have taken the message first. Time must not pass during an attempt, whose lease would expire
+            # and cause another one.
+            await eventually(has_failed)
             for _ in range(2):
                 clock.advance(timedelta(minutes=6).total_seconds())
                 await deliver_due(world.ctx)
     assert len(seen) == 2
 
 
-async def test_a_message_no_mail_can_be_made_of_is_given_up() -> None:
-    """The e-mail package raises AttributeError, IndexError and the like for odd addresses."""
+async def test_unbuildable_mail_fails() -> None:
+    """The email package raises AttributeError, IndexError and others for odd addresses."""
     clock = FakeClock()
     with mail_server() as (box, address):
         settings: dict[str, Any] = {"notifications_max_send_attempts": 2, "notifications_inbox_enabled": False}
@@ -232,15 +232,15 @@ async def test_a_message_no_mail_can_be_made_of_is_given_up() -> None:
         async with running_coderd(first_user=True, clock=clock, **settings) as world:
             assert (await world.post("/api/v2/notifications/test")).status_code == 204
 
-            async def given_up() -> bool:
+            async def has_failed() -> bool:
                 await deliver_due(world.ctx)
                 ((attempts, status, reason),) = await world.ctx.db.read(_states)
                 if (attempts, status) == (1, "pending") and reason:
-                    # Not while an attempt of the server's own loop is under way: its lease would run out.
+                    # Not during an attempt of the server's own loop: its lease would expire.
                     clock.advance(timedelta(minutes=6).total_seconds())
                 return (attempts, status) == (2, "failed")
 
-            await eventually(given_up)
+            await eventually(has_failed)
         assert box.mails == []
 
 
@@ -248,9 +248,9 @@ async def _states(tx: Any) -> list[Any]:
     return list(await tx.execute(text("SELECT attempts, status, status_reason FROM notification_messages")))
 
 
-async def test_a_lease_that_ran_out_settles_nothing() -> None:
-    """Each message is leased by itself, so the time of one does not count against the next."""
-    now, soon = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, 0, 1, tzinfo=UTC)  # no loop finds them due
+async def test_expired_lease_is_ignored() -> None:
+    """Each message has its own lease, so one message's time does not count against the next."""
+    now, soon = datetime(2100, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, 0, 1, tzinfo=UTC)  # not due for any loop
     async with running_coderd(first_user=True, notifications_inbox_enabled=False) as world:
         db = world.ctx.db
         for number in range(2):
@@ -268,23 +268,23 @@ async def test_a_lease_that_ran_out_settles_nothing() -> None:
         assert (await db.read(_states)).count((2, "sent", "")) == 1
 
 
-async def test_entries_of_one_moment_are_lost_between_no_two_pages() -> None:
-    """What is told of several things at once has one time."""
+async def test_pages_with_equal_times() -> None:
+    """Messages about several objects have the same time."""
     now, many = datetime(2100, 1, 1, tzinfo=UTC), inbox_store.PAGE + 2
     async with running_coderd(first_user=True) as world:
         payload = {"title": "t", "body": "b", "icon": "", "actions": []}
         for number in range(many):
             row = MessageRow(UUID(int=number + 1), TEST, UUID(world.user_id), "inbox", payload, (), 0, now)
             await world.ctx.db.run(store.insert_inbox, row)
-        path, found = "/api/v2/notifications/inbox", list[str]()
-        while page := (await world.get(path, params={"starting_before": found[-1]} if found else {})).json()[
+        path, result = "/api/v2/notifications/inbox", list[str]()
+        while page := (await world.get(path, params={"starting_before": result[-1]} if result else {})).json()[
             "notifications"
         ]:
-            found += [one["id"] for one in page]
-    assert found == [str(UUID(int=number)) for number in range(many, 0, -1)]
+            result += [item["id"] for item in page]
+    assert result == [str(UUID(int=number)) for number in range(many, 0, -1)]
 
 
-async def test_paused_unwanted_and_switched_off() -> None:
+async def test_paused_and_disabled_messages() -> None:
     async with running_coderd(first_user=True) as world:
         custom = {"content": {"title": "One", "message": "**1**"}}
         assert (await world.put("/api/v2/notifications/settings", {"notifier_paused": True})).status_code == 200
@@ -308,53 +308,54 @@ async def test_paused_unwanted_and_switched_off() -> None:
         assert [item["title"] for item in await inbox(world, 2)] == ["A test notification", "One"]
 
 
-async def test_a_watch_shows_what_it_was_asked_for_and_every_one_of_it() -> None:
+async def test_watch_sends_every_match() -> None:
     watch, marked = "/api/v2/notifications/inbox/watch", "**Bold** [place](http://x.example)"
     async with running_coderd(first_user=True) as world:
         custom, test = str(CUSTOM), str(TEST)
-        shown: dict[str, list[str]] = {}
+        view: dict[str, list[str]] = {}
 
-        async def follow(query: str, wanted: int, task_status: trio.TaskStatus[None]) -> None:
+        async def follow(query: str, expected: int, task_status: trio.TaskStatus[None]) -> None:
             async with await dial_link(world, watch + query, token=world.token) as stream:
                 task_status.started()
-                told = [json.loads(await stream.receive_message() or "")["notification"] for _ in range(wanted)]
-            shown[query] = [one["content"] for one in told if one["template_id"] == custom] or [told[0]["title"]]
+                told = [json.loads(await stream.receive_message() or "")["notification"] for _ in range(expected)]
+            view[query] = [item["content"] for item in told if item["template_id"] == custom] or [told[0]["title"]]
 
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
-                for query, wanted in (
+                for query, expected in (
                     ("", 4),
                     (f"?templates={custom}", 3),
                     (f"?templates={custom}&format=plaintext", 3),
                     (f"?templates={custom}&format=markdown&read_status=unread", 3),
                     (f"?templates={test}", 1),
                 ):
-                    await nursery.start(follow, query, wanted)
+                    await nursery.start(follow, query, expected)
                 me = (await world.get("/api/v2/users/me")).json()["id"]
-                await world.ctx.db.run(notify, "inbox", me)  # as a replica of before tells it: no stream ends by that
+                # as a replica of an older version notifies: the stream must go on
+                await world.ctx.db.run(notify, "inbox", me)
                 for text in (marked, "two", "three"):
                     sent = {"content": {"title": "T", "message": text}}
                     assert (await world.post("/api/v2/notifications/custom", sent)).status_code == 204
                 assert (await world.post("/api/v2/notifications/test")).status_code == 204
-        title = shown.pop(f"?templates={test}")
+        title = view.pop(f"?templates={test}")
         assert title == ["A test notification"]
-        plain = shown.pop(f"?templates={custom}&format=plaintext")
+        plain = view.pop(f"?templates={custom}&format=plaintext")
         assert sorted(plain) == sorted(["Bold place (http://x.example)", "two", "three"])
-        assert all(sorted(texts) == sorted([marked, "two", "three"]) for texts in shown.values()) and len(shown) == 3
+        assert all(sorted(texts) == sorted([marked, "two", "three"]) for texts in view.values()) and len(view) == 3
         for query in ("?read_status=zzz", "?templates=x", "?targets=x", "?x=1", "?starting_before=x"):
             refused = await world.get(watch + query, headers=_UPGRADE)
             assert refused.status_code == 400, (query, refused.text)
 
 
-async def test_who_hears_of_accounts_and_deleted_workspaces() -> None:
+async def test_recipients_of_account_events() -> None:
     async with workspace_world() as (world, _):
         user_id, token = await world.member("maria")
-        made = await create(world, "hers", token=token)
-        await settled(world, made.json()["id"])
-        path = f"/api/v2/workspaces/{made.json()['id']}"
+        created = await create(world, "hers", token=token)
+        await settled(world, created.json()["id"])
+        path = f"/api/v2/workspaces/{created.json()['id']}"
         answer = await world.post(f"{path}/builds", {"transition": "delete"})
         assert answer.status_code == 201
-        await settled(world, made.json()["id"])
+        await settled(world, created.json()["id"])
         assert [item["title"] for item in await inbox(world, 1, token=token)] == ['Workspace "hers" deleted']
         assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
         assert (await world.put(f"/api/v2/users/{user_id}/status/activate")).status_code == 200
@@ -367,13 +368,13 @@ async def test_who_hears_of_accounts_and_deleted_workspaces() -> None:
         await eventually(all_hers)
 
 
-async def test_templates_and_who_may_set_what() -> None:
+async def test_template_settings_permissions() -> None:
     async with running_coderd(first_user=True) as world:
-        found = (await world.get("/api/v2/notifications/templates/system")).json()
-        check_list("NotificationTemplate", found)
-        assert len(found) == len(TEMPLATES) - 1
+        result = (await world.get("/api/v2/notifications/templates/system")).json()
+        check_list("NotificationTemplate", result)
+        assert len(result) == len(TEMPLATES) - 1
         _, token = await world.member()
-        path = f"/api/v2/notifications/templates/{found[0]['id']}/method"
+        path = f"/api/v2/notifications/templates/{result[0]['id']}/method"
         assert (await world.put(path, {"method": "webhook"}, token=token)).status_code == 404
         assert (await world.put(path, {"method": "pigeon"})).status_code == 400
         assert (await world.put(path, {"method": "webhook"})).status_code == 200
@@ -387,12 +388,12 @@ async def test_templates_and_who_may_set_what() -> None:
             assert answer.status_code == 403
 
 
-def test_secrets_of_the_mail_server_do_not_show() -> None:
+def test_mail_secrets_are_hidden() -> None:
     assert "hunter2" not in repr(Secret("hunter2"))
 
 
 @pytest.mark.parametrize("name", ["", "Ana Santos"])
-async def test_who_did_it_is_named_by_the_full_name_alone(name: str) -> None:
+async def test_initiator_is_full_name(name: str) -> None:
     async with running_coderd(first_user=True) as world:
         me = (await world.get("/api/v2/users/me")).json()
         answer = await world.put("/api/v2/users/me/profile", {"username": me["username"], "name": name})

@@ -1,4 +1,4 @@
-"""Web Push: the encryption against the RFC's own example, and browsers that subscribe, hear and are forgotten."""
+"""Web Push: the encryption against the RFC's own example, and subscribing, receiving and deleting."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
         ("::ffff:93.184.216.34", True),
     ],
 )
-def test_only_the_public_internet_is_dialled(address: str, public: bool) -> None:
+def test_only_public_addresses(address: str, public: bool) -> None:
     assert push_services.is_public(address) is public
 
 
-async def test_a_browser_subscribes_hears_and_is_forgotten(tmp_path: Path) -> None:
+async def test_subscription_lifecycle(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world, push_service(world, tmp_path) as service:
         browser = service.browser()
         assert (await world.post(URL, browser.subscription())).status_code == 204
@@ -63,15 +63,15 @@ async def test_a_browser_subscribes_hears_and_is_forgotten(tmp_path: Path) -> No
         assert (await world.post("/api/v2/notifications/custom", custom)).status_code == 204
         await deliver_due(world.ctx)
         await service.wait_for(3)
-        found = json.loads(browser.read(service.taken[2]))
-        assert (found["title"], found["body"]) == ("Tea", "is ready")
+        result = json.loads(browser.read(service.taken[2]))
+        assert (result["title"], result["body"]) == ("Tea", "is ready")
 
         service.status = 503
         assert (await world.post("/api/v2/users/me/webpush/test")).status_code == 502
         service.status = 410
         assert (await world.post("/api/v2/users/me/webpush/test")).status_code == 204
         again = await world.request("DELETE", URL, json={"endpoint": browser.endpoint})
-        assert again.status_code == 404, "the service said that it is gone"
+        assert again.status_code == 404, "the service reported it as gone"
 
 
 def _check_headers(world: World, origin: str, headers: dict[str, str], public: str) -> None:
@@ -87,7 +87,7 @@ async def _site_key(world: World) -> str:
     return str((await world.get("/api/v2/buildinfo")).json()["webpush_public_key"])
 
 
-async def test_what_is_no_subscription(tmp_path: Path) -> None:
+async def test_invalid_subscriptions(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world:
         good: dict[str, Any] = {"endpoint": "https://push.invalid/x"}
         async with push_service(world, tmp_path) as service:
@@ -103,7 +103,7 @@ async def test_what_is_no_subscription(tmp_path: Path) -> None:
         ):
             answer = await world.post(URL, {**good, **change})
             assert answer.status_code == 400, change
-            assert [one["field"] for one in answer.json()["validations"]] == [field], change
+            assert [item["field"] for item in answer.json()["validations"]] == [field], change
         world.ctx.part(push_services.PushServices).permits = push_services.is_public
         for host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"):
             answer = await world.post(URL, {**good, "endpoint": f"https://{host}:1/x"})
@@ -111,7 +111,7 @@ async def test_what_is_no_subscription(tmp_path: Path) -> None:
             assert "public Internet" in answer.json()["detail"]
 
 
-async def test_whose_browsers(tmp_path: Path) -> None:
+async def test_subscription_permissions(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world, push_service(world, tmp_path) as service:
         _, token = await world.member("alice")
         subscription = service.browser("alice").subscription()
@@ -120,13 +120,13 @@ async def test_whose_browsers(tmp_path: Path) -> None:
         _, stranger = await world.member("bob")
         assert (await world.post(theirs, subscription, token=stranger)).status_code in {403, 404}
         assert (await world.post(theirs, subscription, token=token)).status_code == 204
-        gone = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=stranger)
-        assert gone.status_code in {403, 404}
-        gone = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=token)
-        assert gone.status_code == 204
+        deleted = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=stranger)
+        assert deleted.status_code in {403, 404}
+        deleted = await world.request("DELETE", theirs, json={"endpoint": subscription["endpoint"]}, token=token)
+        assert deleted.status_code == 204
 
 
-async def test_a_browser_of_somebody_shut_out_hears_nothing(tmp_path: Path) -> None:
+async def test_suspended_user_gets_no_push(tmp_path: Path) -> None:
     async with running_coderd(first_user=True) as world, push_service(world, tmp_path) as service:
 
         async def told(user_id: str) -> int:
@@ -138,8 +138,8 @@ async def test_a_browser_of_somebody_shut_out_hears_nothing(tmp_path: Path) -> N
         ):
             user_id, token = await world.member(name)
             theirs = f"/api/v2/users/{name}/webpush/subscription"
-            made = await world.post(theirs, service.browser(name).subscription(), token=token)
-            assert made.status_code == 204, made.text
+            created = await world.post(theirs, service.browser(name).subscription(), token=token)
+            assert created.status_code == 204, created.text
             assert await told(user_id) == 1
             assert (await world.request(method, path.format(user_id))).status_code == 200
             assert await told(user_id) == 0, name
@@ -148,7 +148,7 @@ async def test_a_browser_of_somebody_shut_out_hears_nothing(tmp_path: Path) -> N
                 assert await told(user_id) == 1
 
 
-async def test_the_private_key_is_sealed_as_soon_as_the_site_can() -> None:
+async def test_private_key_gets_encrypted() -> None:
     async with fresh_database() as url:
         plain = await _stored_keys(url, ())
         sealed = await _stored_keys(url, KEYS)
@@ -161,13 +161,11 @@ async def _stored_keys(url: str, keys: tuple[str, ...]) -> dict[str, str]:
     async with running_coderd(postgres_url=Secret(url), external_token_encryption_keys=keys) as world:
         stored = await world.ctx.db.read(site_settings.get_config, "vapid_keys")
     assert stored is not None
-    found: dict[str, str] = json.loads(stored)
-    return found
+    result: dict[str, str] = json.loads(stored)
+    return result
 
 
-async def test_a_message_to_everybody_opens_a_bounded_number_of_connections(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: Any
-) -> None:
+async def test_connections_are_bounded(monkeypatch: pytest.MonkeyPatch, autojump_clock: Any) -> None:
     now = most = 0
 
     async def post(*_: Any) -> int:
@@ -184,4 +182,4 @@ async def test_a_message_to_everybody_opens_a_bounded_number_of_connections(
     async with trio.open_nursery() as nursery:
         for _number in range(200):
             nursery.start_soon(services.post, "https://push.test/x", [], b"")
-    assert most == push_services.MOST_AT_ONCE
+    assert most == push_services.MAX_CONNECTIONS

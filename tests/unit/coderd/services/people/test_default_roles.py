@@ -1,4 +1,6 @@
-"""Making a member gives the organization's default roles: who may do it, by every way into an organization."""
+"""Adding a member assigns the organization's default roles: required permissions, for every way into an
+organization.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ if TYPE_CHECKING:
 USUAL = ["organization-workspace-access"]
 SYNC = "/api/v2/settings/idpsync/organization"
 DEFAULTS: dict[str, tuple[list[str], dict[str, int]]] = {
-    # default roles of an organization, and what each caller hears who adds a member
+    # default roles of an organization, and the status for each caller that adds a member
     "usual": (USUAL, {}),
     "none": ([], {}),
     "agents": ([*USUAL, "agents-access"], {}),
-    "admin": ([*USUAL, "organization-admin"], {"user-admin": 400}),  # the others are members, and have it
+    "admin": ([*USUAL, "organization-admin"], {"user-admin": 400}),  # the others are members and have it
     "auditor": (["organization-auditor"], {"user-admin": 400, "organization-user-admin": 400, "adder": 403}),
     "own": (["own"], {"user-admin": 400, "organization-user-admin": 400, "adder": 403}),
     "denial": (
@@ -36,12 +38,12 @@ def _role(name: str, *grants: str) -> dict[str, Any]:
 
 @asynccontextmanager
 async def staffed() -> AsyncIterator[tuple[World, str, dict[str, str]]]:
-    """A server with a second organization, and callers' tokens: those who may add members there."""
+    """Yield a server with a second organization, and tokens of callers who may add members there."""
     async with running_coderd(first_user=True) as world:
         base = f"/api/v2/organizations/{(await world.post('/api/v2/organizations', {'name': 'o2'})).json()['id']}"
         reads = ("organization:read", "organization_member:read")
-        for wanted in (_role("adder", *reads, "organization_member:create"), _role("own", "template:delete")):
-            assert (await world.post(f"{base}/members/roles", wanted)).status_code == 200
+        for expected in (_role("adder", *reads, "organization_member:create"), _role("own", "template:delete")):
+            assert (await world.post(f"{base}/members/roles", expected)).status_code == 200
         tokens, home = (
             {"owner": world.token},
             (await world.post("/api/v2/organizations", {"name": "home"})).json()["id"],
@@ -59,7 +61,7 @@ async def _set_defaults(world: World, base: str, roles: list[str]) -> None:
     assert answer.status_code == 200, answer.text
 
 
-async def test_adding_a_member_asks_for_default_roles() -> None:
+async def test_add_member_requires_default_roles() -> None:
     wrong = []
     async with staffed() as (world, base, tokens):
         puppet, _ = await world.member("puppet")
@@ -77,7 +79,7 @@ async def test_adding_a_member_asks_for_default_roles() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_new_users_ask_for_default_roles() -> None:
+async def test_new_user_requires_default_roles() -> None:
     wrong, count = [], 0
     async with staffed() as (world, base, tokens):
         theirs = base.rsplit("/", 1)[1]
@@ -96,11 +98,11 @@ async def test_new_users_ask_for_default_roles() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def _given(word: str, organization: str) -> dict[str, Any]:
+def _mapping_change(word: str, organization: str) -> dict[str, Any]:
     return {"add": [{"Given": word, "Gets": organization}], "remove": []}
 
 
-async def test_organization_sync_asks_for_default_roles() -> None:
+async def test_organization_sync_requires_default_roles() -> None:
     wrong = []
     async with staffed() as (world, base, tokens):
         rich, poor = base.rsplit("/", 1)[1], (await world.post("/api/v2/organizations", {"name": "o3"})).json()["id"]
@@ -110,14 +112,14 @@ async def test_organization_sync_asks_for_default_roles() -> None:
             ("", {**stored, "mapping": {"y": [poor, rich]}, "field": ""}, 400),
             ("", {**stored, "field": "other"}, 400),
             ("/config", {"field": "other", "organization_assign_default": False}, 400),
-            ("/mapping", _given("z", rich), 400),
-            ("/mapping", _given("y", rich.upper()), 400),
+            ("/mapping", _mapping_change("z", rich), 400),
+            ("/mapping", _mapping_change("y", rich.upper()), 400),
             ("", stored, 200),
             ("", {**stored, "mapping": {"x": [rich], "y": [poor], "z": [poor]}}, 200),
             ("", {**stored, "mapping": {"y": [poor]}}, 200),
             ("", {**stored, "organization_assign_default": True}, 200),
             ("/mapping", {"add": [], "remove": [{"Given": "x", "Gets": rich}]}, 200),
-            ("/mapping", _given("z", poor), 200),
+            ("/mapping", _mapping_change("z", poor), 200),
             ("/config", {"field": "", "organization_assign_default": False}, 200),
         )
         await _set_defaults(world, base, [*USUAL, "organization-admin"])
@@ -140,11 +142,11 @@ async def test_organization_sync_asks_for_default_roles() -> None:
         after_off = {**stored, "field": "", "organization_assign_default": True}
         assert (await world.patch(SYNC, after_off)).status_code == 200
         turned_on = await world.patch(SYNC, {**after_off, "field": "groups"}, token=tokens["user-admin"])
-        assert turned_on.status_code == 400, "a field where there was none makes members of everybody"
+        assert turned_on.status_code == 400, "a first field makes every user a member"
     assert not wrong, "\n".join(wrong)
 
 
-async def test_taking_roles_asks_for_unassign() -> None:
+async def test_removing_roles_requires_unassign() -> None:
     async with staffed() as (world, base, _tokens):
         reads = ("organization:read", "organization_member:read", "organization:update")
         for role in (_role("giver", *reads, "assign_org_role:assign"), _role("both", *reads, "assign_org_role:*")):

@@ -1,8 +1,8 @@
-"""Two who change the same people, memberships, groups, roles or keys at once wait for each other in one order.
+"""Concurrent changes of the same users, memberships, groups, roles or keys take their locks in one order.
 
-PostgreSQL ends one of two who would wait for ever, after a second, and it is tried anew: here it is tried once, so that
-a request or a transaction that is ended so fails the test. Each row stops a transaction of ours between two of its
-steps and lets a request come in; both must succeed.
+PostgreSQL aborts one of two deadlocked transactions after a second, and the server retries it. Here it does not retry,
+so that an aborted request or transaction fails the test. Each case stops a transaction between two of its steps and
+runs a request meanwhile; both must succeed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import trio
 from coder.base.secret import Secret
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.login import provider_sync
-from coder.coderd.services.login.oauth_exchange import Granted
+from coder.coderd.services.login.oauth_exchange import TokenGrant
 from coder.coderd.services.login.provider_accounts import Attempt
 from coder.coderd.services.login.provider_login import sign_in
 from coder.coderd.store.access import keys as key_store
@@ -59,7 +59,7 @@ async def _meet(world: World, first: Step, second: Step, request: Request) -> ht
 
 @contextmanager
 def _stopped(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, pause: Pause) -> Iterator[None]:
-    """Pauses before the first call of a function of the store."""
+    """Pause before the first call of a function of the store."""
     original, is_first = getattr(module, name), True
 
     async def paused(tx: Any, *args: Any, **rest: Any) -> Any:
@@ -75,7 +75,7 @@ def _stopped(monkeypatch: pytest.MonkeyPatch, module: Any, name: str, pause: Pau
 
 
 async def test_roles_and_groups() -> None:
-    """Whoever changes roles locks people, then memberships; whoever is put into a group is held in the same order."""
+    """Role changes lock users, then memberships. Adding to a group locks in the same order."""
     async with running_coderd(first_user=True) as world:
         user_id, _ = await world.member("alice")
         organization = UUID(world.organization_id)
@@ -92,10 +92,10 @@ async def test_roles_and_groups() -> None:
 
         answer = await _meet(world, first, second, request)
         assert answer.status_code == 200, answer.text
-        assert [one["id"] for one in answer.json()["members"]] == [user_id]
+        assert [item["id"] for item in answer.json()["members"]] == [user_id]
 
 
-async def test_a_membership_made_by_hand_and_by_signing_in() -> None:
+async def test_membership_added_during_login() -> None:
     async with running_coderd(first_user=True) as world:
         elsewhere = (await world.post("/api/v2/organizations", {"name": "elsewhere"})).json()["id"]
         user_id, _ = await world.member("alice")
@@ -112,18 +112,18 @@ async def test_a_membership_made_by_hand_and_by_signing_in() -> None:
         answer = await _meet(world, first, second, request)
         assert answer.status_code == 400 and "already" in answer.text
         members = (await world.get(f"/api/v2/organizations/{elsewhere}/members")).json()
-        assert user_id in {one["user_id"] for one in members}
+        assert user_id in {item["user_id"] for item in members}
         assert (await world.delete(f"/api/v2/organizations/{elsewhere}/members/{user_id}")).status_code in {200, 204}
         assert (await request()).status_code == 200
 
 
-async def test_a_role_that_is_deleted_while_two_memberships_are_locked() -> None:
+async def test_role_deleted_during_member_change() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}/members"
-        made = await world.post(f"{path}/roles", ROLE)
-        assert made.status_code == 200, made.text
+        created = await world.post(f"{path}/roles", ROLE)
+        assert created.status_code == 200, created.text
         both = sorted([UUID((await world.member(name))[0]) for name in ("alice", "bob")])
-        for user_id in reversed(both):  # an update of both would come to the larger id first
+        for user_id in reversed(both):  # an UPDATE of both would lock the larger id first
             given = await world.put(f"{path}/{user_id}/roles", {"roles": ["helper"]})
             assert given.status_code == 200, given.text
         organization = UUID(world.organization_id)
@@ -137,16 +137,16 @@ async def test_a_role_that_is_deleted_while_two_memberships_are_locked() -> None
         answer = await _meet(world, first, second, lambda: world.delete(f"{path}/roles/helper"))
         assert answer.status_code in {200, 204}, answer.text
         listed = (await world.get(path)).json()
-        assert not any(one["roles"] for one in listed if UUID(one["user_id"]) in both)
+        assert not any(item["roles"] for item in listed if UUID(item["user_id"]) in both)
 
 
-async def test_a_group_that_is_deleted_while_a_member_signs_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The provider's claims name it: it is held before anybody's place in it is touched."""
+async def test_group_deleted_during_login(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The provider's claims name the group, so the login locks it before its memberships."""
     async with running_coderd(first_user=True, oidc_group_field="groups") as world:
         user_id, _ = await world.member("alice")
         for name in ("few", "many"):
-            made = await world.post("/api/v2/organizations/default/groups", {"name": name})
-            added = await world.patch(f"/api/v2/groups/{made.json()['id']}", {"add_users": [user_id]})
+            created = await world.post("/api/v2/organizations/default/groups", {"name": name})
+            added = await world.patch(f"/api/v2/groups/{created.json()['id']}", {"add_users": [user_id]})
             assert added.status_code == 200, added.text
         group = (await world.get("/api/v2/organizations/default/groups/few")).json()["id"]
         claims = {"groups": ["few", "many"]}
@@ -159,11 +159,11 @@ async def test_a_group_that_is_deleted_while_a_member_signs_in(monkeypatch: pyte
             answer = await meeting(world, work, lambda: world.delete(f"/api/v2/groups/{group}"))
         assert answer.status_code in {200, 204}, answer.text
         left = (await world.get("/api/v2/organizations/default/groups/many")).json()
-        assert [one["id"] for one in left["members"]] == [user_id]
+        assert [item["id"] for item in left["members"]] == [user_id]
 
 
-async def test_a_person_who_leaves_while_a_template_is_changed() -> None:
-    """Whoever changes a template goes on to its workspaces; so does whoever takes a person out of the lists of both."""
+async def test_member_removed_during_template_change() -> None:
+    """Changing a template goes on to its workspaces. Removing a member updates the access lists of both."""
     async with workspace_world() as (world, _):
         workspace, template = await new_workspace(world), world.extra["template"]["id"]
         user_id, _ = await world.member("alice")
@@ -189,17 +189,17 @@ async def _removed(world: World, name: str) -> tuple[UUID, Request]:
 
 
 async def _signs_in(world: World, name: str) -> tuple[UUID, Request]:
-    """Somebody whose provider names no organization of ours any more."""
+    """Log in a user whose provider names no organization of this site."""
     attempt = Attempt(
-        "oidc", Person(f"i||{name}", f"{name}@x.y", name, ""), Granted(Secret("a"), Secret(""), None, {}), {}, True
+        "oidc", Person(f"i||{name}", f"{name}@x.y", name, ""), TokenGrant(Secret("a"), Secret(""), None, {}), {}, True
     )
 
     async def request() -> httpx.Response:
         return await world.get("/api/v2/users/me", token=await sign_in(world.ctx, attempt))
 
     user_id = UUID((await request()).json()["id"])
-    wanted = {"field": "organizations", "mapping": {}, "organization_assign_default": False}
-    changed = await world.patch("/api/v2/settings/idpsync/organization", wanted)
+    expected = {"field": "organizations", "mapping": {}, "organization_assign_default": False}
+    changed = await world.patch("/api/v2/settings/idpsync/organization", expected)
     assert changed.status_code == 200, changed.text
     return user_id, request
 
@@ -209,16 +209,17 @@ _LOCKS: dict[str, Callable[[Any, UUID], Awaitable[object]]] = {
     "a build": lambda tx, workspace: workspace_store.get_workspace(tx, workspace, lock=True),
     "a version": lambda tx, template: template_store.get_template(tx, template, lock=True),
 }
-"What is locked by whoever then writes something that names a person."
+"Locks taken before a write of a row that references a user."
 
 
 @pytest.mark.parametrize("leaves", _LEAVES)
 @pytest.mark.parametrize("written", _LOCKS)
-async def test_a_person_who_leaves_while_something_of_theirs_is_written(
+async def test_member_removed_during_shared_write(
     leaves: Callable[[World, str], Awaitable[tuple[UUID, Request]]], written: str
 ) -> None:
-    """What is shared with them is locked by them, and the row they write names them: whoever takes them out of the
-    lists has them first, and lets them be named."""
+    """A write to a shared object locks it and references the user. Removing a member locks the user first, and allows
+    the reference.
+    """
     async with workspace_world() as (world, _):
         workspace, template = await new_workspace(world), world.extra["template"]["id"]
         user_id, request = await leaves(world, "alice")
@@ -238,11 +239,11 @@ async def test_a_person_who_leaves_while_something_of_theirs_is_written(
         answer = await _meet(world, first, second, request)
         assert answer.status_code in {200, 204}, answer.text
         left = (await world.get(f"/api/v2/{path}/acl")).json()["users"]
-        assert str(user_id) not in {one["id"] for one in left}
+        assert str(user_id) not in {item["id"] for item in left}
 
 
-async def test_a_key_that_is_used_while_all_keys_of_its_user_end() -> None:
-    """Its first use is written down at its user, too."""
+async def test_key_used_during_revocation() -> None:
+    """The first use of a key also updates its user."""
     async with running_coderd(first_user=True) as world:
         user_id, _ = await world.member("alice")
         unused = await world.login("alice@b.c", "SomeSecure123!")
@@ -258,7 +259,7 @@ async def test_a_key_that_is_used_while_all_keys_of_its_user_end() -> None:
         assert (await world.get("/api/v2/users/me", token=unused)).status_code == 401
 
 
-async def test_an_access_token_that_is_deleted_while_it_is_renewed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_access_token_deleted_during_refresh(monkeypatch: pytest.MonkeyPatch) -> None:
     async with client() as it:
         tokens = (await it.exchange(await it.code())).json()
         prefix, secret = split_secret(tokens["refresh_token"]) or ("", "")
@@ -276,5 +277,5 @@ async def test_an_access_token_that_is_deleted_while_it_is_renewed(monkeypatch: 
         with trio.fail_after(60):
             answer = await meeting(it.world, work, request)
         assert answer.status_code == 204, answer.text
-        assert renewed == [None], "it is over"
+        assert renewed == [None], "the token has ended"
         assert (await it.ask(grant_type="refresh_token", refresh_token=tokens["refresh_token"])).status_code == 400

@@ -1,6 +1,6 @@
-"""Organizations, memberships, roles and names that change between a request's first look and its writing.
+"""Organizations, memberships, roles and names that change between a request's first read and its write.
 
-What counts is how they are then: nobody gives back what was just taken, or puts something into what is gone.
+The state at the write counts: a request must not restore what was just removed, nor add to a deleted object.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ ROLE = {
 }
 
 
-async def _one_with(world: World, role: str) -> str:
-    """A session of somebody with one role in the organization, who may not name people outside of it."""
+async def _member_with_role(world: World, role: str) -> str:
+    """Return a session of a user with one role in the organization, who may not name users outside of it."""
     user_id, token = await world.member("manager")
     path = f"/api/v2/organizations/default/members/{user_id}/roles"
     assert (await world.put(path, {"roles": [role]})).status_code == 200
     return token
 
 
-async def test_a_default_role_that_was_just_taken_back_is_not_given_again_by_who_may_not() -> None:
+async def test_removed_default_role_stays_removed() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}"
         helper, helpers_token = await world.member("helper")
@@ -50,13 +50,13 @@ async def test_a_default_role_that_was_just_taken_back_is_not_given_again_by_who
         spec = {**ROLE, "name": "settings", "organization_permissions": permissions}
         assert (await world.post(f"{path}/members/roles", spec)).status_code == 200
         assert (await world.put(f"{path}/members/{helper}/roles", {"roles": ["settings"]})).status_code == 200
-        wanted = {"default_org_member_roles": ["organization-template-admin"]}
-        assert (await world.patch(path, wanted)).status_code == 200
+        expected = {"default_org_member_roles": ["organization-template-admin"]}
+        assert (await world.patch(path, expected)).status_code == 200
 
         async def request() -> httpx.Response:
-            return await world.patch(path, {**wanted, "description": "mine"}, token=helpers_token)
+            return await world.patch(path, {**expected, "description": "mine"}, token=helpers_token)
 
-        assert (await request()).status_code == 200, "while it is so already"
+        assert (await request()).status_code == 200, "while it is unchanged"
 
         async def take_back(tx: Any) -> None:
             await store.update_organization(tx, UUID(world.organization_id), default_member_roles=[])
@@ -74,7 +74,7 @@ SYNCS = {
 
 
 @pytest.mark.parametrize("sync", list(SYNCS))
-async def test_what_was_just_taken_out_of_a_sync_is_not_put_back_by_who_changes_another_word(sync: str) -> None:
+async def test_removed_mapping_stays_removed(sync: str) -> None:
     async with running_coderd(first_user=True) as world:
         group = (await world.post(f"/api/v2/organizations/{world.organization_id}/groups", {"name": "few"})).json()
         values = {"organization": world.organization_id, "group": group["id"]}
@@ -98,7 +98,7 @@ async def test_what_was_just_taken_out_of_a_sync_is_not_put_back_by_who_changes_
 
 
 @pytest.mark.parametrize("given", ["member", "default"])
-async def test_a_role_that_is_deleted_meanwhile_is_nobodys(given: str) -> None:
+async def test_deleted_role_is_not_assigned(given: str) -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}"
         assert (await world.post(f"{path}/members/roles", ROLE)).status_code == 200
@@ -115,11 +115,11 @@ async def test_a_role_that_is_deleted_meanwhile_is_nobodys(given: str) -> None:
         assert (await overtaken(world, delete, request)).status_code == 400
         assert (await world.post(f"{path}/members/roles", ROLE)).status_code == 200
         assert "helper" not in (await world.get(path)).json()["default_org_member_roles"]
-        shown = (await world.get(f"{path}/members")).json()
-        assert [one["roles"] for one in shown if one["user_id"] == bob] == [[]]
+        view = (await world.get(f"{path}/members")).json()
+        assert [item["roles"] for item in view if item["user_id"] == bob] == [[]]
 
 
-async def test_a_default_role_goes_with_its_deletion() -> None:
+async def test_deleted_role_leaves_defaults() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}"
         assert (await world.post(f"{path}/members/roles", ROLE)).status_code == 200
@@ -135,14 +135,14 @@ GIVEN = {
 
 
 @pytest.mark.parametrize("given", list(GIVEN))
-async def test_who_leaves_an_organization_meanwhile_is_given_nothing_of_it(given: str) -> None:
+async def test_removed_member_gets_no_access(given: str) -> None:
     async with running_coderd(first_user=True) as world:
         bob, _ = await world.member("bob")
         group = (await world.post(f"/api/v2/organizations/{world.organization_id}/groups", {"name": "few"})).json()
         template = await new_template(world)
         role, path, body = GIVEN[given]
         values = {"bob": bob, "group": group["id"], "template": template["id"]}
-        token = await _one_with(world, role)
+        token = await _member_with_role(world, role)
 
         async def request() -> httpx.Response:
             return await world.patch(path.format(**values), filled(body, values), token=token)
@@ -174,30 +174,30 @@ PUT_IN = {
 
 
 @pytest.mark.parametrize("thing", list(PUT_IN))
-async def test_nothing_is_put_into_an_organization_that_is_deleted_meanwhile(thing: str) -> None:
+async def test_deleted_organization_accepts_nothing(thing: str) -> None:
     async with running_coderd(first_user=True) as world:
-        made = await world.post("/api/v2/organizations", {"name": "short"})
+        created = await world.post("/api/v2/organizations", {"name": "short"})
         bob, _ = await world.member("bob")
-        default, world.organization_id = world.organization_id, made.json()["id"]
+        default, world.organization_id = world.organization_id, created.json()["id"]
         version = await new_version(world)
         world.organization_id = default
         place, body = PUT_IN[thing]
-        values = {"bob": bob, "version": version["id"], "organization": made.json()["id"]}
+        values = {"bob": bob, "version": version["id"], "organization": created.json()["id"]}
         path = place.format(**values)
-        path = path if path.startswith("/api/") else f"/api/v2/organizations/{made.json()['id']}{path}"
+        path = path if path.startswith("/api/") else f"/api/v2/organizations/{created.json()['id']}{path}"
 
         async def request() -> httpx.Response:
             return await world.post(path, filled(body, values))
 
         async def delete(tx: Any) -> None:
-            await store.get_organization(tx, UUID(made.json()["id"]), lock=True)
-            await store.update_organization(tx, UUID(made.json()["id"]), deleted=True)
+            await store.get_organization(tx, UUID(created.json()["id"]), lock=True)
+            await store.update_organization(tx, UUID(created.json()["id"]), deleted=True)
 
         assert (await overtaken(world, delete, request)).status_code == 404
 
 
-async def test_what_was_switched_off_meanwhile_stays_so() -> None:
-    """A request that names nothing changes nothing."""
+async def test_disabled_sharing_stays_disabled() -> None:
+    """An empty request changes nothing."""
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}/settings/workspace-sharing"
 
@@ -211,7 +211,7 @@ async def test_what_was_switched_off_meanwhile_stays_so() -> None:
         assert (await world.get(path)).json()["sharing_disabled"] is True
 
 
-async def test_a_name_somebody_else_takes_meanwhile_is_taken() -> None:
+async def test_concurrently_taken_name_conflicts() -> None:
     async with running_coderd(first_user=True) as world:
         bob, _ = await world.member("bob")
         carol, _ = await world.member("carol")
@@ -226,10 +226,10 @@ async def test_a_name_somebody_else_takes_meanwhile_is_taken() -> None:
         assert (answer.status_code, answer.json()["validations"][0]["field"]) == (409, "username"), answer.text
 
 
-async def test_nobody_takes_back_the_name_an_administrator_just_changed() -> None:
+async def test_user_cannot_restore_changed_name() -> None:
     async with running_coderd(first_user=True) as world:
         bob, token = await world.member("bob")
-        assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # that he is here is written
+        assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # records the user's activity
 
         async def request() -> httpx.Response:
             return await world.put("/api/v2/users/me/profile", {"username": "bob", "name": "Bob"}, token=token)

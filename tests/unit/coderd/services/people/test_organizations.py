@@ -1,4 +1,4 @@
-"""Organizations made and deleted, their groups, roles of their own, sync settings and quotas."""
+"""Organizations: creation and deletion, groups, custom roles, sync settings and quotas."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ DEFAULT = "/api/v2/organizations/default"
 
 
 async def _organization(world: World, name: str = "science") -> Any:
-    made = await world.post("/api/v2/organizations", {"name": name, "display_name": "Science"})
-    assert made.status_code == 201, made.text
-    check("Organization", made.json())
-    return made.json()
+    created = await world.post("/api/v2/organizations", {"name": name, "display_name": "Science"})
+    assert created.status_code == 201, created.text
+    check("Organization", created.json())
+    return created.json()
 
 
-async def test_an_organization_from_birth_to_death() -> None:
+async def test_organization_lifecycle() -> None:
     async with running_coderd(first_user=True) as world:
         organization = await _organization(world)
         path = f"/api/v2/organizations/{organization['id']}"
@@ -56,19 +56,19 @@ async def test_another_organization_is_hidden() -> None:
         ):
             assert (await world.get(path, token=token)).status_code == 404, path
         assert (await world.post("/api/v2/organizations", {"name": "x"}, token=token)).status_code == 403
-        shown = (await world.get("/api/v2/groups", token=token)).json()
-        assert [item["organization_id"] for item in shown] == [world.organization_id]
+        view = (await world.get("/api/v2/groups", token=token)).json()
+        assert [item["organization_id"] for item in view] == [world.organization_id]
 
 
-async def test_groups_and_who_is_in_them() -> None:
+async def test_groups_and_members() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         await world.member("bob")
-        made = await world.post(f"{DEFAULT}/groups", {"name": "ops", "quota_allowance": 5})
-        assert made.status_code == 201
-        check("Group", made.json())
-        path = f"/api/v2/groups/{made.json()['id']}"
-        assert (await world.get(path, token=token)).status_code == 404, "she is not in it"
+        created = await world.post(f"{DEFAULT}/groups", {"name": "ops", "quota_allowance": 5})
+        assert created.status_code == 201
+        check("Group", created.json())
+        path = f"/api/v2/groups/{created.json()['id']}"
+        assert (await world.get(path, token=token)).status_code == 404, "she is not a member"
         changed = await world.patch(path, {"add_users": [alice], "display_name": "Operations"})
         check("Group", changed.json())
         assert [user["username"] for user in changed.json()["members"]] == ["alice"]
@@ -86,14 +86,14 @@ async def test_groups_and_who_is_in_them() -> None:
         listed = await world.get("/api/v2/groups", params={"organization": "coder", "has_member": "alice"})
         check_list("Group", listed.json())
         assert {group["name"] for group in listed.json()} == {"Everyone", "ops"}
-        assert (await world.get("/api/v2/groups", params={"has_member": "nobody"})).status_code == 400
+        assert (await world.get("/api/v2/groups", params={"has_member": "unknown"})).status_code == 400
         await world.delete(f"{DEFAULT}/members/{alice}")
         assert (await world.get(path)).json()["members"] == []
         assert (await world.delete(path)).status_code == 200
         assert (await world.get(path)).status_code == 404
 
 
-async def test_everyone_stays_as_it_is_but_for_its_quota() -> None:
+async def test_everyone_group_changes_only_quota() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/groups/{world.organization_id}"
         for change in ({"name": "all"}, {"add_users": [world.user_id]}, {"display_name": "All"}):
@@ -117,13 +117,13 @@ def _role(name: str, *permissions: tuple[str, str, bool], **more: Any) -> dict[s
     }
 
 
-async def test_a_role_of_its_own_gives_what_it_says_and_no_more() -> None:
+async def test_custom_role_grants_exact_permissions() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         path = f"{DEFAULT}/members/roles"
-        made = await world.post(path, _role("auditing", ("idpsync_settings", "read", False)))
-        assert made.status_code == 200, made.text
-        check("Role", made.json())
+        created = await world.post(path, _role("auditing", ("idpsync_settings", "read", False)))
+        assert created.status_code == 200, created.text
+        check("Role", created.json())
         sync = f"{DEFAULT}/settings/idpsync/groups"
         assert (await world.get(sync, token=token)).status_code == 403
         given = await world.put(f"{DEFAULT}/members/{alice}/roles", {"roles": ["auditing"]})
@@ -140,7 +140,7 @@ async def test_a_role_of_its_own_gives_what_it_says_and_no_more() -> None:
         assert (await world.get(sync, token=token)).status_code == 403
 
 
-async def test_default_roles_are_given_by_those_who_may_give_roles() -> None:
+async def test_default_roles_require_assign_permission() -> None:
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         permissions = [("organization", "read", False), ("organization", "update", False)]
@@ -165,8 +165,8 @@ async def test_default_roles_are_given_by_those_who_may_give_roles() -> None:
         assert sorted(changed.json()["default_org_member_roles"]) == sorted(more["default_org_member_roles"])
 
 
-async def test_a_role_of_ones_own_counts_for_whoever_gets_it_by_default() -> None:
-    """What it gives, and what it denies: also to who is given that otherwise."""
+async def test_custom_default_role_applies() -> None:
+    """Its grants apply, and its denials, also to members with another role that grants the same."""
     async with running_coderd(first_user=True) as world:
         alice, token = await world.member("alice")
         roles, member = f"{DEFAULT}/members/roles", f"{DEFAULT}/members/{alice}/roles"
@@ -175,25 +175,25 @@ async def test_a_role_of_ones_own_counts_for_whoever_gets_it_by_default() -> Non
         async def may_make_groups(name: str) -> bool:
             return (await world.post(f"{DEFAULT}/groups", {"name": name}, token=token)).is_success
 
-        async def give_everybody(*names: str) -> None:
-            wanted = {"default_org_member_roles": [*now, *names]}
-            assert (await world.patch(DEFAULT, wanted)).status_code == 200
+        async def set_default_role(*names: str) -> None:
+            expected = {"default_org_member_roles": [*now, *names]}
+            assert (await world.patch(DEFAULT, expected)).status_code == 200
 
         grants = (("group", "create", False), ("group", "read", False))
         assert (await world.post(roles, _role("grouping", *grants))).status_code == 200
         assert (await world.post(roles, _role("alone", ("group", "create", True)))).status_code == 200
         assert not await may_make_groups("a")
-        await give_everybody("grouping")
+        await set_default_role("grouping")
         assert await may_make_groups("a")
-        await give_everybody()
+        await set_default_role()
         assert not await may_make_groups("b")
         assert (await world.put(member, {"roles": ["organization-user-admin"]})).status_code == 200
         assert await may_make_groups("b")
-        await give_everybody("alone")
+        await set_default_role("alone")
         assert not await may_make_groups("c")
 
 
-async def test_roles_that_cannot_be() -> None:
+async def test_invalid_custom_roles() -> None:
     async with running_coderd(first_user=True) as world:
         path = f"{DEFAULT}/members/roles"
         wrong = [
@@ -206,7 +206,7 @@ async def test_roles_that_cannot_be() -> None:
         ]
         for body in wrong:
             assert (await world.post(path, body)).status_code == 400, body
-        assert (await world.put(path, _role("nobody"))).status_code == 404
+        assert (await world.put(path, _role("unknown"))).status_code == 404
         assert (await world.post(path, _role("twice"))).status_code == 200
         assert (await world.post(path, _role("twice"))).status_code == 409
         maker, token = await world.member("maker")
@@ -215,10 +215,10 @@ async def test_roles_that_cannot_be() -> None:
         refused = await world.post(path, _role("more", ("template", "delete", False)), token=token)
         assert refused.status_code == 403 and "template" in refused.json()["detail"]
         less = await world.post(path, _role("less", ("workspace", "create", True)), token=token)
-        assert less.status_code == 200, "taking away escalates nothing"
+        assert less.status_code == 200, "removing a permission does not escalate"
 
 
-async def test_sync_settings_are_kept_and_mappings_change_pair_by_pair() -> None:
+async def test_sync_mapping_changes_by_pair() -> None:
     async with running_coderd(first_user=True) as world:
         group = world.organization_id
         path = f"{DEFAULT}/settings/idpsync/groups"
@@ -238,7 +238,7 @@ async def test_sync_settings_are_kept_and_mappings_change_pair_by_pair() -> None
         assert (await world.get(site)).json() == {"field": "o", "mapping": {}, "organization_assign_default": False}
 
 
-async def test_quotas_of_an_organization_are_not_shown_to_administrators_of_another() -> None:
+async def test_quotas_hidden_from_other_admins() -> None:
     async with running_coderd(first_user=True) as world:
         elsewhere = f"/api/v2/organizations/{(await _organization(world))['id']}/members"
         user_id, token = await world.member()
@@ -250,7 +250,7 @@ async def test_quotas_of_an_organization_are_not_shown_to_administrators_of_anot
         assert (await world.get(f"{DEFAULT}/{quota}")).status_code == 200
 
 
-async def test_a_quota_refuses_what_costs_too_much() -> None:
+async def test_quota_refuses_expensive_build() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         template = await new_template(world)
         await daemon.complete_import(await daemon.acquire(), start_resources=[resource("box")])
@@ -260,10 +260,10 @@ async def test_a_quota_refuses_what_costs_too_much() -> None:
         async def build(name: str, cost: int, before: Any = None) -> tuple[Any, Any]:
             if before is None:
                 body = {"name": name, "template_id": template["id"]}
-                made = (await world.post("/api/v2/users/me/workspaces", body)).json()
+                created = (await world.post("/api/v2/users/me/workspaces", body)).json()
             else:
                 await world.post(f"/api/v2/workspaces/{before['id']}/builds", {"transition": "stop"})
-                made = before
+                created = before
             job = await daemon.acquire()
             request = pd.CommitQuotaRequest(job_id=job.job_id, daily_cost=cost)
             answer = await daemon.session.call(f"{SERVICE}CommitQuota", request, pd.CommitQuotaResponse)
@@ -271,7 +271,7 @@ async def test_a_quota_refuses_what_costs_too_much() -> None:
                 await daemon.complete_build(job, state=b"{}", resources=[pb.Resource(name="box", type="t")])
             else:
                 await daemon.fail(job, "insufficient quota")
-            return made, answer
+            return created, answer
 
         first, answer = await build("free", 50)
         assert (answer.ok, answer.budget) == (True, -1), "no group has an allowance"
@@ -284,7 +284,7 @@ async def test_a_quota_refuses_what_costs_too_much() -> None:
         assert (await world.get(quota)).json() == {"credits_consumed": 60, "budget": 60}
         await world.patch(f"/api/v2/groups/{world.organization_id}", {"quota_allowance": 5})
         _, answer = await build("free", 20, before=first)
-        assert answer.ok, "what costs less than before is never refused"
+        assert answer.ok, "a cheaper build is never refused"
         assert (await world.get("/api/v2/workspace-quota/me")).json() == {"credits_consumed": 30, "budget": 5}
         _, answer = await build("third", 0, before=third)
         assert answer.ok

@@ -25,13 +25,13 @@ async def ask(world: World, method: str, path: str = USERS, body: Any = None, he
     return await world.request(method, path, json=body, headers=BEARER if headers is None else headers, token="")
 
 
-async def test_a_user_comes_and_goes_with_the_provider() -> None:
+async def test_provisioned_user_lifecycle() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = await ask(world, "POST", body=ADA)
-        assert made.status_code == 200 and made.headers["content-type"] == "application/scim+json"
+        created = await ask(world, "POST", body=ADA)
+        assert created.status_code == 200 and created.headers["content-type"] == "application/scim+json"
         user = (await world.get("/api/v2/users/ada-l")).json()
         assert (user["id"], user["email"], user["name"], user["login_type"], user["status"]) == (
-            made.json()["id"],
+            created.json()["id"],
             "ada@example.com",
             "Ada L",
             "oidc",
@@ -40,8 +40,8 @@ async def test_a_user_comes_and_goes_with_the_provider() -> None:
         assert user["organization_ids"] == [world.organization_id]
         assert (await ask(world, "POST", body=ADA)).json()["id"] == user["id"]
         path = f"{USERS}/{user['id']}"
-        gone = await ask(world, "PATCH", path, {"active": False})
-        assert gone.json()["status"] == "suspended"
+        deleted = await ask(world, "PATCH", path, {"active": False})
+        assert deleted.json()["status"] == "suspended"
         operations = {"Operations": [{"op": "Replace", "path": "active", "value": "True"}]}
         assert (await ask(world, "PATCH", path, operations)).json()["status"] == "dormant"
         assert (await ask(world, "PUT", path, {**ADA, "userName": "else"})).status_code == 400
@@ -57,7 +57,7 @@ async def test_a_user_comes_and_goes_with_the_provider() -> None:
 NO_USERS: list[Any] = [{}, {"userName": "x"}, {"emails": [{"value": "nonsense"}]}, [], {"emails": 1, "active": "yes"}]
 
 
-async def test_documents_that_make_no_user() -> None:
+async def test_invalid_scim_documents() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         for body in NO_USERS:
             refused = await ask(world, "POST", body=body)
@@ -65,7 +65,7 @@ async def test_documents_that_make_no_user() -> None:
         assert (await world.get("/api/v2/users")).json()["count"] == 1
 
 
-async def test_nobody_else_comes_near() -> None:
+async def test_provider_token_is_required() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
         for headers in ({}, {"Authorization": "Bearer wrong"}, {"Coder-Session-Token": world.token}):
             assert (await ask(world, "GET", headers=headers)).status_code == 401
@@ -79,7 +79,7 @@ async def test_nobody_else_comes_near() -> None:
 _SCHEMA = "urn:ietf:params:scim:schemas:core:2.0:User"
 _OPERATION: dict[str, Any] = {"op": "replace", "path": "active", "value": False}
 ENDS: tuple[dict[str, Any], ...] = (
-    # every way in which a provider says that somebody is not to come in any more
+    # every form in which a provider deactivates a user
     {"active": False},
     {"Active": False},
     {"ACTIVE": False},
@@ -109,7 +109,7 @@ ENDS: tuple[dict[str, Any], ...] = (
 )
 _NEITHER: tuple[Any, ...] = ("no", "", 0, [], {}, "False ", [False])
 NONSENSE: tuple[Any, ...] = (
-    # said of somebody's being active, and not to be understood: refused rather than passed over
+    # malformed values of `active`: refused, not ignored
     {"active": "no"},
     {"active": 0},
     {"active": []},
@@ -135,7 +135,7 @@ NONSENSE: tuple[Any, ...] = (
     ],
 )
 IGNORED: tuple[dict[str, Any], ...] = (
-    # what may not change anybody: names, addresses, ways to log in, roles
+    # patches that change nothing: names, addresses, login types, roles
     {},
     {"userName": "admin"},
     {"emails": [{"value": "a@b.c", "primary": True}]},
@@ -171,26 +171,26 @@ IGNORED: tuple[dict[str, Any], ...] = (
 FILTERS = ('userName eq "admin"', "active eq true", "(" * 3000, '" or 1 eq 1', "\x00", "x" * 9000, "id pr", "é" * 500)
 
 
-async def test_changes_of_every_shape_do_what_they_say_or_nothing() -> None:
+async def test_patch_applies_or_is_refused() -> None:
     wrong: list[str] = []
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = (await ask(world, "POST", body=ADA)).json()["id"]
+        created = (await ask(world, "POST", body=ADA)).json()["id"]
         local, _ = await world.member("local")
-        for ident, every in ((made, 1), (local, 4)):
-            path, shown = f"{USERS}/{ident}", f"/api/v2/users/{ident}"
+        for ident, every in ((created, 1), (local, 4)):
+            path, view = f"{USERS}/{ident}", f"/api/v2/users/{ident}"
             for body in ENDS[::every]:
                 assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
                 answer = await ask(world, "PATCH", path, body)
-                status = (await world.get(shown)).json()["status"]
+                status = (await world.get(view)).json()["status"]
                 if (answer.status_code, status) != (200, "suspended"):
                     wrong.append(f"{body}: {answer.status_code}, {status}")
             assert (await ask(world, "PATCH", path, {"active": True})).status_code == 200
-            before = _lasting((await world.get(shown)).json())
+            before = _lasting((await world.get(view)).json())
             for body in (*NONSENSE, *IGNORED)[::every]:
                 answer = await ask(world, "PATCH", path, body)
-                if answer.status_code != (400 if any(body is one for one in NONSENSE) else 200):
+                if answer.status_code != (400 if any(body is item for item in NONSENSE) else 200):
                     wrong.append(f"{str(body)[:200]}: {answer.status_code} {answer.text[:200]}")
-                if (after := _lasting((await world.get(shown)).json())) != before:
+                if (after := _lasting((await world.get(view)).json())) != before:
                     wrong.append(f"{str(body)[:200]}: {before} became {after}")
             taken = await ask(world, "PUT", path, {**ADA, "userName": "admin"})
             assert taken.status_code == 400, taken.text
@@ -209,14 +209,14 @@ def _lasting(user: dict[str, Any]) -> dict[str, Any]:
     "change",
     [{"Active": False}, {"active": "False"}, {_SCHEMA: {"Active": "false"}}, {f"{_SCHEMA.upper()}:active": False}],
 )
-async def test_who_is_shut_out_from_the_start(change: dict[str, Any]) -> None:
-    """Names are compared without regard to case when a user is made, too."""
+async def test_provisioning_inactive_user(change: dict[str, Any]) -> None:
+    """Creating a user also compares names case-insensitively."""
     sent = {name.upper(): value for name, value in ADA.items() if name != "active"}
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = await ask(world, "POST", body={**sent, **change})
-        assert made.status_code == 200, made.text
-        assert (made.json()["active"], made.json()["userName"]) == (False, "ada-l")
-        assert len({name.lower() for name in made.json()}) == len(made.json()), "no name twice"
+        created = await ask(world, "POST", body={**sent, **change})
+        assert created.status_code == 200, created.text
+        assert (created.json()["active"], created.json()["userName"]) == (False, "ada-l")
+        assert len({name.lower() for name in created.json()}) == len(created.json()), "names are unique"
         user = (await world.get("/api/v2/users/ada-l")).json()
         assert (user["status"], user["name"], user["email"]) == ("suspended", "Ada L", "ada@example.com")
         path = f"{USERS}/{user['id']}"
@@ -225,10 +225,10 @@ async def test_who_is_shut_out_from_the_start(change: dict[str, Any]) -> None:
         assert (await ask(world, "PUT", path, {"username": "else", "active": False})).status_code == 400
 
 
-async def test_who_was_deleted_is_not_there() -> None:
+async def test_deleted_user_is_not_found() -> None:
     async with running_coderd(first_user=True, scim_auth_header=KEY) as world:
-        made = (await ask(world, "POST", body=ADA)).json()["id"]
-        path = f"{USERS}/{made}"
-        assert (await world.delete(f"/api/v2/users/{made}")).status_code == 200
+        created = (await ask(world, "POST", body=ADA)).json()["id"]
+        path = f"{USERS}/{created}"
+        assert (await world.delete(f"/api/v2/users/{created}")).status_code == 200
         for method, body in (("GET", None), ("PATCH", {"active": True}), ("PUT", {"active": False})):
             assert (await ask(world, method, path, body)).status_code == 404, method

@@ -1,4 +1,4 @@
-"""Compressed forms of programs: made once, kept in bounds, done without where they cannot be had."""
+"""Compressed forms of programs: creation, limits and failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import trio
 import trio.testing
 
 from coder.coderd.services.site import compressed_programs
-from coder.coderd.services.site.compressed_programs import AGAIN, LEFT, SMALLEST, CompressedPrograms, Form
+from coder.coderd.services.site.compressed_programs import RETRY_AFTER, SMALLEST, STALE_AFTER, CompressedPrograms, Form
 
 CODE = b"much the same " * (SMALLEST // 10)
 
@@ -24,36 +24,34 @@ def program(tmp_path: Path) -> Path:
     return path
 
 
-async def test_many_who_ask_at_once_get_one_form(
-    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made, really = 0, gzip.GzipFile
+async def test_concurrent_requests_share_form(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    created, really = 0, gzip.GzipFile
 
     def count(*args: object) -> object:
-        nonlocal made
-        made += 1
+        nonlocal created
+        created += 1
         return really(*args)  # type: ignore[call-overload]
 
     monkeypatch.setattr(gzip, "GzipFile", count)
     forms = CompressedPrograms(tmp_path / "cache" / "compressed")
-    found: list[Form | None] = []
+    result: list[Form | None] = []
 
     async def ask() -> None:
-        found.append(await forms.gzipped(program, len(CODE), "aa"))
+        result.append(await forms.gzipped(program, len(CODE), "aa"))
 
     async with trio.open_nursery() as nursery:
         for _ in range(5):
             nursery.start_soon(ask)
     path = tmp_path / "cache" / "compressed" / "aa.gz"
-    assert found == [Form(path, path.stat().st_size)] * 5
-    assert made == 1
+    assert result == [Form(path, path.stat().st_size)] * 5
+    assert created == 1
     assert gzip.decompress(path.read_bytes()) == CODE
-    later = CompressedPrograms(tmp_path / "cache" / "compressed")  # the next server of this folder
-    assert await later.gzipped(program, len(CODE), "aa") == found[0]
-    assert made == 1
+    later = CompressedPrograms(tmp_path / "cache" / "compressed")  # the next server with this folder
+    assert await later.gzipped(program, len(CODE), "aa") == result[0]
+    assert created == 1
 
 
-async def test_what_is_too_small_too_large_or_gains_nothing_stays_as_it_is(program: Path, tmp_path: Path) -> None:
+async def test_uncompressible_program_stays_plain(program: Path, tmp_path: Path) -> None:
     forms = CompressedPrograms(tmp_path / "forms")
     for size in (SMALLEST - 1, compressed_programs.LARGEST + 1):
         assert await forms.gzipped(program, size, "aa") is None
@@ -61,30 +59,30 @@ async def test_what_is_too_small_too_large_or_gains_nothing_stays_as_it_is(progr
     assert await forms.gzipped(program, SMALLEST, "bb") is None
     assert not list((tmp_path / "forms").iterdir())
     program.write_bytes(CODE)
-    assert await forms.gzipped(program, len(CODE), "bb") is None, "it is not tried with every request"
+    assert await forms.gzipped(program, len(CODE), "bb") is None, "not retried with every request"
 
 
-async def test_a_folder_that_cannot_be_written_costs_nobody_the_program(program: Path, tmp_path: Path) -> None:
+async def test_readonly_folder_serves_program(program: Path, tmp_path: Path) -> None:
     (tmp_path / "forms").write_text("not a folder")
     assert await CompressedPrograms(tmp_path / "forms").gzipped(program, len(CODE), "aa") is None
 
 
-async def test_the_form_used_longest_ago_goes_first(program: Path, tmp_path: Path) -> None:
+async def test_least_recently_used_is_deleted(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "forms"
     folder.mkdir()
-    for number in range(compressed_programs.KEPT):
+    for number in range(compressed_programs.MAX_FILES):
         (folder / f"{number}.gz").write_bytes(b"")
         os.utime(folder / f"{number}.gz", (number, number))
     forms = CompressedPrograms(folder)
-    assert await forms.gzipped(program, len(CODE), "0") is not None  # in use again
+    assert await forms.gzipped(program, len(CODE), "0") is not None  # used again
     assert await forms.gzipped(program, len(CODE), "new") is not None
     names = {path.stem for path in folder.iterdir()}
-    assert len(names) == compressed_programs.KEPT
+    assert len(names) == compressed_programs.MAX_FILES
     assert {"0", "new"} <= names and "1" not in names
 
 
 class Held:
-    """A program whose compression waits in its thread for `go`, with its first piece written."""
+    """A program whose compression waits in its thread for `go`, after writing the first chunk."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, program: Path) -> None:
         self.began, self.go = threading.Event(), threading.Event()
@@ -104,9 +102,7 @@ class Held:
         await trio.to_thread.run_sync(self.began.wait)
 
 
-async def test_what_is_ready_does_not_wait_for_what_is_being_made(
-    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_ready_form_does_not_wait(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forms = CompressedPrograms(tmp_path / "forms")
     ready = await forms.gzipped(program, len(CODE), "ready")
     held = Held(monkeypatch, program)
@@ -118,9 +114,7 @@ async def test_what_is_ready_does_not_wait_for_what_is_being_made(
     assert (tmp_path / "forms" / "slow.gz").exists()
 
 
-async def test_who_leaves_waits_for_no_thread_and_the_next_begins_anew(
-    program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancelled_compression_restarts(program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     forms = CompressedPrograms(tmp_path / "forms")
     with monkeypatch.context() as patched:
         held = Held(patched, program)
@@ -129,33 +123,31 @@ async def test_who_leaves_waits_for_no_thread_and_the_next_begins_anew(
             await held.runs()
             nursery.cancel_scope.cancel()
         (half,) = held.halves
-        assert half.exists(), "the thread is still at it"
-    made = await forms.gzipped(program, len(CODE), "aa")
-    assert made is not None and gzip.decompress(made.path.read_bytes()) == CODE
+        assert half.exists(), "the thread is still running"
+    created = await forms.gzipped(program, len(CODE), "aa")
+    assert created is not None and gzip.decompress(created.path.read_bytes()) == CODE
     held.go.set()
     while await trio.to_thread.run_sync(half.exists):
         pass
-    assert made.path.stat().st_size == made.size, "what was given up writes nothing more"
+    assert created.path.stat().st_size == created.size, "an abandoned compression writes nothing more"
 
 
-async def test_a_form_that_could_not_be_written_is_tried_again(
-    program: Path, tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_failed_write_is_retried(program: Path, tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     (tmp_path / "forms").write_text("not a folder")
     forms = CompressedPrograms(tmp_path / "forms")
     assert await forms.gzipped(program, len(CODE), "aa") is None
     (tmp_path / "forms").unlink()
-    assert await forms.gzipped(program, len(CODE), "aa") is None, "not with every request"
-    await trio.sleep(AGAIN + 1)
+    assert await forms.gzipped(program, len(CODE), "aa") is None, "not retried with every request"
+    await trio.sleep(RETRY_AFTER + 1)
     assert await forms.gzipped(program, len(CODE), "aa") is not None
 
 
-async def test_what_killed_servers_left_goes(program: Path, tmp_path: Path) -> None:
+async def test_stale_files_are_deleted(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "forms"
     folder.mkdir()
     (folder / "old.1-0.half").write_bytes(b"x")
     (folder / "new.1-0.half").write_bytes(b"x")
     now = (folder / "new.1-0.half").stat().st_mtime
-    os.utime(folder / "old.1-0.half", (0, now - LEFT - 60))
+    os.utime(folder / "old.1-0.half", (0, now - STALE_AFTER - 60))
     assert await CompressedPrograms(folder).gzipped(program, len(CODE), "aa") is not None
-    assert {path.name for path in folder.iterdir()} == {"aa.gz", "new.1-0.half"}, "one may be another's at work"
+    assert {path.name for path in folder.iterdir()} == {"aa.gz", "new.1-0.half"}, "another process may be writing it"

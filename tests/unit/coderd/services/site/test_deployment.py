@@ -1,4 +1,4 @@
-"""What administrators say of how the deployment looks."""
+"""Appearance settings of the deployment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.kit.server.server_in_process import running_coderd
 PATH = "/api/v2/appearance"
 
 
-def _look(**banner: Any) -> dict[str, Any]:
+def _appearance(**banner: Any) -> dict[str, Any]:
     return {
         "application_name": "",
         "logo_url": "",
@@ -21,24 +21,24 @@ def _look(**banner: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_new_banner_needs_a_colour() -> None:
+async def test_banner_requires_colour() -> None:
     async with running_coderd(first_user=True) as world:
         for colour in ("", "red", "#12345", "#12345g", "#1234567"):
-            refused = await world.put(PATH, _look(enabled=True, message="m", background_color=colour))
+            refused = await world.put(PATH, _appearance(enabled=True, message="m", background_color=colour))
             assert refused.status_code == 400 and "Invalid color format" in refused.text, colour
-        taken = await world.put(PATH, _look(enabled=True, message="m", background_color="#aB12cd"))
+        taken = await world.put(PATH, _appearance(enabled=True, message="m", background_color="#aB12cd"))
         assert taken.status_code == 200, taken.text
 
 
 STORED_BANNERS: list[dict[str, Any]] = [{}, {"background_color": ""}, {"background_color": "red"}]
 
 
-async def test_a_banner_that_was_taken_without_one_does_not_keep_others_from_changing() -> None:
+async def test_stored_banner_without_colour() -> None:
     async with running_coderd(first_user=True) as world:
         for stored in STORED_BANNERS:
-            look = _look(enabled=True, message="m", **stored)
+            look = _appearance(enabled=True, message="m", **stored)
             await world.ctx.db.run(site_settings.put_config, deployment._APPEARANCE, codec.encode(look).decode())
-            shown = (await world.get(PATH)).json()["announcement_banners"]
-            for banners in ([*look["announcement_banners"]], shown):
+            view = (await world.get(PATH)).json()["announcement_banners"]
+            for banners in ([*look["announcement_banners"]], view):
                 changed = await world.put(PATH, {**look, "application_name": "x", "announcement_banners": banners})
                 assert changed.status_code == 200, f"{stored}: {changed.text}"

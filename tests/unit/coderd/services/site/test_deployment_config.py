@@ -28,21 +28,21 @@ PROVIDER = {
 }
 
 
-def shown(**env: str) -> Context:
-    """As much of a context as the configuration is read from."""
+def minimal_context(**env: str) -> Context:
+    """Return a minimal context to read the configuration from."""
     config = server_config(Inputs(env=env), Path("/nowhere"))
     return cast("Context", SimpleNamespace(config=config, access_url="http://coder.example"))
 
 
 def options(**env: str) -> dict[str, dict[str, Any]]:
-    return {option["flag"]: option for option in configuration(shown(**env), OWNER)["options"]}
+    return {option["flag"]: option for option in configuration(minimal_context(**env), OWNER)["options"]}
 
 
 SHOWN = options()
 
 
 @pytest.mark.parametrize("recorded", recorded_options(), ids=lambda option: str(option["flag"]))
-def test_every_option_is_shown_as_recorded(recorded: dict[str, Any]) -> None:
+def test_options_match_recording(recorded: dict[str, Any]) -> None:
     ours = json.loads(json.dumps(SHOWN[recorded["flag"]]))
     assert ours.pop("description")
     value = ours.pop("value", None)
@@ -70,11 +70,11 @@ def _same_kind(value: Any, recorded: dict[str, Any]) -> None:
         assert type(value) is TYPES[kind], value
 
 
-def test_the_tree_is_as_recorded() -> None:
+def test_tree_matches_recording() -> None:
     lines = (DATA / "api" / "recorded" / "exchanges" / "deployment.jsonl").read_text().splitlines()
     answers = (json.loads(line) for line in lines)
     recorded = next(a["response"]["body"]["config"] for a in answers if a["request"]["path"].endswith("/config"))
-    ours = tree(shown(CODER_DANGEROUS_DISABLE_RATE_LIMITS="true", CODER_DERP_SERVER_STUN_ADDRESSES="disable"))
+    ours = tree(minimal_context(CODER_DANGEROUS_DISABLE_RATE_LIMITS="true", CODER_DERP_SERVER_STUN_ADDRESSES="disable"))
     for left_out in ("ai", "template_builder"):
         del recorded[left_out]
     own = {"access_url", "http_address", "cache_directory"}
@@ -83,7 +83,7 @@ def test_the_tree_is_as_recorded() -> None:
     assert {k: v for k, v in ours.items() if k not in own} == {k: v for k, v in recorded.items() if k not in own}
 
 
-def test_what_is_given_is_told_and_secrets_are_not() -> None:
+def test_values_shown_secrets_hidden() -> None:
     given = options(
         CODER_SAMESITE_AUTH_COOKIE="none",
         CODER_OIDC_CLIENT_SECRET="hush",
@@ -104,6 +104,6 @@ def test_what_is_given_is_told_and_secrets_are_not() -> None:
     assert given["oidc-client-secret"].keys() & {"value", "default"} == set()
 
 
-def test_it_is_for_those_who_may_read_it() -> None:
+def test_permission_is_required() -> None:
     with pytest.raises(Forbidden):
-        configuration(shown(), Subject("user"))
+        configuration(minimal_context(), Subject("user"))

@@ -1,4 +1,4 @@
-"""The health report, the debug doors and the metrics."""
+"""The health report, the debug routes and the metrics."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ SHAPES = {
 RECORDED = DATA / "api" / "recorded" / "metrics.tsv"
 
 
-async def test_every_section_looks_and_may_be_dismissed() -> None:
+async def test_sections_can_be_dismissed() -> None:
     async with running_coderd(first_user=True, health_check_threshold_database=timedelta(minutes=1)) as world:
         report = (await world.get("/api/v2/debug/health")).json()
-        # not the whole: the schema takes the map of regions for a list
+        # not the whole report: the schema takes the map of regions for a list
         for name, kind in SHAPES.items():
             check(kind, report[name])
         check("DERPRegionReport", report["derp"]["regions"]["999"])
@@ -59,25 +59,25 @@ async def test_every_section_looks_and_may_be_dismissed() -> None:
         assert report["provisioner_daemons"]["error"] == "EPD01: No active provisioner daemons found!"
         assert report["derp"]["regions"]["999"]["node_reports"][0]["can_exchange_messages"]
         settings = "/api/v2/debug/health/settings"
-        wanted = {"dismissed_healthchecks": ["ProvisionerDaemons"]}
-        assert (await world.put(settings, wanted)).status_code == 200
-        assert (await world.put(settings, wanted)).status_code == 204
+        expected = {"dismissed_healthchecks": ["ProvisionerDaemons"]}
+        assert (await world.put(settings, expected)).status_code == 200
+        assert (await world.put(settings, expected)).status_code == 204
         assert (await world.put(settings, {"dismissed_healthchecks": ["Moon"]})).status_code == 500
-        for nothing, shown in (({}, None), ({"dismissed_healthchecks": []}, [])):
+        for nothing, view in (({}, None), ({"dismissed_healthchecks": []}, [])):
             for status in (200, 204):
                 answer = await world.put(settings, nothing)
                 assert answer.status_code == status
-                assert status == 204 or answer.json() == {"dismissed_healthchecks": shown}
+                assert status == 204 or answer.json() == {"dismissed_healthchecks": view}
             assert (await world.get(settings)).json() == {"dismissed_healthchecks": []}
-        assert (await world.put(settings, wanted)).status_code == 200
-        for force in ("false", "true"):  # of a report that is kept, too
+        assert (await world.put(settings, expected)).status_code == 200
+        for force in ("false", "true"):  # of a cached report, too
             report = (await world.get("/api/v2/debug/health", params={"force": force})).json()
             assert report["healthy"] and report["provisioner_daemons"]["dismissed"], force
         assert (await world.put(settings, {"dismissed_healthchecks": list(SECTIONS)})).status_code == 200
         report = (await world.get("/api/v2/debug/health", params={"force": "true"})).json()
         assert (report["healthy"], report["severity"]) == (True, "ok")
-        assert report["provisioner_daemons"]["severity"] == "error", "it is looked at all the same"
-        assert (await world.put(settings, wanted)).status_code == 200
+        assert report["provisioner_daemons"]["severity"] == "error", "it is still checked"
+        assert (await world.put(settings, expected)).status_code == 200
         simple = (await world.get("/api/v2/debug/health", params={"format": "simple"})).json()
         assert simple["healthy"] and simple["derp"] and not simple["provisioner_daemons"]
         _, token = await world.member()
@@ -86,13 +86,13 @@ async def test_every_section_looks_and_may_be_dismissed() -> None:
             assert (await world.get(f"/api/v2/debug/{path}", token="")).status_code == 401
 
 
-async def test_many_who_force_a_report_share_it(monkeypatch: pytest.MonkeyPatch, autojump_clock: None) -> None:
-    """A look that began after they asked is theirs: five at once make two."""
-    made = []
+async def test_forced_reports_are_shared(monkeypatch: pytest.MonkeyPatch, autojump_clock: None) -> None:
+    """A report that began after the request also answers it: five concurrent requests cause two reports."""
+    created = []
 
     async def make(_ctx: Context, _token: Secret) -> object:
         await trio.sleep(30)
-        made.append(trio.current_time())
+        created.append(trio.current_time())
         return SimpleNamespace(time=datetime(2026, 1, 6, tzinfo=UTC))
 
     async def nothing(_ctx: Context) -> list[str]:
@@ -100,7 +100,7 @@ async def test_many_who_force_a_report_share_it(monkeypatch: pytest.MonkeyPatch,
 
     monkeypatch.setattr(health, "make_report", make)
     monkeypatch.setattr(health, "dismissed", nothing)
-    monkeypatch.setattr(health, "judged", lambda report, ignored: (report, ignored))
+    monkeypatch.setattr(health, "with_dismissed", lambda report, ignored: (report, ignored))
     config = SimpleNamespace(health_check_refresh=timedelta(minutes=10))
     clock = SimpleNamespace(now=lambda: datetime(2026, 1, 6, tzinfo=UTC))
     reports = HealthReports(cast("Context", SimpleNamespace(config=config, clock=clock)))
@@ -108,14 +108,14 @@ async def test_many_who_force_a_report_share_it(monkeypatch: pytest.MonkeyPatch,
         for _ in range(5):
             nursery.start_soon(partial(reports.get, Secret("x"), force=True))
             await trio.sleep(1)
-    assert len(made) == 2
+    assert len(created) == 2
     await reports.get(Secret("x"))
-    assert len(made) == 2, "what is kept is good for ten minutes"
+    assert len(created) == 2, "the cached report is valid for ten minutes"
     await reports.get(Secret("x"), force=True)
-    assert len(made) == 3
+    assert len(created) == 3
 
 
-async def test_a_server_that_cannot_reach_itself() -> None:
+async def test_unreachable_access_url() -> None:
     async with running_coderd(first_user=True, access_url="http://127.0.0.1:9") as world:
         report = (await world.get("/api/v2/debug/health")).json()
         assert not report["access_url"]["healthy"] and report["access_url"]["error"].startswith("EACS03")
@@ -123,7 +123,7 @@ async def test_a_server_that_cannot_reach_itself() -> None:
 
 
 UPSTREAMS_NAME = 'coderd_api_total_user_count non-histogram and non-summary metrics should not have "_count" suffix'
-"""The one complaint of Prometheus' linter: dashboards and alerts ask for the metric by this name."""
+"""The only complaint of Prometheus' linter: dashboards and alerts use the metric by this name."""
 
 
 def check_with_promtool(text: str) -> None:
@@ -133,7 +133,7 @@ def check_with_promtool(text: str) -> None:
     checked = subprocess.run([promtool, "check", "metrics"], input=text, capture_output=True, text=True, check=False)
     said = [line for line in (checked.stdout + checked.stderr).splitlines() if line.strip()]
     assert set(said) <= {UPSTREAMS_NAME}, said
-    assert checked.returncode in {0, 3}  # 3: the linter said something
+    assert checked.returncode in {0, 3}  # 3: the linter found problems
 
 
 async def test_metrics_are_upstreams() -> None:
@@ -149,8 +149,8 @@ async def test_metrics_are_upstreams() -> None:
         for family in world.ctx.part(Metrics).families.values():
             assert (family.kind, tuple(sorted(family.labels))) == recorded[family.name], family.name
     text = answer.text
-    found = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
-    assert len(found) > 40
+    result = {match[1] for match in re.finditer(r"^# TYPE (\S+) ", text, re.MULTILINE)}
+    assert len(result) > 40
     check_with_promtool(text)
     template = 'template_name="full"'
     assert re.search(rf'coderd_workspace_builds_total\{{status="success",{template},.*START"\}} 1', text)
@@ -159,7 +159,7 @@ async def test_metrics_are_upstreams() -> None:
     assert 'path="/api/v2/workspaces/{workspace}"' in text and "/api/v2/workspaces/0" not in text
 
 
-def test_every_recorded_family_is_served_or_left_out_with_a_reason() -> None:
+def test_recorded_families_are_served() -> None:
     recorded = {line.split("\t")[0] for line in RECORDED.read_text().splitlines()[1:]}
     page = (ROOT / "docs" / "guides" / "metrics.md").read_text()
     left_out = re.findall(r"^- `(\w+)`$", page, re.MULTILINE)
@@ -169,7 +169,7 @@ def test_every_recorded_family_is_served_or_left_out_with_a_reason() -> None:
     assert recorded == (served & recorded) | set(left_out)
 
 
-async def test_what_is_open_is_counted() -> None:
+async def test_open_streams_are_counted() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world)
         metrics: Metrics = world.ctx.part(Metrics)
@@ -182,7 +182,7 @@ async def test_what_is_open_is_counted() -> None:
             await watch.receive_message()
             probed = f'coderd_api_websocket_probes_total{{path="{watching}",result="success"}} 1'
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(watch.receive_message)  # whoever reads answers pings
+                nursery.start_soon(watch.receive_message)  # reading answers pings
                 with trio.fail_after(60):
                     while probed not in await metrics.exposition():
                         await trio.sleep(0.02)
@@ -191,9 +191,9 @@ async def test_what_is_open_is_counted() -> None:
             for path in (watching, coordinating):
                 assert f'coderd_api_concurrent_websockets{{path="{path}"}} 1' in text
                 assert f'coderd_api_websocket_durations_seconds_count{{path="{path}"}}' not in text
-            shown = (await world.get("/api/v2/debug/metrics")).text
-            assert 'coderd_api_concurrent_requests{method="GET",path="/api/v2/debug/metrics"} 1' in shown
-            assert "promhttp_metric_handler_requests_in_flight 1" in shown
+            view = (await world.get("/api/v2/debug/metrics")).text
+            assert 'coderd_api_concurrent_requests{method="GET",path="/api/v2/debug/metrics"} 1' in view
+            assert "promhttp_metric_handler_requests_in_flight 1" in view
         with trio.fail_after(60):
             while {watching, coordinating} & set(metrics_open(text)):
                 await trio.sleep(0.02)
@@ -230,7 +230,7 @@ def test_the_text_form() -> None:
 
 
 @pytest.mark.parametrize("collect", [True, False])
-async def test_metrics_of_agents_are_forwarded_where_they_are_asked_for(collect: bool) -> None:
+async def test_agent_metrics_are_forwarded(collect: bool) -> None:
     async with agent_world(prometheus_collect_agent_stats=collect) as machine:
         sent = agent_pb2.Stats.Metric(
             name="agent_sessions_total",
@@ -243,8 +243,8 @@ async def test_metrics_of_agents_are_forwarded_where_they_are_asked_for(collect:
         )
         unknown = agent_pb2.Stats.Metric(name="no_kind", value=3)
         request = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(metrics=[sent, unknown]))
-        async with connected_agent(machine) as one:
-            await one.call("UpdateStats", request, agent_pb2.UpdateStatsResponse)
+        async with connected_agent(machine) as item:
+            await item.call("UpdateStats", request, agent_pb2.UpdateStatsResponse)
         text = await machine.world.ctx.part(Metrics).exposition()
     template = r'template_name="[^"]+",username="admin",workspace_name="dev"'
     line = rf'^agent_sessions_total\{{magic_type="ssh",pty="yes",agent_name="main",{template}\}} 3$'

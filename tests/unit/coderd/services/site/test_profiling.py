@@ -1,4 +1,4 @@
-"""Profiles that nobody waits for any more."""
+"""Cancelled profiles."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import trio
 from coder.coderd.services.site import profiling
 
 
-async def test_who_leaves_does_not_wait_for_the_sampling(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancel_does_not_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     began, ended = threading.Event(), threading.Event()
 
     def sample(_seconds: float, _main: int, stop: threading.Event) -> dict[str, str]:
@@ -28,8 +28,8 @@ async def test_who_leaves_does_not_wait_for_the_sampling(monkeypatch: pytest.Mon
     await trio.to_thread.run_sync(ended.wait)
 
 
-def test_a_sampling_that_is_told_to_stop_takes_one_look() -> None:
+def test_stopped_sampling_takes_one_sample() -> None:
     stop: Any = threading.Event()
     stop.set()
-    found = profiling._sample(60.0, threading.get_ident(), stop)
-    assert set(found) == {"cpu", "threads"}
+    result = profiling._sample(60.0, threading.get_ident(), stop)
+    assert set(result) == {"cpu", "threads"}

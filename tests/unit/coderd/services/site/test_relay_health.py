@@ -1,4 +1,4 @@
-"""Looks at relays: a node that says nothing costs no other its report, and what was opened is closed."""
+"""Checks of relays: a silent node does not lose the results of others, and clients are closed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coder.tailnet.relay import RelayDialer
 
 
 class Dialer:
-    """By the names of nodes: `silent` never answers, `gone` refuses, `half` lets one client in and no second."""
+    """Behaviour by node name: `silent` never answers, `gone` refuses, `half` accepts one client but no second."""
 
     def __init__(self) -> None:
         self.opened: list[trio.abc.Stream] = []
@@ -26,7 +26,7 @@ class Dialer:
         if node.name == "silent":
             await trio.sleep_forever()
         if node.name == "gone":
-            raise RelayError("nobody is there")
+            raise RelayError("nothing listens there")
         return 0.001
 
     async def try_transport(self, _region: DerpRegion, node: DerpNode, _kind: str) -> DerpTransport:
@@ -38,7 +38,7 @@ class Dialer:
         return DerpTransport(self.opened[0], b"")
 
 
-async def look(*names: str) -> tuple[Dialer, relay_health._Look]:
+async def look(*names: str) -> tuple[Dialer, relay_health._RegionResult]:
     nodes = tuple(DerpNode(name=name, region_id=7, host_name=f"{name}.test") for name in names)
     region = DerpRegion(7, "seven", "Seven", nodes=nodes)
     described = derpmap.to_json(DerpMap({7: region}))["Regions"]["7"]
@@ -46,25 +46,23 @@ async def look(*names: str) -> tuple[Dialer, relay_health._Look]:
     return dialer, await relay_health._check_region(cast("RelayDialer", dialer), region, described)
 
 
-async def test_a_silent_node_costs_no_other_its_report(autojump_clock: None) -> None:
-    _, found = await look("silent", "gone", "silent")
-    reports = found.report.node_reports
+async def test_silent_node_spares_others(autojump_clock: None) -> None:
+    _, result = await look("silent", "gone", "silent")
+    reports = result.report.node_reports
     assert [report.error for report in reports] == [
         "no answer within 20 s",
-        "nobody is there",
+        "nothing listens there",
         "no answer within 20 s",
     ]
     assert [cast("Any", report.node)["Name"] for report in reports] == ["silent", "gone", "silent"]
-    assert trio.current_time() < 30, "side by side, and before the section's time is over"
-    assert not found.report.healthy
+    assert trio.current_time() < 30, "concurrently, and before the section times out"
+    assert not result.report.healthy
 
 
 @pytest.mark.parametrize(("name", "error"), [("half", "no answer within 20 s"), ("full", "no more sockets")])
-async def test_a_client_that_was_let_in_is_closed_when_the_second_is_not(
-    name: str, error: str, autojump_clock: None
-) -> None:
-    dialer, found = await look(name)
-    assert found.report.node_reports[0].error == error
+async def test_first_client_closed_on_failure(name: str, error: str, autojump_clock: None) -> None:
+    dialer, result = await look(name)
+    assert result.report.node_reports[0].error == error
     (stream,) = dialer.opened
     with pytest.raises(trio.ClosedResourceError):
         await stream.send_all(b"x")

@@ -1,4 +1,4 @@
-"""What agents send as metrics is shown with where they are, for a while, and cannot speak for the server."""
+"""Metrics of agents are served with the agent's labels for a while, and cannot replace the server's own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from coder.appproxy.metrics.metric_families import exposition
 from coder.coderd.services.telemetry import forwarded_metrics
 from coder.coderd.services.telemetry.forwarded_metrics import (
-    KEPT_FOR,
+    EXPIRES_AFTER,
     MAX_BYTES,
     MAX_BYTES_OF_USER,
     MAX_FAMILIES,
@@ -35,22 +35,22 @@ def sample(name: str, value: float = 1, **labels: str) -> ForwardedSample:
     return ForwardedSample(name, "counter", value, tuple(labels.items()))
 
 
-def shown(found: ForwardedMetrics, now: datetime = NOW) -> str:
-    return exposition(found.families(now))
+def shown(result: ForwardedMetrics, now: datetime = NOW) -> str:
+    return exposition(result.families(now))
 
 
-def test_a_number_is_shown_with_its_place_until_it_is_old() -> None:
-    found, agent = ForwardedMetrics(), uuid4()
-    found.take(agent, PLACE, [sample("agent_scripts_executed_total", 4, success='a"b')], NOW)
+def test_sample_expires() -> None:
+    result, agent = ForwardedMetrics(), uuid4()
+    result.take(agent, PLACE, [sample("agent_scripts_executed_total", 4, success='a"b')], NOW)
     place = 'agent_name="main",template_name="docker",username="ada",workspace_name="dev"'
-    assert f'agent_scripts_executed_total{{success="a\\"b",{place}}} 4' in shown(found)
-    assert "# TYPE agent_scripts_executed_total counter" in shown(found)
-    found.take(agent, PLACE, [sample("other_total", 5)], NOW)
-    assert "agent_scripts_executed_total" not in shown(found), "a report replaces the one before"
-    found.take(uuid4(), ("main", "docker", "bob", "dev"), [sample("other_total", 6)], NOW + timedelta(seconds=30))
-    assert shown(found).count("\nother_total{") == 2
-    assert shown(found, NOW + KEPT_FOR).count("\nother_total{") == 1
-    assert "other_total" not in shown(found, NOW + 2 * KEPT_FOR)
+    assert f'agent_scripts_executed_total{{success="a\\"b",{place}}} 4' in shown(result)
+    assert "# TYPE agent_scripts_executed_total counter" in shown(result)
+    result.take(agent, PLACE, [sample("other_total", 5)], NOW)
+    assert "agent_scripts_executed_total" not in shown(result), "a report replaces the one before"
+    result.take(uuid4(), ("main", "docker", "bob", "dev"), [sample("other_total", 6)], NOW + timedelta(seconds=30))
+    assert shown(result).count("\nother_total{") == 2
+    assert shown(result, NOW + EXPIRES_AFTER).count("\nother_total{") == 1
+    assert "other_total" not in shown(result, NOW + 2 * EXPIRES_AFTER)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_a_number_is_shown_with_its_place_until_it_is_old() -> None:
         ("a b", {}),
         ("x\n# TYPE y counter", {}),
         ("a" * 300, {}),
-        ("ok_total", {"agent_name": "somebody"}),
+        ("ok_total", {"agent_name": "other"}),
         ("ok_total", {"le": "1"}),
         ("ok_total", {"bad name": "x"}),
         ("ok_total", {"__name__": "x"}),
@@ -69,57 +69,57 @@ def test_a_number_is_shown_with_its_place_until_it_is_old() -> None:
         ("ok_total", {f"label_{number}": "" for number in range(40)}),
     ],
 )
-def test_what_breaks_a_rule_is_left_out(name: str, labels: dict[str, str]) -> None:
-    found = ForwardedMetrics(own={"coderd_api_total_user_count": None})
-    found.take(uuid4(), PLACE, [sample(name, 1, **labels), sample("good_total")], NOW)
-    assert [family.name for family in found.families(NOW)] == ["good_total"]
+def test_invalid_samples_are_dropped(name: str, labels: dict[str, str]) -> None:
+    result = ForwardedMetrics(own={"coderd_api_total_user_count": None})
+    result.take(uuid4(), PLACE, [sample(name, 1, **labels), sample("good_total")], NOW)
+    assert [family.name for family in result.families(NOW)] == ["good_total"]
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan")])
-def test_what_is_no_number_is_left_out(value: float) -> None:
-    found = ForwardedMetrics()
-    found.take(uuid4(), PLACE, [sample("x_total", value)], NOW)
-    assert found.families(NOW) == []
+def test_non_numbers_are_dropped(value: float) -> None:
+    result = ForwardedMetrics()
+    result.take(uuid4(), PLACE, [sample("x_total", value)], NOW)
+    assert result.families(NOW) == []
 
 
-def test_there_is_not_too_much_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ForwardedMetrics()
-    found.take(uuid4(), PLACE, [sample("x_total", n=str(number)) for number in range(MAX_SERIES + 5)], NOW)
-    assert shown(found).count("\nx_total{") == MAX_SERIES
+def test_series_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    result = ForwardedMetrics()
+    result.take(uuid4(), PLACE, [sample("x_total", n=str(number)) for number in range(MAX_SERIES + 5)], NOW)
+    assert shown(result).count("\nx_total{") == MAX_SERIES
     many = [sample(f"x_{number}_total") for number in range(MAX_FAMILIES_OF_ONE + 5)]
-    found.take(uuid4(), PLACE, [*many, sample("magicsock_send_udp")], NOW)
-    names = {family.name for family in found.families(NOW)}
+    result.take(uuid4(), PLACE, [*many, sample("magicsock_send_udp")], NOW)
+    names = {family.name for family in result.families(NOW)}
     assert len(names) == 2 + MAX_FAMILIES_OF_ONE and "magicsock_send_udp" in names
     monkeypatch.setattr(forwarded_metrics, "MAX_FAMILIES", 3)
-    assert len(found.families(NOW)) == 3 + 1
+    assert len(result.families(NOW)) == 3 + 1
     for number in range(2):
-        found.take(uuid4(), ("main", "docker", str(number), "dev"), [sample("z_total")], NOW)
-    assert "z_total" in {family.name for family in found.families(NOW)}, "two say so: that goes before what one says"
+        result.take(uuid4(), ("main", "docker", str(number), "dev"), [sample("z_total")], NOW)
+    assert "z_total" in {family.name for family in result.families(NOW)}, "the form of two users precedes that of one"
 
 
 def _of(user: str, number: int = 0) -> tuple[str, str, str, str]:
     return ("main", "docker", user, f"dev-{number}")
 
 
-def test_however_many_names_one_makes_up_others_are_shown() -> None:
-    """As many agents as it takes, and names that come first in the alphabet."""
-    found = ForwardedMetrics()
+def test_many_names_displace_no_user() -> None:
+    """With as many agents as necessary, and names that sort first."""
+    result = ForwardedMetrics()
     for agent in range(2 * MAX_FAMILIES // MAX_FAMILIES_OF_ONE):
         many = [sample(f"A_{agent}_{number}") for number in range(MAX_FAMILIES_OF_ONE)]
-        found.take(uuid4(), _of("eve", agent), many, NOW)
+        result.take(uuid4(), _of("eve", agent), many, NOW)
     mine = [f"z_{number}_total" for number in range(MAX_FAMILIES_OF_ONE)]
-    found.take(uuid4(), _of("ada"), [sample(name) for name in mine], NOW)
-    names = {family.name for family in found.families(NOW)}
+    result.take(uuid4(), _of("ada"), [sample(name) for name in mine], NOW)
+    names = {family.name for family in result.families(NOW)}
     assert len(names) == MAX_FAMILIES and names >= set(mine)
 
 
-def test_who_has_many_agents_is_one() -> None:
-    found = ForwardedMetrics()
+def test_many_agents_count_once() -> None:
+    result = ForwardedMetrics()
     for agent in range(5):
-        found.take(uuid4(), _of("eve", agent), [ForwardedSample("x_total", "gauge", 1, ())], NOW)
+        result.take(uuid4(), _of("eve", agent), [ForwardedSample("x_total", "gauge", 1, ())], NOW)
     for user in ("ada", "bob"):
-        found.take(uuid4(), _of(user), [sample("x_total", 5)], NOW)
-    assert [family.kind for family in found.families(NOW)] == ["counter"]
+        result.take(uuid4(), _of(user), [sample("x_total", 5)], NOW)
+    assert [family.kind for family in result.families(NOW)] == ["counter"]
 
 
 _LABELLED = [name for name, (kind, labels) in KNOWN.items() if kind == "counter" and labels][:1]
@@ -129,67 +129,67 @@ def _texts(number: int) -> dict[str, Any]:
     return dict.fromkeys(KNOWN[_LABELLED[0]][1], f"{number:>{MAX_TEXT}}")
 
 
-def _kept(found: ForwardedMetrics) -> int:
-    return sum(one.size for report in found._reports.values() for one in report.samples)
+def _kept(result: ForwardedMetrics) -> int:
+    return sum(item.size for report in result._reports.values() for item in report.samples)
 
 
-def test_a_report_is_so_many_bytes() -> None:
-    found, agent = ForwardedMetrics(), uuid4()
+def test_report_bytes_are_limited() -> None:
+    result, agent = ForwardedMetrics(), uuid4()
     labels: dict[str, Any] = {f"{'a' * 190}_{number}": "\U0001f4a3" * MAX_TEXT for number in range(MAX_LABELS)}
     large = [sample(f"x_{number}_total", number, **labels) for number in range(MAX_SERIES - 1)]
-    found.take(agent, PLACE, [*large, sample("small_total")], NOW)
-    assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
-    assert "small_total" in {family.name for family in found.families(NOW)}, "what fits is taken"
-    found.take(
+    result.take(agent, PLACE, [*large, sample("small_total")], NOW)
+    assert MAX_BYTES // 2 < _kept(result) <= MAX_BYTES
+    assert "small_total" in {family.name for family in result.families(NOW)}, "samples within the limit are kept"
+    result.take(
         agent, PLACE, [sample(name, **_texts(number)) for number in range(MAX_SERIES) for name in _LABELLED], NOW
     )
-    assert MAX_BYTES // 2 < _kept(found) <= MAX_BYTES
+    assert MAX_BYTES // 2 < _kept(result) <= MAX_BYTES
 
 
-def test_agents_of_one_user_have_so_many_bytes() -> None:
-    """Of what nobody knows; what agents are known to send is not lost to it, nor what others send."""
-    found, agents = ForwardedMetrics(), [uuid4() for _ in range(2 * MAX_BYTES_OF_USER // MAX_BYTES)]
+def test_user_bytes_are_limited() -> None:
+    """Of unknown families; known families, and those of other users, stay."""
+    result, agents = ForwardedMetrics(), [uuid4() for _ in range(2 * MAX_BYTES_OF_USER // MAX_BYTES)]
     [known, *_] = (name for name, (kind, labels) in KNOWN.items() if (kind, labels) == ("counter", ()))
     texts: dict[str, Any] = {f"label_{number}": "y" * MAX_TEXT for number in range(8)}
     large = [sample("x_total", **texts, n=str(number)) for number in range(30)]
     for _ in range(2):
         for number, agent in enumerate(agents):
-            found.take(agent, _of("eve", number), [*large, sample(known)], NOW)
-    found.take(uuid4(), _of("ada"), [*large, sample(known)], NOW)
-    assert MAX_BYTES_OF_USER < _kept(found) < MAX_BYTES_OF_USER + 2 * MAX_BYTES
-    assert shown(found).count(f"\n{known}{{") == len(agents) + 1
-    assert shown(found).count('username="ada"') == len(large) + 1
-    assert found.families(NOW + KEPT_FOR) == [] and not found._held
+            result.take(agent, _of("eve", number), [*large, sample(known)], NOW)
+    result.take(uuid4(), _of("ada"), [*large, sample(known)], NOW)
+    assert MAX_BYTES_OF_USER < _kept(result) < MAX_BYTES_OF_USER + 2 * MAX_BYTES
+    assert shown(result).count(f"\n{known}{{") == len(agents) + 1
+    assert shown(result).count('username="ada"') == len(large) + 1
+    assert result.families(NOW + EXPIRES_AFTER) == [] and not result._bytes_by_user
 
 
-def test_nobody_has_to_look_for_what_is_old_to_be_forgotten() -> None:
-    found, late = ForwardedMetrics(), uuid4()
-    found.take(late, PLACE, [sample("x_total")], NOW)
+def test_expiry_without_scrape() -> None:
+    result, late = ForwardedMetrics(), uuid4()
+    result.take(late, PLACE, [sample("x_total")], NOW)
     for number in range(50):
-        found.take(uuid4(), PLACE, [sample("x_total")], NOW + timedelta(seconds=number))
-    found.take(late, PLACE, [sample("x_total")], NOW + KEPT_FOR)
-    assert len(found._reports) == 50, "49 came after the first second"
-    found.take(late, PLACE, [sample("x_total")], NOW + 2 * KEPT_FOR)
-    assert list(found._reports) == [late]
+        result.take(uuid4(), PLACE, [sample("x_total")], NOW + timedelta(seconds=number))
+    result.take(late, PLACE, [sample("x_total")], NOW + EXPIRES_AFTER)
+    assert len(result._reports) == 50, "49 came after the first second"
+    result.take(late, PLACE, [sample("x_total")], NOW + 2 * EXPIRES_AFTER)
+    assert list(result._reports) == [late]
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN))
-def test_what_is_known_has_the_form_it_has(name: str) -> None:
-    """Whoever speaks of it first, and however many say otherwise."""
+def test_known_family_keeps_form(name: str) -> None:
+    """Independent of the first agent that reports it, and of the number of agents that disagree."""
     kind, labels = KNOWN[name]
     other: Any = "gauge" if kind == "counter" else "counter"
     given = tuple((label, "x") for label in reversed(labels))
-    found = ForwardedMetrics()
+    result = ForwardedMetrics()
     for number in range(3):
         wrong = [ForwardedSample(name, other, 1, given), ForwardedSample(name, kind, 1, (*given, ("more", "x")))]
-        found.take(uuid4(), ("main", "docker", str(number), "dev"), wrong, NOW)
-    assert found.families(NOW) == []
-    found.take(uuid4(), PLACE, [ForwardedSample(name, kind, 7, given)], NOW)
-    assert [(one.kind, one.labels[: len(labels)]) for one in found.families(NOW)] == [(kind, labels)]
+        result.take(uuid4(), ("main", "docker", str(number), "dev"), wrong, NOW)
+    assert result.families(NOW) == []
+    result.take(uuid4(), PLACE, [ForwardedSample(name, kind, 7, given)], NOW)
+    assert [(item.kind, item.labels[: len(labels)]) for item in result.families(NOW)] == [(kind, labels)]
 
 
-async def test_no_line_of_the_servers_own_is_an_agents_to_say() -> None:
-    """Names of a histogram's lines are no names of families."""
+async def test_server_families_are_reserved() -> None:
+    """The names of a histogram's lines are not family names."""
     async with running_coderd(prometheus_collect_agent_stats=True) as world:
         metrics: Metrics = world.ctx.part(Metrics)
         for family in metrics.families.values():
@@ -203,17 +203,17 @@ async def test_no_line_of_the_servers_own_is_an_agents_to_say() -> None:
         assert [family.name for family in metrics.forwarded.families(now)] == ["good_total"]
 
 
-def test_a_name_has_one_kind_and_one_set_of_labels() -> None:
-    found = ForwardedMetrics()
-    found.take(uuid4(), PLACE, [sample("x_total", 1, a="1")], NOW)
+def test_family_has_one_form() -> None:
+    result = ForwardedMetrics()
+    result.take(uuid4(), PLACE, [sample("x_total", 1, a="1")], NOW)
     other: list[Any] = [sample("x_total", 2, b="1"), ForwardedSample("x_total", "gauge", 3, (("a", "2"),))]
-    found.take(uuid4(), PLACE, [*other, sample("x_total", 4, a="2")], NOW)
-    assert shown(found).count("\nx_total{") == 2 and "} 4" in shown(found)
+    result.take(uuid4(), PLACE, [*other, sample("x_total", 4, a="2")], NOW)
+    assert shown(result).count("\nx_total{") == 2 and "} 4" in shown(result)
 
 
-def test_one_agent_does_not_decide_for_all_others() -> None:
-    found, places = ForwardedMetrics(), [("main", "docker", name, "dev") for name in ("eve", "ada", "bob")]
-    found.take(uuid4(), places[0], [ForwardedSample("x_total", "gauge", 1, (("b", ""),))], NOW)
+def test_majority_of_users_decides() -> None:
+    result, places = ForwardedMetrics(), [("main", "docker", name, "dev") for name in ("eve", "ada", "bob")]
+    result.take(uuid4(), places[0], [ForwardedSample("x_total", "gauge", 1, (("b", ""),))], NOW)
     for place in places[1:]:
-        found.take(uuid4(), place, [sample("x_total", 5, b="", a="")], NOW)
-    assert shown(found).count("\nx_total{") == 2 and 'username="eve"' not in shown(found)
+        result.take(uuid4(), place, [sample("x_total", 5, b="", a="")], NOW)
+    assert shown(result).count("\nx_total{") == 2 and 'username="eve"' not in shown(result)

@@ -1,4 +1,4 @@
-"""Each family moves when its cause happens: one server, cause by cause."""
+"""Each metric family changes when its cause happens: one server, one cause after the other."""
 
 from __future__ import annotations
 
@@ -40,21 +40,21 @@ class Scene:
 
     async def families(self) -> dict[str, list[str]]:
         """Lines by family."""
-        found: dict[str, list[str]] = {}
+        result: dict[str, list[str]] = {}
         lines: list[str] = []
         for line in (await self.world.ctx.part(Metrics).exposition()).splitlines():
             if line.startswith("# TYPE "):
-                lines = found.setdefault(line.split()[2], [])
+                lines = result.setdefault(line.split()[2], [])
             elif not line.startswith("#"):
                 lines.append(line)
-        return found
+        return result
 
 
 Cause = Callable[[Scene], AbstractAsyncContextManager[Any]]
 
 
 @asynccontextmanager
-async def somebody_new_comes_in(scene: Scene) -> AsyncIterator[None]:
+async def new_user_logs_in(scene: Scene) -> AsyncIterator[None]:
     _, token = await scene.world.member("carla")
     await scene.world.get("/api/v2/users/me", token=token)
     yield
@@ -89,12 +89,12 @@ async def its_agent_reports(scene: Scene) -> AsyncIterator[None]:
         session_count_reconnecting_pty=1,
         connections_by_proto={"TCP": 1},
     )
-    async with connected_agent(scene.started) as one:
-        await one.call("UpdateStats", agent_pb2.UpdateStatsRequest(stats=stats), agent_pb2.UpdateStatsResponse)
+    async with connected_agent(scene.started) as item:
+        await item.call("UpdateStats", agent_pb2.UpdateStatsRequest(stats=stats), agent_pb2.UpdateStatsResponse)
         for state in (agent_pb2.Lifecycle.STARTING, agent_pb2.Lifecycle.READY):
             lifecycle = agent_pb2.Lifecycle(state=state, changed_at=_now())
             request = agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle)
-            await one.call("UpdateLifecycle", request, agent_pb2.Lifecycle)
+            await item.call("UpdateLifecycle", request, agent_pb2.Lifecycle)
         yield
 
 
@@ -122,13 +122,13 @@ async def a_page_watches(scene: Scene) -> AsyncIterator[None]:
     watch = await connect_websocket(DialPolicy(scene.world.url, token=Secret(scene.world.token)), path)
     async with watch, trio.open_nursery() as nursery:
         await watch.receive_message()
-        nursery.start_soon(watch.receive_message)  # whoever reads answers pings
+        nursery.start_soon(watch.receive_message)  # reading answers pings
         yield
         nursery.cancel_scope.cancel()
 
 
 @asynccontextmanager
-async def the_page_is_left(scene: Scene) -> AsyncIterator[None]:
+async def page_is_closed(scene: Scene) -> AsyncIterator[None]:
     async with a_page_watches(scene):
         pass
     yield
@@ -163,7 +163,7 @@ async def the_loops_take_a_turn(scene: Scene) -> AsyncIterator[None]:
 
 DERP = "coder_derp_server_"
 CAUSES: dict[Cause, str] = {
-    somebody_new_comes_in: """coderd_api_requests_processed_total coderd_api_request_latencies_seconds
+    new_user_logs_in: """coderd_api_requests_processed_total coderd_api_request_latencies_seconds
         coderd_api_total_user_count coderd_api_active_users_duration_hour coderd_license_active_users
         coder_pubsub_messages_total""",
     a_job_runs: """coderd_provisionerd_num_daemons coderd_provisionerd_jobs_current
@@ -184,7 +184,7 @@ CAUSES: dict[Cause, str] = {
         {DERP}packets_received_total {DERP}packets_received_kind_total {DERP}packets_sent_total
         {DERP}bytes_received_total {DERP}bytes_sent_total""",
     a_page_watches: "coderd_api_websocket_probes_total",
-    the_page_is_left: "coderd_api_websocket_durations_seconds",
+    page_is_closed: "coderd_api_websocket_durations_seconds",
     a_message_is_sent: """coderd_notifications_dispatch_attempts_total coderd_notifications_inflight_dispatches
         coderd_notifications_dispatcher_send_seconds coderd_notifications_queued_seconds""",
     notices_are_lost: "coder_pubsub_disconnections_total",
@@ -192,7 +192,7 @@ CAUSES: dict[Cause, str] = {
         coderd_lifecycle_autobuild_execution_duration_seconds coderd_dbpurge_iteration_duration_seconds
         coderd_dbpurge_records_purged_total""",
 }
-"""The families that move, by what happens."""
+"""Families that change, by cause."""
 
 ELSEWHERE = {
     "coder_pubsub_connected": "whether, not how much",
@@ -206,7 +206,7 @@ ELSEWHERE = {
     "promhttp_metric_handler_requests_in_flight": "1 in every scrape",
     **dict.fromkeys(
         (f"go_sql_{name}_connections" for name in ("max_open", "open", "in_use", "idle")),
-        "test_connections_to_the_database_are_counted",
+        "test_database_connections_are_counted",
     ),
     **dict.fromkeys(
         (
@@ -247,10 +247,10 @@ ELSEWHERE = {
         "counted by the relay: tests/unit/mesh/drivers/test_derp_server.py and test_derp.py",
     ),
 }
-"""The others, each with its reason."""
+"""Other families, each with a reason."""
 
 
-async def test_each_family_moves_when_its_cause_happens() -> None:
+async def test_families_count_their_events() -> None:
     named = [name for names in CAUSES.values() for name in names.split()]
     assert len(named) == len(set(named))
     async with running_coderd(first_user=True, prometheus_collect_agent_stats=True) as world:
@@ -274,15 +274,15 @@ async def test_each_family_moves_when_its_cause_happens() -> None:
         assert still == {}
 
 
-async def test_connections_to_the_database_are_counted() -> None:
+async def test_database_connections_are_counted() -> None:
     async with running_coderd(postgres_conn_max_open=3) as world:
         pool = world.ctx.db.pool
 
         async def look(_tx: Any) -> tuple[int, int, int]:
-            found = pool()
-            return found.most, found.in_use, found.in_use + found.idle
+            result = pool()
+            return result.most, result.in_use, result.in_use + result.idle
 
         most, in_use, there = await world.ctx.db.run(look)
         assert most == 3 and 1 <= in_use <= there <= 3
-        shown = await world.ctx.part(Metrics).exposition()
-        assert 'go_sql_max_open_connections{db_name="coder"} 3' in shown
+        view = await world.ctx.part(Metrics).exposition()
+        assert 'go_sql_max_open_connections{db_name="coder"} 3' in view

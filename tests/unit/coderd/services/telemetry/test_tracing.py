@@ -19,7 +19,7 @@ from tests.kit.server.server_in_process import running_coderd
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
 KEYS: list[str] = []
-"""What Honeycomb would know the sender by, request by request."""
+"""Honeycomb's key of each request."""
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[ExportTraceServi
     server.server_close()
 
 
-async def test_a_request_is_a_span_on_its_callers_trace(collector: list[ExportTraceServiceRequest]) -> None:
+async def test_request_span_continues_trace(collector: list[ExportTraceServiceRequest]) -> None:
     async with running_coderd(first_user=True, trace=True, trace_logs=True) as world:
         headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
         assert (await world.get("/api/v2/users/me?secret=hidden", headers=headers)).status_code == 200
@@ -85,16 +85,14 @@ async def _refuse(_tx: Tx) -> None:
     raise ValueError("this value cannot be stored: hush")
 
 
-async def test_nothing_is_imported_or_sent_unless_asked(collector: list[ExportTraceServiceRequest]) -> None:
+async def test_tracing_is_off_by_default(collector: list[ExportTraceServiceRequest]) -> None:
     async with running_coderd(first_user=True) as world:
         assert (await world.get("/api/v2/users/me")).status_code == 200
         assert world.ctx.db.observe is None
     assert collector == []
 
 
-async def test_honeycomb_is_sent_to_with_its_key(
-    collector: list[ExportTraceServiceRequest], monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_honeycomb_export(collector: list[ExportTraceServiceRequest], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tracing, "_HONEYCOMB", f"{os.environ['OTEL_EXPORTER_OTLP_ENDPOINT']}/v1/traces")
     async with running_coderd(trace_honeycomb_api_key=Secret("hive")) as world:
         await world.get("/api/v2/buildinfo")
