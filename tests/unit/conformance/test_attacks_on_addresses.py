@@ -91,7 +91,7 @@ async def test_nobody_else_makes_the_server_ask_inside() -> None:
                 asked += 1
         await deliver_due(world.ctx)
         health = world.ctx.part(ProxyHealth)
-        await health.look()
+        await health.check_all()
         assert canary.heads == []
         # The proxy's own token says where the proxy is: there the server asks, and the canary would have heard it.
         body: dict[str, Any] = {
@@ -109,7 +109,7 @@ async def test_nobody_else_makes_the_server_ask_inside() -> None:
             "POST", "/api/v2/workspaceproxies/me/register", json=body, headers=shown, token=""
         )
         assert registered.status_code in {200, 201}, registered.text
-        await health.look()
+        await health.check_all()
         assert canary.heads[0].startswith(b"GET /inside/healthz-report ")
     assert asked > 60 and accepted > 5, (asked, accepted)
 

@@ -38,49 +38,49 @@ if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
 
 
-MOST_CLIENTS = 32
-"""Of one user, expired ones too: the gateway keeps each, and looks at what it may reach whenever rights change."""
-FOREVER = timedelta(hours=876600)
-"""What `--max-token-lifetime` is where nobody set it: no limit in earnest."""
+MAX_CLIENTS = 32
+"""Clients of a user, expired ones included: the gateway keeps each, and reads its reach whenever rights change."""
+UNLIMITED = timedelta(hours=876600)
+"""Default of `--max-token-lifetime`, which stands for no limit."""
 
 
 async def add_client(
-    ctx: Context, subject: Subject, user: UserRow, wanted: CreateWireguardClientRequest, origin: Origin
+    ctx: Context, subject: Subject, user: UserRow, body: CreateWireguardClientRequest, origin: Origin
 ) -> WireguardClient:
-    """Raises Invalid (the gateway is off), InvalidFields, Conflict (name or key taken, too many), NotFound (a
-    workspace), Forbidden.
+    """Create a client of a user.
 
-    Each workspace named must be one the caller may enter with the key in use; a client for all of them, also those to
-    come, needs a key without limits.
+    The caller must be allowed to enter each named workspace with the key in use. A client for all workspaces, also
+    future ones, needs a key without limits. Raises Invalid (the gateway is off), InvalidFields, Conflict (name or key
+    taken, too many), NotFound (a workspace), Forbidden.
     """
-    workspace_ids = None if wanted.workspace_ids is UNSET else wanted.workspace_ids
+    workspace_ids = None if body.workspace_ids is UNSET else body.workspace_ids
     await require_creation(ctx, subject, user.id, limited=workspace_ids is not None)
     if gateway_of(ctx) is None:
         raise Invalid(
             "This deployment serves no plain WireGuard clients.",
             "An administrator turns it on with --wireguard-address (CODER_WIREGUARD_ADDRESS), such as :51820.",
         )
-    longest = ctx.config.max_token_lifetime
-    check_request(wanted)
-    seconds = 0 if wanted.lifetime_seconds is UNSET else wanted.lifetime_seconds
-    if seconds > longest.total_seconds():
-        most = int(longest.total_seconds())
-        raise InvalidFields(("lifetime_seconds", f"At most {most} seconds, as for tokens."))
+    max_lifetime = ctx.config.max_token_lifetime
+    check_request(body)
+    seconds = 0 if body.lifetime_seconds is UNSET else body.lifetime_seconds
+    if seconds > max_lifetime.total_seconds():
+        max_seconds = int(max_lifetime.total_seconds())
+        raise InvalidFields(("lifetime_seconds", f"At most {max_seconds} seconds, as for tokens."))
     for workspace_id in workspace_ids or ():
         await load_workspace(ctx, subject, workspace_id, "ssh")
     now = ctx.clock.now()
-    lifetime = timedelta(seconds=seconds) or (longest if longest < FOREVER else None)
+    lifetime = timedelta(seconds=seconds) or (max_lifetime if max_lifetime < UNLIMITED else None)
     row = WireguardClientRow(
         id=new_uuid(),
         user_id=user.id,
-        name=wanted.name,
-        public_key=read_public_key(wanted.public_key) or b"",
+        name=body.name,
+        public_key=read_public_key(body.public_key) or b"",
         created_at=now,
         expires_at=now + lifetime if lifetime else None,
         workspace_ids=list(workspace_ids) if workspace_ids is not None else None,
     )
     taken = Conflict(
-        f'A WireGuard client named "{wanted.name}" already exists, or its key is in use.',
+        f'A WireGuard client named "{body.name}" already exists, or its key is in use.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
     with told_as(dict.fromkeys(("ix_wireguard_clients_user_id_name", "uq_wireguard_clients_public_key"), taken)):
@@ -90,12 +90,12 @@ async def add_client(
 
 
 async def _insert(tx: Tx, row: WireguardClientRow, event: AuditEvent, now: datetime) -> None:
-    user = await user_store.get_user(tx, row.user_id, lock=True)  # of two at once, one counts the other
+    user = await user_store.get_user(tx, row.user_id, lock=True)  # concurrent requests wait for each other
     if user is None or user.deleted:
         raise NotFound
-    if await client_store.count_clients(tx, row.user_id) >= MOST_CLIENTS:
+    if await client_store.count_clients(tx, row.user_id) >= MAX_CLIENTS:
         raise Conflict(
-            f"A user has at most {MOST_CLIENTS} WireGuard clients.", "Remove one first; expired ones count until then."
+            f"A user has at most {MAX_CLIENTS} WireGuard clients.", "Remove one first; expired ones count until then."
         )
     await client_store.insert_client(tx, row)
     await audit.write(tx, event, now)
