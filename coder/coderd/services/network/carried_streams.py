@@ -1,8 +1,8 @@
 """Byte streams carried by ordinary requests: the server's ends and their registry (the client is
 `coder/net/carried_stream.py`).
 
-A stream belongs to the link handler that accepted it. A stream outlives the requests that feed it: its client counts as
-gone after `LINGER` seconds without a request. Memory is bounded per stream in both directions, and for all streams
+A stream belongs to the link handler that accepted it. A stream outlives the requests that feed it: its client counts
+as disconnected after `LINGER` seconds without a request. Memory is bounded per stream in both directions, and for all streams
 together. Streams opened without a login have a bound of their own, so that they cannot displace others. Bytes of an
 unfinished request count for its stream, and not for the client's address, which many users may share.
 """
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 LINGER = 30.0
-"Seconds without any request after which a client counts as gone."
+"Seconds without any request after which a client counts as disconnected."
 LONGEST_ANSWER = 300.0
 "Seconds of an answer; some proxies cut off even active answers, later than this."
 LONGEST_WAIT = 60.0
@@ -99,7 +99,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
             if self._is_closed:
                 raise trio.ClosedResourceError
             if self._is_broken:
-                raise trio.BrokenResourceError("the client is gone")
+                raise trio.BrokenResourceError("the client disconnected")
             if self._in_ended:
                 return b""
             await self._changed.park()
@@ -119,7 +119,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
         if self._is_closed or self._out_ended:
             raise trio.ClosedResourceError
         if self._is_broken:
-            raise trio.BrokenResourceError("the client is gone")
+            raise trio.BrokenResourceError("the client disconnected")
 
     # ---- the requests' side
 

@@ -116,7 +116,7 @@ class Coordinator:
             self.bridge.tunnel_requested(peer_id, request.add_tunnel)
 
     async def _explain_refusal(self, peer_id: UUID, request: CoordinationRequest, checks: PeerChecks) -> str:
-        """What the pure rules cannot know."""
+        """Return why a request is refused by checks outside the pure rules; empty when allowed."""
         node, known = request.node, self.core.node_of(peer_id)
         if node is not None and (known is None or known.keys != node.keys):
             refusal = await checks.keys(node.keys)

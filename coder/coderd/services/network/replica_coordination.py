@@ -177,7 +177,7 @@ class Bridge:
         self._queue("whole")
 
     def _remove_unlisted(self, replica: UUID) -> None:
-        """Remove tunnels that the replica did not list: their permission or source is gone, and the notice was lost."""
+        """Remove tunnels that the replica did not list: a removal was lost."""
         listed = self._listed.pop(replica, None)
         if listed is None:
             return  # its beginning was missed: a later resync covers it
@@ -289,7 +289,7 @@ class Bridge:
     def _receive_gone(self, proxy: _Proxy, other: UUID, kind: NodeKind) -> None:
         core = self._live.core
         if other in core.sources_of(proxy.peer):
-            self._drop(proxy, kind)  # an agent: its clients keep their tunnels until it comes back
+            self._drop(proxy, kind)  # an agent: its clients keep their tunnels until it reconnects
             return
         self._live.deliver(core.part(proxy.number, other, kind))
         if not core.tunnels_to(proxy.peer):

@@ -1,6 +1,6 @@
 """Audit entries of plain WireGuard clients: created, removed, and every loss of access in between.
 
-Losses have a dozen causes (`wireguard_service.py`), so they are found by comparison: the present reach of a client
+Losses have a dozen causes (`wireguard_service.py`), so comparison finds them: the present reach of a client
 against its reach at the latest audit entry (table `wireguard_reach`). The entry and the new comparison are one
 transaction, which only the first replica completes: a loss is one entry, regardless of the number of replicas, polls
 and restarts. A stopped workspace is no loss: the client reaches it when it is started again.
