@@ -2,9 +2,9 @@
 `coder/net/carried_stream.py`).
 
 A stream belongs to the link handler that accepted it. A stream outlives the requests that feed it: its client counts
-as disconnected after `LINGER` seconds without a request. Memory is bounded per stream in both directions, and for all streams
-together. Streams opened without a login have a bound of their own, so that they cannot displace others. Bytes of an
-unfinished request count for its stream, and not for the client's address, which many users may share.
+as disconnected after `LINGER` seconds without a request. Memory is bounded per stream in both directions, and for all
+streams together. Streams opened without a login have a separate bound, so that they cannot displace others. Bytes of
+an unfinished request count for its stream, and not for the client's address, which many users may share.
 """
 
 from __future__ import annotations

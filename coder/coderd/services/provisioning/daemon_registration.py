@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """How it describes itself."""
+    """A daemon's description of itself."""
 
     name: str
     provisioners: Sequence[str]

@@ -140,7 +140,7 @@ def summarize(explanation: WaitExplanation) -> str:
             by = f" by {explanation.worker_name}" if explanation.worker_name else ""
             return f"The job does not wait: it is {explanation.job.status}{by}."
         case "starts_now":
-            return "An idle provisioner takes the job at once."
+            return "An idle provisioner takes the job immediately."
         case "queued":
             return (
                 f"The job is number {explanation.place.position} of {explanation.place.size} for {matching} "
@@ -148,7 +148,9 @@ def summarize(explanation: WaitExplanation) -> str:
             )
         case "all_offline":
             if matching == 1:
-                return "The only provisioner that may run it is offline or out of reach; it runs when that comes back."
-            return f"All {matching} provisioners that may run it are offline or out of reach; it runs when one is back."
+                return "The only provisioner that may run it is offline or out of reach; it runs once that reconnects."
+            return (
+                f"All {matching} provisioners that may run it are offline or out of reach; it runs once one reconnects."
+            )
         case "nobody":
-            return "No provisioner may run this job: start one with the tags it wants, or change the tags."
+            return "No provisioner may run this job: start one with its required tags, or change the tags."

@@ -221,7 +221,7 @@ def _agent_row(agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) 
 async def _add_devcontainers(rows: _Rows, agent: pb.Agent, row: AgentRow, turns: Turns) -> None:
     """Add dev containers: each with a log source, and with an agent when it has applications, scripts or variables.
 
-    Terraform keeps its ids over builds, but these rows are new in each build, so none of its ids is stored.
+    Terraform keeps its ids over builds, but these rows are new in each build, so its ids are not stored.
     """
     for item in agent.devcontainers:
         ident, source = new_uuid(), new_uuid()
