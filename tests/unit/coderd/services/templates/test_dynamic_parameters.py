@@ -174,7 +174,7 @@ async def test_modules_kept_by_the_import_are_rendered() -> None:
 
 
 def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sandbox_worker, "MAX_REMEMBERED", 5000)
+    monkeypatch.setattr(sandbox_worker, "MAX_CACHED", 5000)
     worker = sandbox_worker.SandboxWorker()
     values = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
     for number in range(5):
@@ -185,8 +185,8 @@ def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPa
         assert worker.answer({"load": f"city{number}", "files": [str(archive)]}) == {"value": None}
         shown = worker.answer(call)["value"]
         assert [one["value"]["value"] for one in shown["parameters"]] == [f"city{number}"]
-    assert 0 < len(worker._kept) < 5
-    assert worker._size == sum(cost for _, cost in worker._kept.values()) <= 5000
+    assert 0 < len(worker._cache) < 5
+    assert worker._size == sum(cost for _, cost in worker._cache.values()) <= 5000
 
 
 async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
