@@ -1,4 +1,4 @@
-"""start.sh of the local-process template: which unpacked program its agent takes."""
+"""start.sh of the local-process template: the unpacked program that its agent uses."""
 
 from __future__ import annotations
 
@@ -18,9 +18,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the script is s
     [(".cache", 0o700, True), ("elsewhere", 0o700, True), (".cache", 0o600, False), ("", 0, False)],
     ids=["in the home", "XDG_CACHE_HOME", "not to be run", "none"],
 )
-def test_the_agent_takes_what_is_unpacked_where_it_can_be_run(
-    folder: str, mode: int, taken: bool, tmp_path: Path
-) -> None:
+def test_agent_uses_executable_unpacked_program(folder: str, mode: int, taken: bool, tmp_path: Path) -> None:
     place, home, told = tmp_path / "workspace", tmp_path / "home", tmp_path / "told"
     os.mkfifo(told)
     home.mkdir()
