@@ -102,9 +102,9 @@ async def test_every_link_with_the_token_ends_when_it_would_not_be_let_in_again(
 async def test_no_secret_is_given_by_a_link_that_has_not_ended_yet(how: str) -> None:
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         await ENDS[how](view_context)
-        with pytest.raises(RpcError, match="good no longer"):
+        with pytest.raises(RpcError, match="no longer valid"):
             await _manifest(agent.session)
-        with pytest.raises(RpcError, match="good no longer"):
+        with pytest.raises(RpcError, match="no longer valid"):
             await agent.call("ListSubAgents", agent_pb2.ListSubAgentsRequest(), agent_pb2.ListSubAgentsResponse)
 
 

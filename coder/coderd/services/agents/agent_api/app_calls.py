@@ -46,7 +46,7 @@ class AppCalls:
         return agent_pb2.UpdateAppStatusResponse()
 
     async def _store_healths(self, updates: Sequence[agent_pb2.BatchUpdateAppHealthRequest.HealthUpdate]) -> None:
-        """Raises RpcError for an app that is not this agent's or has no health check."""
+        """Store healths. Raises RpcError for an application of another agent or without a health check."""
         wanted: dict[UUID, str] = {}
         for update in updates:
             if update.health not in agent_pb2.AppHealth.values() or not update.health:
@@ -55,7 +55,7 @@ class AppCalls:
         await self._ctx.db.run(_store_app_healths, self._place, wanted)
 
     async def _report_status(self, request: agent_pb2.UpdateAppStatusRequest) -> None:
-        """Raises Invalid for a message over 160 characters or an app that is not there."""
+        """Store a status. Raises Invalid for a message over 160 characters or an unknown application."""
         state = agent_pb2.UpdateAppStatusRequest.AppStatusState.Name(request.state).lower()
         report = AppReport(request.slug, state, request.message, request.uri)
         await report_app_status(self._ctx, self._place, report)

@@ -69,7 +69,7 @@ async def test_a_child_is_an_agent_of_its_own_below_its_parent() -> None:
             for other in (inside, parent):
                 with contextlib.nullcontext() if other is parent else pytest.raises(RpcError, match="does not belong"):
                     await other.call("DeleteSubAgent", request, pb.DeleteSubAgentResponse)
-            with pytest.raises(RpcError, match="good no longer"):
+            with pytest.raises(RpcError, match="no longer valid"):
                 await inside.call("GetManifest", pb.GetManifestRequest(), pb.Manifest)
         with pytest.raises(HttpError):
             async with connected_agent(child):
