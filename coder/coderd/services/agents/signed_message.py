@@ -108,7 +108,7 @@ def open_untrusted(message: bytes) -> Signed:
 
 
 def certificate_untrusted(der: bytes) -> x509.Certificate:
-    """Raises MessageRefused, also for what the library reads with a warning: none of the real ones is that odd."""
+    """Return a certificate. Raises MessageRefused, also for a warning of the library: genuine ones cause none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MAX_BOUNDARY_LOGS = 1000
 EXTERNAL_SOURCE = UUID("3b579bf4-1ed8-4b99-87a8-e9a1e3410410")
-"""Source of lines that have no source of their own."""
+"""Source of lines without a source."""
 
 _log = get_logger("agents")
 

@@ -1,4 +1,4 @@
-"""A start is measured once, when its last agent has ended its start, and says how the worst of them ended."""
+"""A start is measured once, when its last agent has started, with the worst result of all agents."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ async def _tell(one: FakeAgent, *states: str) -> None:
 
 
 async def _child(world: World, workspace: Any, name: str) -> AgentWorld:
-    """An agent of a dev container beside agent `name`: its start is none of the workspace's."""
+    """Create a sub-agent of agent `name`, whose start does not count for the workspace."""
     async with connected_agent(AgentWorld(world, workspace, UUID(int=0), TOKENS[name])) as parent:
         request = agent_pb2.CreateSubAgentRequest(name="inner")
-        made = await parent.call("CreateSubAgent", request, agent_pb2.CreateSubAgentResponse)
-    return AgentWorld(world, workspace, UUID(bytes=made.agent.id), str(UUID(bytes=made.agent.auth_token)))
+        response = await parent.call("CreateSubAgent", request, agent_pb2.CreateSubAgentResponse)
+    return AgentWorld(world, workspace, UUID(bytes=response.agent.id), str(UUID(bytes=response.agent.auth_token)))
 
 
 async def _say(world: World, workspace: Any, name: str, *states: str) -> None:
-    agents = {one["name"]: one["id"] for part in workspace["latest_build"]["resources"] for one in part["agents"]}
+    agents = {agent["name"]: agent["id"] for part in workspace["latest_build"]["resources"] for agent in part["agents"]}
     async with connected_agent(AgentWorld(world, workspace, UUID(agents[name]), TOKENS[name])) as one:
         await _tell(one, *states)
 
@@ -52,11 +52,11 @@ async def test_a_start_with_two_agents() -> None:
     async with workspace_world(Answers(build=_build)) as (world, _):
         workspace = await new_workspace(world)
         await _say(world, workspace, "one", "STARTING", "READY", "READY")
-        assert await _shown(world) == [], "the other has not said anything"
+        assert await _shown(world) == [], "the other agent has not reported"
         await _say(world, workspace, "two", "STARTING", "START_ERROR")
-        place = 'is_prebuild="false",organization_name="coder",status="error",template_name="full",transition="start"'
+        labels = 'is_prebuild="false",organization_name="coder",status="error",template_name="full",transition="start"'
         count, total = sorted(await _shown(world))
-        assert count == f"{FAMILY}_count{{{place}}} 1"
+        assert count == f"{FAMILY}_count{{{labels}}} 1"
         assert 7 < float(total.rpartition(" ")[2]) < 3600, "in seconds"
         await _say(world, workspace, "two", "STARTING", "READY")
         assert sorted(await _shown(world)) == [count, total], "its machine came back: that is no start of the workspace"
@@ -66,7 +66,7 @@ async def test_a_start_with_two_agents() -> None:
         assert sorted(await _shown(world)) == [count, total], "its connection dropped before the end of a later start"
 
 
-async def test_a_first_start_over_two_connections() -> None:
+async def test_first_start_over_two_connections() -> None:
     async with workspace_world(Answers(build=_build)) as (world, _):
         workspace = await new_workspace(world)
         await _say(world, workspace, "one", "STARTING", "READY")

@@ -1,4 +1,4 @@
-"""Readings of agents' machines and the lights made of them, over the API."""
+"""Readings of agents' machines and their health indicators, through the API."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ NO_REPORTS: list[dict[str, Any]] = [
 ]
 
 
-async def test_what_is_no_report_is_refused() -> None:
+async def test_invalid_report_rejected() -> None:
     async with workspace_world() as scene:
         for wrong in NO_REPORTS:
             body = {"sent_at": NOW, **wrong}
@@ -47,7 +47,7 @@ async def test_what_is_no_report_is_refused() -> None:
             assert answer.status_code == 400, f"{list(wrong)}: {answer.text}"
 
 
-async def test_lights_show_what_is_known_and_to_whom() -> None:
+async def test_health_indicators_and_permissions() -> None:
     async with workspace_world() as scene:
         before = await lights(scene)
         assert {name: light["status"] for name, light in before.items()} == dict.fromkeys(
@@ -57,9 +57,9 @@ async def test_lights_show_what_is_known_and_to_whom() -> None:
             await eventually(lambda: _status(scene, "connected"))
             reading = {"disk_used": 99, "disk_total": 100, "memory_used": 1, "memory_total": 4, "load": 0.1, "cores": 2}
             assert await tell(scene, **reading, uptime_s=86400.0, direct=0, relayed=1) == 204
-            shown = await lights(scene)
-            assert shown["host"]["status"] == "bad" and shown["path"]["status"] == "warning"
-            values = {value["name"]: value for value in shown["host"]["values"]}
+            indicators = await lights(scene)
+            assert indicators["host"]["status"] == "bad" and indicators["path"]["status"] == "warning"
+            values = {value["name"]: value for value in indicators["host"]["values"]}
             assert values["disk"]["status"] == "bad" and values["disk"]["age_seconds"] < 60
             assert values["memory"]["status"] == "good"
             assert await tell(scene, disk_used=-1, disk_total=100) == 204
