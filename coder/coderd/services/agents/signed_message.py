@@ -47,7 +47,7 @@ class Signed:
 class _Node:
     tag: int
     body: bytes
-    whole: bytes
+    encoded: bytes
 
 
 def _split(data: bytes) -> list[_Node]:
@@ -98,13 +98,13 @@ def open_untrusted(message: bytes) -> Signed:
     if signer is None:
         raise MessageRefused("the message has not exactly one signer")
     certificates = [
-        certificate_untrusted(node.whole)
+        certificate_untrusted(node.encoded)
         for part in parts[3:-1]
         if part.tag == _CONTEXT_0
         for node in _split(part.body)
     ]
     certificate = _check_signer(_take(_split(signer.body), _INTEGER, _SEQUENCE, _SEQUENCE), content, certificates)
-    return Signed(content, certificate, tuple(one for one in certificates if one is not certificate))
+    return Signed(content, certificate, tuple(other for other in certificates if other is not certificate))
 
 
 def certificate_untrusted(der: bytes) -> x509.Certificate:
@@ -112,11 +112,11 @@ def certificate_untrusted(der: bytes) -> x509.Certificate:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = x509.load_der_x509_certificate(der)
-            _ = found.issuer, found.subject, found.serial_number, found.public_key()  # parsed when they are asked for
+            certificate = x509.load_der_x509_certificate(der)
+            _ = (certificate.issuer, certificate.subject, certificate.serial_number, certificate.public_key())  # lazy
     except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion, Warning) as error:
         raise MessageRefused("the certificate cannot be read") from error
-    return found
+    return certificate
 
 
 def _check_signer(fields: list[_Node], content: bytes, certificates: list[x509.Certificate]) -> x509.Certificate:
@@ -130,7 +130,7 @@ def _check_signer(fields: list[_Node], content: bytes, certificates: list[x509.C
         if _digest_attribute(rest[0].body) != _hash(digest, content):
             raise MessageRefused("the content of the message was changed")
         # The signature covers the attributes with the tag of a SET, not the implicit tag (RFC 5652, section 5.4).
-        covered = bytes((_SET,)) + rest[0].whole[1:]
+        covered = bytes((_SET,)) + rest[0].encoded[1:]
         rest = rest[1:]
     _take(rest, _SEQUENCE, _OCTETS)
     try:
@@ -150,7 +150,7 @@ def _named(name: bytes, certificates: list[x509.Certificate]) -> x509.Certificat
     issuer, serial = _take(_split(name), _SEQUENCE, _INTEGER)[:2]
     number = int.from_bytes(serial.body, "big", signed=True)
     for certificate in certificates:
-        if certificate.serial_number == number and certificate.issuer.public_bytes() == issuer.whole:
+        if certificate.serial_number == number and certificate.issuer.public_bytes() == issuer.encoded:
             return certificate
     raise MessageRefused("the certificate of the signer is not with the message")
 

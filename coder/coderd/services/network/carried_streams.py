@@ -169,9 +169,9 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
             known = self._in_offset - offset
             if known < 0:
                 raise Conflict("Bytes before these are missing.")
-            fresh = data[known:]  # known bytes came in a request whose answer was lost
-            self._in += fresh
-            self._in_offset += len(fresh)
+            new_bytes = data[known:]  # known bytes came in a request whose answer was lost
+            self._in += new_bytes
+            self._in_offset += len(new_bytes)
             self._count()
         if ended:
             self._in_ended = True

@@ -159,9 +159,9 @@ class Bridge:
         for dead in self._others - now:
             self._listed.pop(dead, None)
             self._lose_replica(dead)
-        fresh = now - self._others
+        joined = now - self._others
         self._others = now
-        if fresh:
+        if joined:
             self.announce()
 
     def announce(self) -> None:

@@ -59,10 +59,10 @@ async def coordinate_inside(ctx: Context, controller: Controller) -> None:
 
     @asynccontextmanager
     async def connect(_resume_token: str) -> AsyncIterator[Session]:
-        ours, theirs = pipe_pair()
+        client_end, server_end = pipe_pair()
         async with (
-            open_session(theirs, role="server") as server,
-            open_session(ours, role="client") as client,
+            open_session(server_end, role="server") as server,
+            open_session(client_end, role="client") as client,
             trio.open_nursery() as nursery,
         ):
             nursery.start_soon(server.serve, TailnetService(ctx, peer).handlers())

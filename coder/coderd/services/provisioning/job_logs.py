@@ -15,7 +15,7 @@ import trio
 
 from coder.api.base.enums import LogLevel
 from coder.api.provisioning.jobs import LogSource, ProvisionerJobLog
-from coder.coderd.services.provisioning.jobs import NEWS
+from coder.coderd.services.provisioning.jobs import JOB_CHANGES
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
@@ -31,7 +31,7 @@ _BACKUP_POLL = 10.0
 _PAGE = 1000
 
 
-class JobNews:
+class JobChanges:
     """Distributes notices about jobs to their watchers. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
@@ -58,7 +58,7 @@ class JobNews:
                 del self._watchers[job_id]
 
     async def _listen(self) -> None:
-        async with self._ctx.db.listen(NEWS) as notices:
+        async with self._ctx.db.listen(JOB_CHANGES) as notices:
             self._listening.set()
             async for _channel, payload in notices:
                 if payload == RESYNC:
@@ -100,12 +100,12 @@ def _wake(watchers: set[JobWatch] | tuple[()]) -> None:
 
 async def append_logs(tx: Tx, job: JobRow, lines: Iterable[JobLogLine]) -> None:
     """Store lines of a locked job, up to the job's limit; followers are notified when `tx` commits."""
-    kept = cap_logs(lines, job.logs_length, overflowed=job.logs_overflowed)
-    if not kept.lines:
+    capped = cap_logs(lines, job.logs_length, overflowed=job.logs_overflowed)
+    if not capped.lines:
         return
-    await job_store.insert_logs(tx, job.id, kept.lines)
-    await job_store.update_job(tx, job.id, logs_length=kept.length, logs_overflowed=kept.overflowed)
-    await notify(tx, NEWS, str(job.id))
+    await job_store.insert_logs(tx, job.id, capped.lines)
+    await job_store.update_job(tx, job.id, logs_length=capped.length, logs_overflowed=capped.overflowed)
+    await notify(tx, JOB_CHANGES, str(job.id))
 
 
 async def read_logs(ctx: Context, job_id: UUID, after: int = 0) -> list[LogRow]:
@@ -114,9 +114,9 @@ async def read_logs(ctx: Context, job_id: UUID, after: int = 0) -> list[LogRow]:
 
 async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncGenerator[list[LogRow], None]:
     """Yield batches of lines with ids above `after`, until the job is complete and all lines are read."""
-    news = ctx.part(JobNews)
-    await news.wait_ready()
-    with news.watch(job_id) as watch:
+    changes = ctx.part(JobChanges)
+    await changes.wait_ready()
+    with changes.watch(job_id) as watch:
         while True:
             rows, complete = await ctx.db.read(_read_batch, job_id, after)
             if rows:

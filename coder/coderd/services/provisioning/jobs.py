@@ -30,7 +30,7 @@ from coder.domain.provisioning.queue import NO_PLACE, Offer, QueuePlace, Wanted,
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-NEWS = "provisioner_job_news"
+JOB_CHANGES = "provisioner_job_news"
 """NOTIFY channel of changes to a job or its log: the job's id."""
 
 _NIL = UUID(int=0)
@@ -38,7 +38,7 @@ _NIL = UUID(int=0)
 
 async def notify_job_change(tx: Tx, job: JobRow) -> None:
     """Notify followers of the job, and watchers of its workspace, when `tx` commits."""
-    await notify(tx, NEWS, str(job.id))
+    await notify(tx, JOB_CHANGES, str(job.id))
     if job.type == "workspace_build":
         place = await job_store.get_job_workspace(tx, job.id)
         if place is not None:

@@ -62,9 +62,9 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
         raise NotFound
     if job.status != "pending":
         names = await daemon_store.get_daemon_names(tx, [job.worker_id] if job.worker_id else [])
-        nothing = NoForecast("the job does not wait")
+        no_forecast = NoForecast("the job does not wait")
         name = names.get(job.worker_id, "") if job.worker_id else ""
-        return WaitExplanation(job, "not_waiting", NO_PLACE, [], nothing, None, name)
+        return WaitExplanation(job, "not_waiting", NO_PLACE, [], no_forecast, None, name)
     wanted = as_wanted(job)
     running = await store.list_running(tx)
     daemons = await load_daemons(tx, running)

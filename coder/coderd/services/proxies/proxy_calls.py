@@ -74,9 +74,9 @@ async def issue_signed_token(ctx: Context, body: IssueTokenRequest) -> str:
     try:
         return await open_for_visitor(ctx, body)
     except AppRefusedError as error:
-        kind, words = _REFUSED[error.reason]
+        kind, text = _REFUSED[error.reason]
         # The proxy shows the page that this server would have shown.
-        raise kind(words, error.detail, to_fields(error)) from error
+        raise kind(text, error.detail, to_fields(error)) from error
 
 
 async def open_for_visitor(ctx: Context, body: IssueTokenRequest) -> str:

@@ -62,9 +62,9 @@ async def register(
     changed = {name: value for name, value in values.items() if getattr(row, name) != value}
     region, siblings = await ctx.db.run(_register, replica, changed, now)
     if "url" in changed or ctx.part(ProxyHealth).of(row).status != "ok":
-        fresh = await ctx.db.read(store.find_proxy, str(row.id))
-        if fresh is not None:  # check now: an administrator may wait for it to become healthy
-            ctx.nursery.start_soon(_check_health, ctx, fresh)
+        stored = await ctx.db.read(store.find_proxy, str(row.id))
+        if stored is not None:  # check now: an administrator may wait for it to become healthy
+            ctx.nursery.start_soon(_check_health, ctx, stored)
     return RegisterWorkspaceProxyResponse(
         derp_mesh_key=_mesh_key(ctx, row.id),
         derp_region_id=FIRST_REGION + region,
@@ -76,9 +76,11 @@ async def register(
 
 def _mesh_key(ctx: Context, proxy_id: UUID) -> str:
     """Return the key by which a proxy's relays trust each other, in hex; the server's relays do not accept it."""
-    ours = ctx.part(Relay).mesh_key
+    server_key = ctx.part(Relay).mesh_key
     return (
-        hmac.new(bytes.fromhex(ours), b"workspace proxy" + proxy_id.bytes, hashlib.sha256).hexdigest() if ours else ""
+        hmac.new(bytes.fromhex(server_key), b"workspace proxy" + proxy_id.bytes, hashlib.sha256).hexdigest()
+        if server_key
+        else ""
     )
 
 
@@ -91,18 +93,18 @@ async def _check_health(ctx: Context, row: ProxyRow) -> None:
 
 
 def _check(body: RegisterWorkspaceProxyRequest) -> None:
-    wrong: list[tuple[str, str]] = []
+    faults: list[tuple[str, str]] = []
     if not is_http_url(body.access_url):
-        wrong.append(("access_url", "It must be a URL with http:// or https://."))
+        faults.append(("access_url", "It must be a URL with http:// or https://."))
     elif "?" in body.access_url or len(body.access_url) > _LONGEST_URL:
-        wrong.append(("access_url", f"It must have no query, and at most {_LONGEST_URL} letters."))
+        faults.append(("access_url", f"It must have no query, and at most {_LONGEST_URL} letters."))
     problem = explain_wildcard(body.wildcard_hostname)
     if problem:
-        wrong.append(("wildcard_hostname", f"Not usable: {problem}."))
+        faults.append(("wildcard_hostname", f"Not usable: {problem}."))
     if body.derp_only and not body.derp_enabled:
-        wrong.append(("derp_only", "A proxy that only relays must have its relay enabled."))
-    if wrong:
-        raise Invalid("Validation failed.", validations=wrong)
+        faults.append(("derp_only", "A proxy that only relays must have its relay enabled."))
+    if faults:
+        raise Invalid("Validation failed.", validations=faults)
 
 
 async def _register(

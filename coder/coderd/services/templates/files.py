@@ -61,22 +61,22 @@ async def _keep(ctx: Context, subject: Subject, content: BinaryIO) -> tuple[UUID
     if known_id is not None:
         return known_id, False
     row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, b"")
-    kept = await ctx.db.run(_insert, row, content)
-    return kept, kept == row.id
+    file_id = await ctx.db.run(_insert, row, content)
+    return file_id, file_id == row.id
 
 
 async def _insert(tx: Tx, row: FileRow, content: BinaryIO) -> UUID:
     """Insert a file. Raises Conflict for a user with too many unused uploads."""
-    kept = await store.keep_file(tx, row, content)
-    if kept != row.id or not await _exceeds_limit(tx, row):
-        return kept
+    file_id = await store.keep_file(tx, row, content)
+    if file_id != row.id or not await _exceeds_limit(tx, row):
+        return file_id
     await store.delete_unused(tx, row.created_by, row.created_at - UNUSED_FOR)
     if await _exceeds_limit(tx, row):
         raise Conflict(
             "You have too many unused uploads.",
             f"At most {MAX_UNUSED} with {MAX_UNUSED_BYTES >> 20} MiB; files older than an hour make room.",
         )
-    return kept
+    return file_id
 
 
 async def _exceeds_limit(tx: Tx, row: FileRow) -> bool:

@@ -87,25 +87,25 @@ class StatsCache:
 
     async def _count(self, now: datetime) -> DeploymentStats:
         since = now - STATS_WINDOW
-        found = await self._ctx.db.read(store.figures, since)
+        figures = await self._ctx.db.read(store.figures, since)
         return DeploymentStats(
             aggregated_from=since,
             collected_at=now,
             next_update_at=now + self._ctx.config.agent_stats_refresh_interval,
             workspaces=WorkspaceDeploymentStats(
-                pending=found.pending,
-                building=found.building,
-                running=found.running,
-                failed=found.failed,
-                stopped=found.stopped,
-                connection_latency_ms=WorkspaceConnectionLatencyMS(P50=found.p50, P95=found.p95),
-                rx_bytes=found.rx_bytes,
-                tx_bytes=found.tx_bytes,
+                pending=figures.pending,
+                building=figures.building,
+                running=figures.running,
+                failed=figures.failed,
+                stopped=figures.stopped,
+                connection_latency_ms=WorkspaceConnectionLatencyMS(P50=figures.p50, P95=figures.p95),
+                rx_bytes=figures.rx_bytes,
+                tx_bytes=figures.tx_bytes,
             ),
             session_count=SessionCountDeploymentStats(
-                vscode=found.vscode,
-                ssh=found.ssh,
-                jetbrains=found.jetbrains,
-                reconnecting_pty=found.reconnecting_pty,
+                vscode=figures.vscode,
+                ssh=figures.ssh,
+                jetbrains=figures.jetbrains,
+                reconnecting_pty=figures.reconnecting_pty,
             ),
         )

@@ -102,7 +102,7 @@ class StateCalls:
 
     async def _store_metadata(self, results: Sequence[agent_pb2.Metadata]) -> None:
         """Store metadata within the limit. Raises RpcError afterwards when keys were dropped."""
-        kept: dict[str, tuple[str, str]] = {}
+        results_by_key: dict[str, tuple[str, str]] = {}
         size = 0
         dropped = False
         for item in results:
@@ -110,8 +110,8 @@ class StateCalls:
             if size > MAX_KEYS:
                 dropped = True
                 continue
-            kept[clean_text(item.key)] = _trimmed_result(item.result)
-        await self._ctx.db.run(_write_metadata, self._place, kept, self._ctx.clock.now())
+            results_by_key[clean_text(item.key)] = _trimmed_result(item.result)
+        await self._ctx.db.run(_write_metadata, self._place, results_by_key, self._ctx.clock.now())
         if dropped:
             raise RpcError(0, f"metadata keys of {size} bytes exceeded {MAX_KEYS} bytes")
 
