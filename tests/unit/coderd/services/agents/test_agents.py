@@ -79,7 +79,7 @@ async def test_log_sources_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
         assert {"0❌", "1❌"} < {source["display_name"] for source in current} | {""}
 
 
-async def test_logs_sources_and_the_limit() -> None:
+async def test_log_sources_and_log_limit() -> None:
     async with workspace_world() as (world, _):
         agent = agent_of(await new_workspace(world, "w"))
         source = {"id": "22222222-2222-4222-8222-222222222222", "display_name": "Extra", "icon": "/icon/x.svg"}
@@ -195,7 +195,7 @@ async def _lines(stream: trio.SocketStream, path: str, token: str) -> AsyncItera
                 return
 
 
-async def test_watching_a_workspace() -> None:
+async def test_watch_workspace() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaces/{workspace['id']}"
@@ -216,7 +216,7 @@ async def test_watching_a_workspace() -> None:
         assert (await world.get(f"{path}/watch-ws")).status_code == 426
 
 
-async def test_watching_metadata() -> None:
+async def test_watch_metadata() -> None:
     async with workspace_world() as (world, _):
         agent = agent_of(await new_workspace(world, "w"))
         place = await authenticate_agent(world.ctx, Credentials(TOKEN))
@@ -238,7 +238,7 @@ async def test_watching_metadata() -> None:
         check_list("WorkspaceAgentMetadata", events[1][1])
 
 
-async def test_answers_have_the_public_shapes() -> None:
+async def test_answers_match_public_schema() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w", ttl_ms=3_600_000, autostart_schedule="0 9 * * 1-5")
         check("Workspace", workspace)
@@ -279,9 +279,9 @@ async def test_external_agents() -> None:
         workspace = await new_workspace(world, "hello-world")
         assert workspace["latest_build"]["has_external_agent"] is True
         path = f"/api/v2/workspaces/{workspace['id']}/external-agent"
-        found = await world.get(f"{path}/main/credentials")
-        check("ExternalAgentCredentials", found.json())
-        assert found.json() == {
+        answer = await world.get(f"{path}/main/credentials")
+        check("ExternalAgentCredentials", answer.json())
+        assert answer.json() == {
             "agent_token": TOKEN,
             "command": (
                 f'curl -fsSL "{world.ctx.access_url}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="{TOKEN}" sh'

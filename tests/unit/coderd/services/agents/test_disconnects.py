@@ -21,7 +21,7 @@ def event(kind: str, at: datetime = EARLIER, **data: Any) -> dict[str, Any]:
     return {"at": at.isoformat(), "kind": kind, "data": data}
 
 
-async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
+async def report(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
     body = {"sent_at": datetime.now(UTC).isoformat(), "events": list(events), **reading}
     answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
     return answer.status_code
@@ -30,8 +30,8 @@ async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> in
 async def disconnects(scene: AgentWorld) -> list[dict[str, Any]]:
     answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()
-    return found
+    disconnects: list[dict[str, Any]] = answer.json()
+    return disconnects
 
 
 async def _come_and_go(scene: AgentWorld, count: int) -> None:
@@ -56,18 +56,18 @@ async def test_absence_explained_after_return() -> None:
         assert (away["cause"], away["ended"], away["told"], away["returned_at"]) == ("unknown", "closed", False, None)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
-            assert await tell(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
+            assert await report(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
             back = (await disconnects(scene))[0]
             assert (back["cause"], back["told"]) == ("out_of_memory", True) and back["returned_at"]
             assert back["events"][0]["data"]["oom_kills"] == 1
-            assert await tell(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
+            assert await report(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
             assert len(await disconnects(scene)) == 1, "repeated, because the answer was lost"
             # a disconnect that only the agent noticed counts as well
             later = event("disconnected", LATER, how="closed")
-            assert await tell(scene, later, event("connected")) == 204
+            assert await report(scene, later, event("connected")) == 204
             cut = (await disconnects(scene))[0]
             assert (cut["cause"], cut["ended"]) == ("proxy_cut", "unnoticed")
-            assert await tell(scene, event("clock_jumped", seconds=3600)) == 204
+            assert await report(scene, event("clock_jumped", seconds=3600)) == 204
             assert len(await disconnects(scene)) == 2, "a clock that jumps is no absence"
 
 
@@ -78,12 +78,12 @@ async def test_repeated_report_explains_nothing_new() -> None:
         began = event("started", previous="died", same_boot=True)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
-            assert await tell(scene, began) == 204
+            assert await report(scene, began) == 204
         await eventually(lambda: _status(scene, "disconnected"))
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             cut = event("disconnected", LATER, how="closed")
-            assert await tell(scene, began, cut) == 204
+            assert await report(scene, began, cut) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["proxy_cut", "killed"]
 
 
@@ -112,16 +112,16 @@ async def test_connection_lost_with_server() -> None:
             lost = (await disconnects(scene))[0]
             assert (lost["cause"], lost["ended"]) == ("server_restarted", "lost")
             assert datetime.fromisoformat(lost["disconnected_at"]) == then
-            assert await tell(scene, event("disconnected", how="closed"), event("connected")) == 204
+            assert await report(scene, event("disconnected", how="closed"), event("connected")) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["server_restarted"]
 
 
 def test_absence_begins_within_last_year() -> None:
     leap_day = datetime(2028, 2, 29, 12, tzinfo=UTC)
-    for said, begun in (
+    for response, begun in (
         (datetime(1970, 1, 1, tzinfo=UTC), leap_day - timedelta(days=366)),
         (leap_day - timedelta(hours=1), leap_day - timedelta(hours=1)),
         (leap_day + timedelta(days=900), leap_day),
     ):
-        assert began_of([FlightRecord(at=said, kind="disconnected", data={})], leap_day) == begun
+        assert began_of([FlightRecord(at=response, kind="disconnected", data={})], leap_day) == begun
     assert began_of([], leap_day) == leap_day

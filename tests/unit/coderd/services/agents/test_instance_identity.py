@@ -48,7 +48,7 @@ async def agents_token(view_context: AgentWorld) -> str:
 # ---- Google
 
 
-async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_google_machine_gets_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance_identity, "fetch", served({instance_identity.GOOGLE_KEYS: google_keys()}))
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         token = await agents_token(view_context)
@@ -104,7 +104,7 @@ async def test_machine_claimed_twice_gets_no_token(monkeypatch: pytest.MonkeyPat
 # ---- Amazon
 
 
-async def test_a_machine_of_amazon(tmp_path: Path) -> None:
+async def test_amazon_machine_gets_token(tmp_path: Path) -> None:
     bundle = tmp_path / "aws.pem"
     bundle.write_bytes(aws_bundle())
     settings = {"aws_identity_certificates": str(bundle)}
@@ -137,7 +137,7 @@ async def test_missing_aws_certificates_reported() -> None:
 # ---- Azure
 
 
-async def test_a_machine_of_azure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_azure_machine_gets_token(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         with trusting(monkeypatch):
             for options in ((), (pkcs7.PKCS7Options.NoAttributes,)):
@@ -182,5 +182,5 @@ def test_changed_message_is_rejected() -> None:
         assert opened.signer.public_key() == signer.public_key()
 
 
-def test_this_machine_trusts_somebody() -> None:
+def test_system_roots_exist() -> None:
     assert len(instance_identity.roots()) > 10

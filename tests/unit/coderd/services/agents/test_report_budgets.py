@@ -29,7 +29,7 @@ async def test_burst_then_rate_limit(autojump_clock: MockClock, name: str, most:
     assert trio.current_time() - began == pytest.approx(60)
 
 
-async def test_whole_budgets_are_forgotten(monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock) -> None:
+async def test_full_budgets_are_evicted(monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock) -> None:
     monkeypatch.setattr(report_budgets, "_REMEMBERED", 2)
     budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
     await budgets.take(ONE, "UpdateStats")

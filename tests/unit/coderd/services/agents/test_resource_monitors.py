@@ -7,7 +7,7 @@ from coder.coderd.services.agents.resource_monitors import MAX_VOLUMES, MEMORY, 
 Memory, Volume = Datapoint.MemoryUsage, Datapoint.VolumeUsage
 
 
-def test_each_path_has_its_window() -> None:
+def test_readings_by_path() -> None:
     points = [
         Datapoint(memory=Memory(used=9, total=10), volumes=[Volume(volume="/", used=1, total=10)]),
         Datapoint(volumes=[Volume(volume="/", used=9, total=10), Volume(volume="/", used=1, total=10)]),

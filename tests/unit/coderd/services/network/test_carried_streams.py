@@ -61,7 +61,7 @@ async def test_repeated_and_missing_bytes(autojump_clock: trio.testing.MockClock
         await stream.feed(6, b"", 1, ended=False)
 
 
-async def test_memory_is_bounded_both_ways(autojump_clock: trio.testing.MockClock) -> None:
+async def test_memory_bounded_in_both_directions(autojump_clock: trio.testing.MockClock) -> None:
     stream = CarriedServerStream()
     with trio.move_on_after(5) as sending:
         while True:
@@ -179,10 +179,10 @@ async def test_streams_exempt_from_address_budget(monkeypatch: pytest.MonkeyPatc
         stream, _ = await connect_carried(DialPolicy(world.url), "/echo", "echo")
         async with stream:
             await stream.send_all(bytes(50_000))
-            heard = 0
+            received = 0
             with trio.fail_after(60):
-                while heard < 50_000:
-                    heard += len(await stream.receive_some())
+                while received < 50_000:
+                    received += len(await stream.receive_some())
         assert (await world.post("/api/v2/users/login", {"email": "x" * 2000}, token="")).status_code == 429
 
 
@@ -205,11 +205,11 @@ async def test_bytes_survive_cut_connections(monkeypatch: pytest.MonkeyPatch) ->
             await stream.send_eof()
 
         nursery.start_soon(send)
-        heard = b""
+        received = b""
         with trio.fail_after(60):
             while piece := await stream.receive_some():
-                heard += piece
-        assert heard == data + b"after the silence"
+                received += piece
+        assert received == data + b"after the silence"
         assert box.cuts >= 1
         await stream.aclose()
         nursery.cancel_scope.cancel()

@@ -84,7 +84,7 @@ async def test_stuck_peer_is_dropped(coordinator: Coordinator) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_bad_ids_end_the_stream(coordinator: Coordinator) -> None:
+async def test_invalid_ids_close_stream(coordinator: Coordinator) -> None:
     call = ScriptedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
@@ -93,7 +93,7 @@ async def test_bad_ids_end_the_stream(coordinator: Coordinator) -> None:
     assert call.sent[0].error.startswith("unable to convert bytes to UUID: ")
 
 
-async def test_refused_tunnels_end_the_stream(coordinator: Coordinator) -> None:
+async def test_refused_tunnel_closes_stream(coordinator: Coordinator) -> None:
     async def refuse(_agent_id: UUID) -> str:
         return "not yours"
 

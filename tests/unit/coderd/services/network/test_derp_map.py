@@ -76,7 +76,7 @@ def test_stun_nodes_removed_without_direct_paths(tmp_path: Path) -> None:
     assert [(node.name, node.stun_port) for node in regions[6].nodes] == [("6a", -1)]
 
 
-def test_a_file_adds_regions(tmp_path: Path) -> None:
+def test_file_adds_regions(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     path.write_text(json.dumps({"Regions": {"7": {"RegionID": 7, "RegionCode": "x", "RegionName": "X", "Nodes": []}}}))
     assert list(

@@ -35,8 +35,8 @@ async def new_workspace(world: World, daemon: FakeDaemon, token: str) -> dict[st
     await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
     answer = await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]}, token=token)
     assert answer.status_code == 201, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    entries: dict[str, Any] = answer.json()
+    return entries
 
 
 async def build_entries(world: World) -> list[tuple[str, int]]:
@@ -94,7 +94,7 @@ async def test_reaped_build_is_reported() -> None:
         assert 'coderd_workspace_builds_total{status="failed"' in await world.ctx.part(Metrics).exposition()
 
 
-async def test_what_waits_can_be_abandoned() -> None:
+async def test_pending_build_can_be_abandoned() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         _, alice = await world.member("alice")
         workspace = await new_workspace(world, daemon, alice)

@@ -208,7 +208,7 @@ async def test_permission_lost_during_acquire(monkeypatch: pytest.MonkeyPatch) -
         assert "no longer allowed" in job["error"]
 
 
-async def test_others_stay() -> None:
+async def test_other_daemons_stay_connected() -> None:
     """Another user's loss of permission triggers a check, and no other daemon is disconnected."""
     async with running_coderd(first_user=True) as world, contextlib.AsyncExitStack() as links_of:
         stay: list[FakeDaemon] = []

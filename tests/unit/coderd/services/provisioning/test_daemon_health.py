@@ -50,13 +50,13 @@ async def test_health_over_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 await nursery.start(overlay.run)
                 nursery.start_soon(overlay.coordinate, session)
                 # The first check may come too early for an answer: the next one counts.
-                health = await health_of(world, lambda one: one["source"] == "mesh" and one["reachable"])
+                health = await health_of(world, lambda item: item["source"] == "mesh" and item["reachable"])
                 assert (health["version"], health["status"]) == (BUILD_VERSION, "idle")
                 assert health["slots"] == {"total": 1, "busy": 0}
                 assert health["host"]["cores"] >= 1 and health["host"]["disk_total"] > 0
                 assert 0 < health["latency_ms"] < 20_000
                 with activity.working("a-job"):
-                    await health_of(world, lambda one: one["slots"]["busy"] == 1)
+                    await health_of(world, lambda item: item["slots"]["busy"] == 1)
                 # The link stays, but the node is closed: by heartbeats alone this daemon would be idle.
                 monkeypatch.setattr(daemon_health_checks, "TIMEOUT", 0.1)
                 since = clock.now()
@@ -71,7 +71,7 @@ async def test_health_over_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
                 async with stream as call:
                     await call.send(tailnet_pb2.CoordinateRequest())
                     # Until the first check of the new link, the old link's last result may be shown.
-                    health = await health_of(world, lambda one: one["problem"] == "no answer within 0.1 s")
+                    health = await health_of(world, lambda item: item["problem"] == "no answer within 0.1 s")
                     assert len(joined.id) == 16 and not health["reachable"]
                     assert health["unreachable_since"].startswith(since.strftime("%Y-%m-%dT%H:%M:%S"))
                     version = await new_version(world)
@@ -83,7 +83,7 @@ async def test_health_over_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         assert (why["daemons"][0]["may_take"], why["verdict"]) == (True, "all_offline")
 
 
-async def test_daemons_that_do_not_join() -> None:
+async def test_health_without_overlay() -> None:
     async with running_coderd(first_user=True) as world:
         async with connected_daemon(world, name="old") as daemon:
             health = await health_of(world)
@@ -98,6 +98,6 @@ async def test_daemons_that_do_not_join() -> None:
         assert health["host"]["cores"] >= 1
 
 
-async def test_who_may_see_it() -> None:
+async def test_health_requires_permission() -> None:
     async with running_coderd(first_user=True) as world:
         assert (await world.get(HEALTH, token="")).status_code == 401

@@ -78,7 +78,7 @@ async def test_follow_ended_job_closes() -> None:
             assert websocket.close_code == 1000
 
 
-async def test_logs_in_other_ways() -> None:
+async def test_logs_as_text_and_ranges() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}/logs"

@@ -113,7 +113,7 @@ async def _set(tx: Any, job_id: UUID, values: dict[str, Any]) -> None:
     await job_store.update_job(tx, job_id, **values)
 
 
-async def test_a_canceled_wait_loses_nothing() -> None:
+async def test_canceled_acquire_loses_no_job() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
         queue: JobQueue = world.ctx.part(JobQueue)

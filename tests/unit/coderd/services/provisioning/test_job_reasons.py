@@ -191,10 +191,10 @@ async def test_why_depends_on_permission() -> None:
                 running = (await world.get(path_of(world, version))).json()
                 assert (running["verdict"], running["worker_name"]) == ("not_waiting", "gpu")
                 second = await new_version(world, tags={"gpu": "yes"})
-                waits = (await world.get(path_of(world, second))).json()
-                assert (waits["verdict"], waits["queue_position"], waits["queue_size"]) == ("queued", 1, 1)
-                assert (waits["daemons"][0]["code"], waits["daemons"][0]["busy_with"]) == ("busy", job.job_id)
-                assert "needed for a forecast" in waits["no_expected_start"]
+                pending = (await world.get(path_of(world, second))).json()
+                assert (pending["verdict"], pending["queue_position"], pending["queue_size"]) == ("queued", 1, 1)
+                assert (pending["daemons"][0]["code"], pending["daemons"][0]["busy_with"]) == ("busy", job.job_id)
+                assert "needed for a forecast" in pending["no_expected_start"]
 
 
 async def test_workspace_owner_sees_no_names() -> None:
@@ -211,7 +211,7 @@ async def test_workspace_owner_sees_no_names() -> None:
         assert why["daemons"][0]["daemon_id"] == str(UUID(int=0))
 
 
-async def test_parked_jobs_outlive_the_reaper() -> None:
+async def test_parked_jobs_are_not_reaped() -> None:
     clock = FakeClock(NOW)
     async with running_coderd(first_user=True, clock=clock) as world:
         parked = await new_version(world, tags={"gpu": "yes"})
@@ -228,7 +228,7 @@ async def test_parked_jobs_outlive_the_reaper() -> None:
         assert refused.status_code == 400
 
 
-async def run_command(world: World, folder: Any, *words: str) -> int:
+async def run_command(world: World, folder: Any, *arguments: str) -> int:
     """Run the command line in a thread of this process."""
     shared = ["--url", world.url, "--token", world.token, "--global-config", str(folder)]
     workspace: list[Any] = []
@@ -236,7 +236,7 @@ async def run_command(world: World, folder: Any, *words: str) -> int:
         # A process that ends closes its connections; this process continues.
         patch.setattr(session, "client", lambda *args: workspace.append(client_of(*args)) or workspace[-1])
         try:
-            return await trio.to_thread.run_sync(main.main, [*shared, *words])
+            return await trio.to_thread.run_sync(main.main, [*shared, *arguments])
         finally:
             for client in workspace:
                 client.close()
@@ -245,7 +245,7 @@ async def run_command(world: World, folder: Any, *words: str) -> int:
 client_of = session.client
 
 
-async def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
+async def test_why_command(tmp_path: Any, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world, tags={"gpu": "yes"})
         job = version["job"]["id"]
@@ -279,7 +279,7 @@ async def test_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str
             assert jobs[0]["status"] == "canceled"
 
 
-async def test_keys_on_the_command_line(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_key_commands(tmp_path: Any, capsys: pytest.CaptureFixture[str]) -> None:
     async with running_coderd(first_user=True) as world:
         assert await run_command(world, tmp_path, "provisioner", "keys", "list") == 0
         assert capsys.readouterr().err == "No provisioner keys found\n"

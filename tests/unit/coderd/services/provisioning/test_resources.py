@@ -66,10 +66,10 @@ async def test_invalid_names_fail_job(name: str, slug: str, error: str) -> None:
 
 
 @pytest.mark.parametrize("value", ["\\u0000", r"^[^\u0000]*$", {"a": "\\u0000"}, ["\\u0000"], 0, None])
-def test_what_is_no_zero_byte(value: Any) -> None:
+def test_escaped_zero_byte_allowed(value: Any) -> None:
     assert not resources._has_zero_byte(value)
 
 
 @pytest.mark.parametrize("value", ["a\x00", {"a\x00": 1}, {"a": ["b", {"c": "\x00"}]}, [["\x00"]]])
-def test_what_is_one(value: Any) -> None:
+def test_zero_byte_rejected(value: Any) -> None:
     assert resources._has_zero_byte(value)

@@ -37,11 +37,11 @@ async def test_proxy_lifecycle() -> None:
         _, token = await world.member("alice")
         body = {"name": "sydney", "display_name": "Sydney", "icon": "/emojis/1f1e6.png"}
         assert (await world.post(PATH, body, token=token)).status_code == 403
-        made = await world.post(PATH, body)
-        assert made.status_code == 201, made.text
-        check("UpdateWorkspaceProxyResponse", made.json())
-        proxy = made.json()["proxy"]
-        assert made.json()["proxy_token"].startswith(f"{proxy['id']}:")
+        created = await world.post(PATH, body)
+        assert created.status_code == 201, created.text
+        check("UpdateWorkspaceProxyResponse", created.json())
+        proxy = created.json()["proxy"]
+        assert created.json()["proxy_token"].startswith(f"{proxy['id']}:")
         listed = (await world.get(PATH, token=token)).json()["regions"]
         check_list("WorkspaceProxy", listed)
         assert [item["name"] for item in listed] == ["primary", "sydney"]
@@ -54,7 +54,7 @@ async def test_proxy_lifecycle() -> None:
         change = {"id": proxy["id"], "name": "perth", "display_name": "", "icon": "", "regenerate_token": True}
         changed = (await world.patch(f"{PATH}/sydney", change)).json()
         assert changed["proxy"]["display_name"] == "Sydney"
-        assert changed["proxy_token"] not in {"", made.json()["proxy_token"]}
+        assert changed["proxy_token"] not in {"", created.json()["proxy_token"]}
         assert (await world.get(f"{PATH}/perth")).json()["status"]["status"] == "unregistered"
         assert (await world.delete(f"{PATH}/{proxy['id']}", token=token)).status_code == 403
         assert (await world.delete(f"{PATH}/{proxy['id']}")).status_code == 200
@@ -65,8 +65,8 @@ async def test_licenses_not_needed() -> None:
     async with running_coderd(first_user=True) as world:
         _, token = await world.member("alice")
         assert (await world.get("/api/v2/licenses")).json() == []
-        for who, status in ((token, 403), (world.token, 400)):
-            assert (await world.post("/api/v2/licenses", {"license": "x"}, token=who)).status_code == status
+        for caller, status in ((token, 403), (world.token, 400)):
+            assert (await world.post("/api/v2/licenses", {"license": "x"}, token=caller)).status_code == status
         assert (await world.delete("/api/v2/licenses/1")).status_code == 404
         assert (await world.post("/api/v2/licenses/trial", {})).status_code == 405
         check_list("Replica", (await world.get("/api/v2/replicas")).json())
@@ -101,8 +101,8 @@ def _registration(**changes: Any) -> dict[str, Any]:
 async def test_proxy_registration_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
     async with running_coderd(first_user=True) as world:
-        made = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
-        headers = {"Coder-External-Proxy-Token": made["proxy_token"]}
+        created = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
+        headers = {"Coder-External-Proxy-Token": created["proxy_token"]}
 
         async def call(method: str, path: str, accept: str = "*/*", **rest: Any) -> Any:
             sent = {**headers, "Accept": accept}
@@ -112,9 +112,9 @@ async def test_proxy_registration_and_calls(monkeypatch: pytest.MonkeyPatch) -> 
             assert (await world.post(f"{PATH}/me/{name}", {}, token="")).status_code == 401, name
             assert (await world.post(f"{PATH}/me/{name}", {})).status_code == 401, "a user is no proxy"
             assert (await call("POST", name, json=[])).status_code == 400, name
-        wrong = {"Coder-External-Proxy-Token": forge(made["proxy_token"])}
-        assert (await world.post(f"{PATH}/me/register", {}, token="", headers=wrong)).status_code == 401
-        assert (await world.get("/api/v2/workspaceagents/connection", token="", headers=wrong)).status_code == 401
+        bad_headers = {"Coder-External-Proxy-Token": forge(created["proxy_token"])}
+        assert (await world.post(f"{PATH}/me/register", {}, token="", headers=bad_headers)).status_code == 401
+        assert (await world.get("/api/v2/workspaceagents/connection", token="", headers=bad_headers)).status_code == 401
         body = _registration()
         answer = await call("POST", "register", json=body)
         assert answer.status_code == 201, answer.text
@@ -196,8 +196,13 @@ async def _check_keys(call: Any) -> None:
         keys = (await call("GET", f"crypto-keys?feature={feature}")).json()["crypto_keys"]
         check_list("CryptoKey", keys)
         assert len(bytes.fromhex(keys[0]["secret"])) == size
-    asked = {"access_method": "path", "base_path": "/@x/y/apps/z/", "username_or_id": "x", "workspace_name_or_id": "y"}
-    spec = {"app_request": {**asked, "app_slug_or_port": "z"}, "session_token": ""}
+    request = {
+        "access_method": "path",
+        "base_path": "/@x/y/apps/z/",
+        "username_or_id": "x",
+        "workspace_name_or_id": "y",
+    }
+    spec = {"app_request": {**request, "app_slug_or_port": "z"}, "session_token": ""}
     await _check_refusals(call, spec)
     assert (await call("POST", "app-stats", json={"stats": []})).status_code == 204
 
@@ -288,6 +293,6 @@ async def test_sealed_key_only_for_app_addresses() -> None:
     ) as world:
         for address, redirects in REDIRECTS:
             answer = await world.get("/api/v2/applications/auth-redirect", params={"redirect_uri": address})
-            there = answer.headers.get("location", "")
-            assert (answer.status_code in {303, 307}) is redirects, (address, answer.status_code, there, answer.text)
-            assert there.startswith("https://a--b--c--d.apps.test:8443/x?") is redirects, address
+            location = answer.headers.get("location", "")
+            assert (answer.status_code in {303, 307}) is redirects, (address, answer.status_code, location, answer.text)
+            assert location.startswith("https://a--b--c--d.apps.test:8443/x?") is redirects, address

@@ -94,7 +94,7 @@ async def test_recorded_conversations() -> None:
                         assert await receive(socket) == step["receive"], name
 
 
-async def test_a_form_for_other_owners() -> None:
+async def test_form_for_other_owners() -> None:
     files = {
         "main.tf": b'data "coder_workspace_owner" "me" {}\n' + (CITY % "${data.coder_workspace_owner.me.name}").encode()
     }
@@ -145,7 +145,7 @@ async def test_malformed_request_closes_form() -> None:
                 assert socket.close_code == 1001, message
 
 
-async def test_versions_that_cannot_be_rendered() -> None:
+async def test_unrenderable_versions() -> None:
     async with running_coderd(first_user=True) as world:
         row = provisioner_pb2.RichParameter(name="cpu", type="number", default_value="2", validation_max=4)
         version = await imported(world, {"main.tf": b""}, plan=b"", rich_parameters=[row])

@@ -16,7 +16,7 @@ from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_te
 from tests.kit.server.server_in_process import running_coderd
 
 
-async def test_old_figures_are_renewed() -> None:
+async def test_stale_figures_are_renewed() -> None:
     clock = FakeClock(datetime.now(UTC))
     often = {"metrics_cache_refresh_interval": timedelta(minutes=4)}
     async with running_coderd(first_user=True, clock=clock, **often) as world, connected_daemon(world) as daemon:

@@ -56,7 +56,7 @@ async def callers(world: World) -> dict[str, str]:
     return tokens
 
 
-async def test_the_recorded_matrix() -> None:
+async def test_permissions_match_recording() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world):
         tokens = await callers(world)
         desk = Desk(world)
@@ -214,7 +214,7 @@ async def test_acl_and_versions_require_create() -> None:
         assert (await world.patch(f"{path}/acl", {"user_perms": listed})).status_code == 200
         for caller, expected in CREATE_RIGHTS.items():
             new = {**_EXAMPLE, "template_id": template["id"]}
-            asked: tuple[tuple[str, str, Any], ...] = (
+            requests: tuple[tuple[str, str, Any], ...] = (
                 ("PATCH", f"{path}/acl", {"user_perms": {puppet: "admin"}}),
                 ("POST", "/api/v2/organizations/default/templateversions", new),
                 ("GET", f"{path}/acl", None),
@@ -222,7 +222,7 @@ async def test_acl_and_versions_require_create() -> None:
                 ("PATCH", f"{path}/versions", {"id": version}),
                 ("PATCH", f"/api/v2/templateversions/{version}", {"message": caller}),
             )
-            for door, status, (method, where, body) in zip(DOORS, expected, asked, strict=True):
+            for door, status, (method, where, body) in zip(DOORS, expected, requests, strict=True):
                 answer = await world.request(method, where, json=body, token=tokens[caller])
                 if answer.status_code != status:
                     wrong.append(f"{caller} {door}: {answer.status_code} {answer.text[:120]}")

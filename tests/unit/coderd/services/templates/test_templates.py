@@ -71,7 +71,7 @@ REFUSED_TEMPLATES: list[tuple[dict[str, Any], int, str]] = [
 ]
 
 
-async def test_templates_that_are_refused() -> None:
+async def test_invalid_templates_rejected() -> None:
     async with running_coderd(first_user=True) as world:
         await new_template(world, "taken")
         version = await new_version(world)
@@ -81,7 +81,7 @@ async def test_templates_that_are_refused() -> None:
             assert answer.json()["validations"][0]["field"] == field, body
 
 
-async def test_a_version_makes_one_template() -> None:
+async def test_version_creates_one_template() -> None:
     async with running_coderd(first_user=True) as world:
         template = await new_template(world)
         body = {"name": "second", "template_version_id": template["active_version_id"]}
@@ -90,7 +90,7 @@ async def test_a_version_makes_one_template() -> None:
         assert "already part of a template" in answer.json()["message"]
 
 
-async def test_who_may_do_what() -> None:
+async def test_template_permissions() -> None:
     async with running_coderd(first_user=True) as world:
         template = await new_template(world, "open")
         hidden = await new_template(world, "hidden", disable_everyone_group_access=True)
@@ -158,14 +158,14 @@ async def test_search() -> None:
                 assert [item["name"] for item in answer.json()] == names, query
 
 
-async def test_bad_searches_name_every_mistake() -> None:
+async def test_search_reports_every_error() -> None:
     async with running_coderd(first_user=True) as world:
         answer = await world.get("/api/v2/templates", params={"q": "deprecated:maybe colour:red"})
         assert answer.status_code == 400
         assert [item["field"] for item in answer.json()["validations"]] == ["deprecated", "colour"]
 
 
-async def test_versions_of_a_template() -> None:
+async def test_list_template_versions() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world):
         template = await new_template(world)
         first = template["active_version_id"]
@@ -229,7 +229,7 @@ async def test_promotion_and_archives() -> None:
         assert len((await world.get(f"{path}?include_archived=true")).json()) == 3
 
 
-async def test_what_an_import_found() -> None:
+async def test_import_results() -> None:
     pb = provisioner_pb2
 
     def plan(job: Any) -> dict[str, Any]:
@@ -323,7 +323,7 @@ REFUSED_VERSIONS: list[tuple[dict[str, Any], int]] = [
 ]
 
 
-async def test_versions_that_are_refused() -> None:
+async def test_invalid_versions_rejected() -> None:
     async with running_coderd(first_user=True) as world:
         request = {
             "storage_method": "file",
@@ -336,7 +336,7 @@ async def test_versions_that_are_refused() -> None:
             assert answer.status_code == status, f"{body}: {answer.text}"
 
 
-async def test_a_version_from_an_example() -> None:
+async def test_version_from_example() -> None:
     async with running_coderd(first_user=True) as world:
         listed = (await world.get("/api/v2/templates/examples")).json()
         check_list("TemplateExample", listed)

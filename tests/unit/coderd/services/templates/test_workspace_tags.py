@@ -84,7 +84,7 @@ async def _terraform_daemon(world: World, folder: Path, name: str, tags: dict[st
         nursery.cancel_scope.cancel()
 
 
-async def test_a_parameter_picks_the_daemon(tmp_path: Path) -> None:
+async def test_parameter_selects_daemon(tmp_path: Path) -> None:
     async with (
         running_coderd(first_user=True) as world,
         _terraform_daemon(world, tmp_path, "one", {"zone": "frankfurt"}),

@@ -75,8 +75,8 @@ async def test_client_lifecycle() -> None:
         wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com:51820"
     ) as view_context:
         world = view_context.world
-        key, made = await add(world)
-        client, server = made["client"], made["server"]
+        key, answer = await add(world)
+        client, server = answer["client"], answer["server"]
         assert server["enabled"] and server["endpoint"] == "vpn.example.com:51820" and server["mtu"] == 1280
         assert base64.b64decode(server["public_key"]) == gateway(world).gateway.public_key
         assert client["expires_at"] is None and client["workspace_ids"] is None and client["status"] == "active"
@@ -86,9 +86,9 @@ async def test_client_lifecycle() -> None:
         assert config is not None and config.address == IPv6Address(client["address"]).packed
         assert agent_address(view_context.agent_id).packed in config.peers
         other, _ = await add(world, name="limited", workspace_ids=[view_context.workspace["id"]], lifetime_seconds=3600)
-        nothing, _ = await add(world, name="nothing", workspace_ids=[])
+        unlimited, _ = await add(world, name="nothing", workspace_ids=[])
         await reaches(world, other, stable(view_context))
-        await reaches(world, nothing)
+        await reaches(world, unlimited)
         listed = (await world.get(PATH.format("me"))).json()
         assert [item["name"] for item in listed] == ["limited", "nothing", "phone"]
         # expiry needs no notice: the table is applied for a moment
@@ -143,8 +143,8 @@ async def test_lost_permission_disconnects() -> None:
     async with workspace_world(wireguard_address="127.0.0.1:0") as view_context:
         world = view_context.world
         bob_id, bob = await world.member("bob")
-        key, made = await add(world, token=bob)
-        assert made["client"]["targets"] == []
+        key, answer = await add(world, token=bob)
+        assert answer["client"]["targets"] == []
         await reaches(world, key)
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
         assert (await world.patch(acl, {"user_roles": {bob_id: "use"}})).status_code == 204
@@ -196,9 +196,9 @@ async def test_limited_key_bounds_client() -> None:
         world, path = view_context.world, PATH.format("me")
 
         async def limited(*names: str) -> str:
-            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": list(names), "lifetime": 3600 * 10**9})
-            assert made.status_code == 201, made.text
-            return str(made.json()["key"])
+            answer = await world.post("/api/v2/users/me/keys/tokens", {"scopes": list(names), "lifetime": 3600 * 10**9})
+            assert answer.status_code == 201, answer.text
+            return str(answer.json()["key"])
 
         async def status(token: str | None, **fields: Any) -> int:
             body = {"name": f"c{uuid4().hex[:8]}", "public_key": new_key()[1], **fields}
@@ -212,8 +212,8 @@ async def test_limited_key_bounds_client() -> None:
         assert await status(entering) == 403
         assert await status(entering, workspace_ids=mine) == 201
         assert await status(None, lifetime_seconds=int(day.total_seconds()) + 1) == 400
-        _, made = await add(world)
-        assert made["client"]["expires_at"] is not None
+        _, answer = await add(world)
+        assert answer["client"]["expires_at"] is not None
 
 
 async def test_no_gateway_without_address() -> None:

@@ -41,9 +41,9 @@ async def phone(world: World, name: str, *, token: str | None = None, **fields: 
     """Run a device whose client is added and admitted."""
     device = Phone(gateway(world).gateway)
     text = base64.b64encode(device.key.public).decode()
-    made = await world.post(PATH.format("me"), {"name": name, "public_key": text, **fields}, token=token)
-    assert made.status_code == 201, made.text
-    device.own = IPv6Address(made.json()["client"]["address"]).packed
+    answer = await world.post(PATH.format("me"), {"name": name, "public_key": text, **fields}, token=token)
+    assert answer.status_code == 201, answer.text
+    device.own = IPv6Address(answer.json()["client"]["address"]).packed
 
     async def is_admitted() -> bool:
         return gateway(world).status(device.key.public) is not None
