@@ -66,24 +66,24 @@ class AgentConnections:
 
     def __init__(self, ctx: Context) -> None:
         self.began = ctx.clock.now()
-        self._live: dict[UUID, _Presence] = {}
+        self._presences: dict[UUID, _Presence] = {}
 
     def begin(self, agent_id: UUID) -> UUID:
         """Count a connection; return the id of its presence, new or existing."""
-        presence = self._live.setdefault(agent_id, _Presence(new_uuid()))
+        presence = self._presences.setdefault(agent_id, _Presence(new_uuid()))
         presence.links += 1
         return presence.id
 
     def end(self, agent_id: UUID) -> bool:
         """Uncount a connection; return whether it was the last one."""
-        self._live[agent_id].links -= 1
-        if self._live[agent_id].links:
+        self._presences[agent_id].links -= 1
+        if self._presences[agent_id].links:
             return False
-        del self._live[agent_id]
+        del self._presences[agent_id]
         return True
 
     def is_connected(self, agent_id: UUID) -> bool:
-        return agent_id in self._live
+        return agent_id in self._presences
 
 
 @asynccontextmanager

@@ -92,7 +92,7 @@ def began_of(events: Sequence[FlightRecord], now: datetime) -> datetime:
 
 
 async def list_disconnects(ctx: Context, subject: Subject, agent_id: UUID) -> list[AgentDisconnect]:
-    """Return disconnects, newest first, including those of agents of that name in earlier builds. Raises NotFound."""
+    """Return disconnects, newest first, also of agents with that name in earlier builds. Raises NotFound."""
     place = await load_agent(ctx, subject, agent_id)
     rows = await ctx.db.read(store.list_disconnects, place.workspace_id, place.agent.name)
     return [_present(row) for row in rows]

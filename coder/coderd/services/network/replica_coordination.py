@@ -94,9 +94,9 @@ class LocalCoordinator(Protocol):
 class Bridge:
     """Exchange of notices between this replica's coordinator and the others."""
 
-    def __init__(self, ctx: Context, live: LocalCoordinator, replica_id: UUID) -> None:
+    def __init__(self, ctx: Context, coordinator: LocalCoordinator, replica_id: UUID) -> None:
         self._ctx = ctx
-        self._live = live
+        self._coordinator = coordinator
         self._id = replica_id
         self._proxies: dict[UUID, _Proxy] = {}
         self._others: set[UUID] = set()
@@ -117,11 +117,11 @@ class Bridge:
     def tunnel_requested(self, source: UUID, destination: UUID) -> None:
         """Announce a local peer's request for a tunnel."""
         if not self._is_ours(destination):
-            self._queue("tunnel", peer=source, other=destination, node=_text(self._live.core.node_of(source)))
+            self._queue("tunnel", peer=source, other=destination, node=_text(self._coordinator.core.node_of(source)))
 
     def peer_disconnected(self, peer: UUID) -> None:
         """Announce that a local peer disconnected and did not reconnect to this replica."""
-        if not self._live.core.is_present(peer):
+        if not self._coordinator.core.is_present(peer):
             self._queue("left", peer=peer)
 
     def peer_revoked(self, peer: UUID, agents: Iterable[UUID]) -> None:
@@ -130,7 +130,7 @@ class Bridge:
             self._queue("revoked", peer=peer, other=agent)
 
     def _is_ours(self, peer: UUID) -> bool:
-        return peer not in self._proxies and self._live.core.is_present(peer)
+        return peer not in self._proxies and self._coordinator.core.is_present(peer)
 
     def send_update(self, proxy: _Proxy, update: Update) -> None:
         """Send an update that a proxy received to the replica of its peer."""
@@ -147,7 +147,7 @@ class Bridge:
         )
 
     def remove_proxy(self, proxy: _Proxy) -> None:
-        self._live.mailboxes.pop(proxy.number, None)
+        self._coordinator.mailboxes.pop(proxy.number, None)
         if self._proxies.get(proxy.peer) is proxy:
             del self._proxies[proxy.peer]
 
@@ -171,7 +171,7 @@ class Bridge:
 
     def _send_state(self) -> None:
         self._queue("again")
-        for source, destination in self._live.core.tunnels():
+        for source, destination in self._coordinator.core.tunnels():
             if self._is_ours(source):
                 self.tunnel_requested(source, destination)
         self._queue("whole")
@@ -181,7 +181,7 @@ class Bridge:
         listed = self._listed.pop(replica, None)
         if listed is None:
             return  # its beginning was missed: a later resync covers it
-        for source, destination in list(self._live.core.tunnels()):
+        for source, destination in list(self._coordinator.core.tunnels()):
             proxy = self._proxies.get(source)
             if proxy is not None and proxy.home == replica and (source, destination) not in listed:
                 self._receive_gone(proxy, destination, NodeKind.DISCONNECTED)
@@ -191,10 +191,10 @@ class Bridge:
             self._drop(proxy, NodeKind.LOST)
 
     def _drop(self, proxy: _Proxy, kind: NodeKind) -> None:
-        deliveries = self._live.core.lose(proxy.number, kind)
-        self._live.core.take_left_behind(proxy.peer)  # its own replica knows its permissions
+        deliveries = self._coordinator.core.lose(proxy.number, kind)
+        self._coordinator.core.take_left_behind(proxy.peer)  # its own replica knows its permissions
         self.remove_proxy(proxy)
-        self._live.deliver(deliveries)
+        self._coordinator.deliver(deliveries)
 
     # ---- notices of other replicas
 
@@ -251,15 +251,15 @@ class Bridge:
             if proxy is not None and proxy.home == notice.sender:
                 self._drop(proxy, NodeKind.LOST)
         elif notice.word == "revoked" and notice.other is not None:
-            self._live.deliver(self._live.core.revoke(notice.peer, [notice.other]))
+            self._coordinator.deliver(self._coordinator.core.revoke(notice.peer, [notice.other]))
         elif notice.other is not None:
             self._receive_pair(notice, notice.peer, notice.other)
 
     def _receive_here(self, peer: UUID) -> None:
-        live = self._live
+        coordinator = self._coordinator
         if self._is_ours(peer):
-            live.deliver(live.core.displace(peer))  # the peer moved: its old connection is dead
-        for source in live.core.sources_of(peer):
+            coordinator.deliver(coordinator.core.displace(peer))  # the peer moved: its old connection is dead
+        for source in coordinator.core.sources_of(peer):
             if self._is_ours(source):
                 self.tunnel_requested(source, peer)
 
@@ -271,7 +271,7 @@ class Bridge:
         node = _node(notice.node)
         if notice.word == "tunnel":
             proxy = self._proxy(peer, notice.sender)
-            self._live.core.retell(
+            self._coordinator.core.retell(
                 proxy.number, other
             )  # the asking replica does not know the node, even if it was sent
             self._handle(proxy, CoordinationRequest(node=node, add_tunnel=other))
@@ -287,11 +287,11 @@ class Bridge:
                 self._receive_gone(known, other, NodeKind(notice.kind))
 
     def _receive_gone(self, proxy: _Proxy, other: UUID, kind: NodeKind) -> None:
-        core = self._live.core
+        core = self._coordinator.core
         if other in core.sources_of(proxy.peer):
             self._drop(proxy, kind)  # an agent: its clients keep their tunnels until it reconnects
             return
-        self._live.deliver(core.part(proxy.number, other, kind))
+        self._coordinator.deliver(core.part(proxy.number, other, kind))
         if not core.tunnels_to(proxy.peer):
             self._drop(proxy, kind)
 
@@ -300,25 +300,25 @@ class Bridge:
         if known is not None and known.home == home:
             return known
         proxy = _Proxy(self, peer, home)
-        proxy.number, deliveries = self._live.core.connect(peer, FullAccess())
+        proxy.number, deliveries = self._coordinator.core.connect(peer, FullAccess())
         if known is not None:
-            self._live.core.take_left_behind(peer)  # as in `_drop`
+            self._coordinator.core.take_left_behind(peer)  # as in `_drop`
             self.remove_proxy(known)
         self._proxies[peer] = proxy
-        self._live.mailboxes[proxy.number] = proxy
-        self._live.deliver(deliveries)
+        self._coordinator.mailboxes[proxy.number] = proxy
+        self._coordinator.deliver(deliveries)
         return proxy
 
     def _handle(self, proxy: _Proxy, request: CoordinationRequest) -> None:
         keys = request.node.keys if request.node is not None else ()
-        if (holder := self._live.core.holder_of(keys, proxy.peer)) is not None:
+        if (holder := self._coordinator.core.holder_of(keys, proxy.peer)) is not None:
             # The peer's replica checked the shared table of keys: this is the same program under a new id.
             known = self._proxies.get(holder)
             if known is not None:
                 self._drop(known, NodeKind.LOST)
             else:
-                self._live.deliver(self._live.core.displace(holder))
-        self._live.deliver(self._live.core.handle(proxy.number, request))
+                self._coordinator.deliver(self._coordinator.core.displace(holder))
+        self._coordinator.deliver(self._coordinator.core.handle(proxy.number, request))
 
     # ---- sending
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AppCalls:
-    """Calls of one agent."""
+    """Health and status calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ConfigurationCalls:
-    """Calls of one agent."""
+    """Configuration calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx

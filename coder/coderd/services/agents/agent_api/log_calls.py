@@ -29,7 +29,7 @@ _log = get_logger("agents")
 
 
 class LogCalls:
-    """Calls of one agent."""
+    """Log calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx

@@ -33,7 +33,7 @@ _LifecycleState = agent_pb2.Lifecycle.State
 
 
 class StateCalls:
-    """Calls of one agent."""
+    """State calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx

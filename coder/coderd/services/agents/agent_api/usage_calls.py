@@ -37,7 +37,7 @@ _MAX_COUNT = (1 << 63) - 1
 
 
 class UsageCalls:
-    """Calls of one agent."""
+    """Usage calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx

@@ -31,7 +31,7 @@ AGENT, CLIENT = UUID(int=1), UUID(int=2)
 
 
 class Replica:
-    """A coordinator without streams; `updates` are those of each peer."""
+    """A coordinator without streams; `updates` are received updates by peer."""
 
     def __init__(self, db: Any = None) -> None:
         self.core = Coordination()

@@ -184,8 +184,8 @@ async def test_why_depends_on_permission() -> None:
             assert (await world.get(path_of(world, version), token=admin)).status_code == 200
             assert (await world.get(path_of(world, version), token=stranger)).status_code == 404
             assert (await world.get(path_of(world, version), token="")).status_code == 401
-            nobody = {"job": {"id": str(new_uuid())}}
-            assert (await world.get(path_of(world, nobody))).status_code == 404
+            unknown = {"job": {"id": str(new_uuid())}}
+            assert (await world.get(path_of(world, unknown))).status_code == 404
             async with connected_daemon(world, name="gpu", tags={"gpu": "yes"}) as daemon:
                 job = await daemon.acquire()
                 running = (await world.get(path_of(world, version))).json()

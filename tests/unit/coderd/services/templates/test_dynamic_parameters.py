@@ -122,8 +122,8 @@ async def test_evaluating_once() -> None:
         answer = (await world.post(path, {"id": 7, "inputs": {"city": "x"}, "owner_id": world.user_id})).json()
         check("DynamicParametersResponse", answer)
         assert (answer["id"], answer["parameters"][0]["value"]["value"]) == (0, "x")
-        nobody = (await world.post(path, {"id": 7, "inputs": {}})).json()
-        assert (nobody["parameters"], nobody["diagnostics"][0]["extra"]["code"]) == (None, "owner_not_found")
+        unknown = (await world.post(path, {"id": 7, "inputs": {}})).json()
+        assert (unknown["parameters"], unknown["diagnostics"][0]["extra"]["code"]) == (None, "owner_not_found")
         assert (await world.post(path, {"inputs": {"a": 1}})).status_code == 400
         assert (await world.post(path, {"inputs": {}}, token="")).status_code == 401
         unknown = path.replace(version, "11111111-1111-4111-8111-111111111111")

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the script is s
     ids=["in the home", "XDG_CACHE_HOME", "not to be run", "none"],
 )
 def test_agent_uses_executable_unpacked_program(folder: str, mode: int, taken: bool, tmp_path: Path) -> None:
-    place, home, log = tmp_path / "workspace", tmp_path / "home", tmp_path / "told"
+    place, home, log = tmp_path / "workspace", tmp_path / "home", tmp_path / "log"
     os.mkfifo(log)
     home.mkdir()
     cache = home / folder / "coder/dist"

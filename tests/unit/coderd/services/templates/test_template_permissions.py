@@ -152,7 +152,7 @@ async def test_template_editors_read_archives() -> None:
             row = next(row for row in csv.DictReader(file, delimiter="\t") if row["path"] == "/api/v2/files/{fileID}")
         got = {caller: str((await world.get(path, token=token)).status_code) for caller, token in tokens.items()}
         assert got == {caller: row[caller] for caller in tokens}
-        unused = await upload(world, {"main.tf": "# nobody's"})
+        unused = await upload(world, {"main.tf": "# unused"})
         assert (await world.get(f"/api/v2/files/{unused}", token=tokens["organization-admin"])).status_code == 404
 
 

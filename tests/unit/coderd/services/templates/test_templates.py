@@ -25,7 +25,7 @@ from tests.kit.recordings.exchange_replay import load_area
 from tests.kit.server.server_in_process import World, running_coderd
 
 ORG = "/api/v2/organizations/default"
-NOBODY = "11111111-1111-4111-8111-111111111111"
+UNKNOWN_ID = "11111111-1111-4111-8111-111111111111"
 
 
 async def imported(world: World, **body: Any) -> Any:
@@ -63,11 +63,11 @@ REFUSED_TEMPLATES: list[tuple[dict[str, Any], int, str]] = [
     ({"name": "a" * 33}, 400, "name"),
     ({"display_name": " x"}, 400, "display_name"),
     ({"name": "TAKEN"}, 409, "name"),
-    ({"template_version_id": NOBODY}, 404, "template_version_id"),
+    ({"template_version_id": UNKNOWN_ID}, 404, "template_version_id"),
     ({"default_ttl_ms": -1}, 400, "default_ttl_ms"),
     ({"activity_bump_ms": -1}, 400, "activity_bump_ms"),
     ({"cors_behavior": "zzz"}, 400, "cors_behavior"),
-    ({"max_port_share_level": "nobody"}, 400, "max_port_share_level"),
+    ({"max_port_share_level": "invalid"}, 400, "max_port_share_level"),
 ]
 
 
@@ -119,7 +119,7 @@ async def test_template_permissions() -> None:
         check("TemplateACL", acl)
         assert [(user["username"], user["role"]) for user in acl["users"]] == [("alice", "use")]
         check("ACLAvailable", (await world.get(f"{path}/acl/available")).json())
-        for text, people in (("ALI", ["alice"]), ("nobody-like-this", [])):
+        for text, people in (("ALI", ["alice"]), ("no-such-user", [])):
             offered = (await world.get(f"{path}/acl/available?q={text}")).json()
             assert ([user["username"] for user in offered["users"]], offered["groups"]) == (people, [])
         _, admin = await world.member("tadm", ["template-admin"])
@@ -133,7 +133,7 @@ SEARCHES: list[tuple[str, list[str]]] = [
     ("name:bet", ["beta"]),
     ("exact_name:alpha", ["alpha"]),
     ("author:me", ["alpha", "beta"]),
-    ("author:nobody", []),
+    ("author:unknown", []),
     ("organization:coder deprecated:false", ["alpha", "beta"]),
     ("deprecated:true", []),
     ("has_external_agent:true", ["beta"]),
@@ -176,7 +176,7 @@ async def test_list_template_versions() -> None:
         assert [item["id"] for item in listed] == [first, second["id"]]
         assert [i["id"] for i in (await world.get(f"{path}?limit=1&offset=1")).json()] == [second["id"]]
         assert [i["id"] for i in (await world.get(f"{path}?after_id={first}")).json()] == [second["id"]]
-        assert (await world.get(f"{path}?after_id={NOBODY}")).status_code == 400
+        assert (await world.get(f"{path}?after_id={UNKNOWN_ID}")).status_code == 400
         assert (await world.get(f"{path}/v2.0.1-rc.1")).json()["id"] == second["id"]
         assert (await world.get(f"{path}/none")).status_code == 404
         names = f"{ORG}/templates/tpl/versions"
@@ -210,7 +210,7 @@ async def test_promotion_and_archives() -> None:
         broken = await imported(world, template_id=template["id"], name="broken", file_id=broken_file)
         assert broken["job"]["status"] == "failed"
         stray = await imported(world)
-        for version_id, status in ((broken["id"], 403), (stray["id"], 400), (NOBODY, 404), (good["id"], 200)):
+        for version_id, status in ((broken["id"], 403), (stray["id"], 400), (UNKNOWN_ID, 404), (good["id"], 200)):
             assert (await world.patch(path, {"id": version_id})).status_code == status
         assert (await world.patch(path, {})).status_code == 400
         archive = f"/api/v2/templateversions/{template['active_version_id']}"
@@ -315,10 +315,10 @@ REFUSED_VERSIONS: list[tuple[dict[str, Any], int]] = [
     ({"provisioner": "cook"}, 400),
     ({"storage_method": "tape"}, 400),
     ({"file_id": None}, 400),
-    ({"file_id": NOBODY}, 404),
+    ({"file_id": UNKNOWN_ID}, 404),
     ({"file_id": None, "example_id": "nope"}, 404),
     ({"example_id": "scratch"}, 400),
-    ({"template_id": NOBODY}, 404),
+    ({"template_id": UNKNOWN_ID}, 404),
     ({"tags": {"": "x"}}, 400),
 ]
 
@@ -375,7 +375,7 @@ async def test_dry_runs() -> None:
         assert (await world.get(f"{run}/matched-provisioners")).json()["count"] == 1
         assert (await world.get(run, token=other)).status_code == 403
         assert (await world.patch(f"{run}/cancel")).status_code == 400
-        assert (await world.get(f"{path}/{NOBODY}")).status_code == 404
+        assert (await world.get(f"{path}/{UNKNOWN_ID}")).status_code == 404
 
 
 async def test_queue_for_administrators() -> None:
@@ -397,7 +397,7 @@ async def test_queue_for_administrators() -> None:
         assert len((await world.get(f"{ORG}/provisionerjobs?initiator=me")).json()) == 3
         for bad in ("status=zzz", "foo=1", "limit=-1", "tags=zzz"):
             assert (await world.get(f"{ORG}/provisionerjobs?{bad}")).status_code == 400
-        assert (await world.get(f"{ORG}/provisionerjobs/{NOBODY}")).status_code == 404
+        assert (await world.get(f"{ORG}/provisionerjobs/{UNKNOWN_ID}")).status_code == 404
 
 
 def test_examples_match_recording_plus_ours() -> None:
@@ -423,7 +423,7 @@ def test_examples_have_page_content() -> None:
         for name in files:
             if name.endswith(".tf"):
                 parse_file_untrusted(files[name].decode(), name)
-        rendered = render(files, RenderRequest(owner={"name": "ada", "full_name": "Ada", "id": NOBODY}))
+        rendered = render(files, RenderRequest(owner={"name": "ada", "full_name": "Ada", "id": UNKNOWN_ID}))
         assert rendered.diagnostics == []
         assert [item["name"] for item in rendered.parameters if item["diagnostics"]] == [], example.id
     assert split_front_matter("no matter") == ({}, "no matter")
