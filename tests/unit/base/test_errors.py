@@ -10,7 +10,7 @@ import pytest
 from coder.base.errors import CoderError, causes, explain_error
 from coder.cli.failures import error_text
 from coder.coderd.http.server.json import _without_frames
-from coder.coderd.services.templates.archives import _of_our_disk
+from coder.coderd.services.templates.archives import _disk_error
 from coder.net.errors import HttpError, tls_failure
 
 
@@ -58,7 +58,7 @@ WALKS: dict[str, Callable[[CoderError], object]] = {
     "explain_error": explain_error,
     "error_text": lambda error: error_text(error, is_terminal=False),
     "tls_failure": lambda error: tls_failure("host", error),
-    "_of_our_disk": _of_our_disk,
+    "_disk_error": _disk_error,
     "_without_frames": _without_frames,
 }
 

@@ -389,9 +389,11 @@ async def _upload(world: World, name: str, token: str) -> httpx.Response:
 
 
 @pytest.mark.parametrize(("most", "size"), [(FEW, 1 << 30), (1000, FEW * 10_240 + 1)])
-async def test_unused_uploads_are_replaced(monkeypatch: pytest.MonkeyPatch, most: int, size: int) -> None:
-    monkeypatch.setattr(files, "MOST_UNUSED", most)
-    monkeypatch.setattr(files, "MOST_UNUSED_BYTES", size)
+async def test_uploads_that_nothing_was_made_of_make_room(
+    monkeypatch: pytest.MonkeyPatch, most: int, size: int
+) -> None:
+    monkeypatch.setattr(files, "MAX_UNUSED", most)
+    monkeypatch.setattr(files, "MAX_UNUSED_BYTES", size)
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         assert len(tar({"a": "x" * 3000})) == 10_240
         user_id, token = await world.member("author", ["template-admin"])

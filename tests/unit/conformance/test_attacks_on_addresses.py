@@ -91,7 +91,7 @@ async def test_no_request_to_internal_addresses() -> None:
                 asked += 1
         await deliver_due(world.ctx)
         health = world.ctx.part(ProxyHealth)
-        await health.look()
+        await health.check_all()
         assert canary.heads == []
         # A proxy's own token sets the proxy's address. The server asks that one, and the canary would notice.
         body: dict[str, Any] = {
@@ -109,7 +109,7 @@ async def test_no_request_to_internal_addresses() -> None:
             "POST", "/api/v2/workspaceproxies/me/register", json=body, headers=credential, token=""
         )
         assert registered.status_code in {200, 201}, registered.text
-        await health.look()
+        await health.check_all()
         assert canary.heads[0].startswith(b"GET /inside/healthz-report ")
     assert asked > 60 and accepted > 5, (asked, accepted)
 

@@ -432,7 +432,7 @@ async def test_relay_only_proxy() -> None:
                 assert (await browser.get(proxy.world.access_url + path)).status_code == 404, path
             assert (await browser.get(f"{proxy.world.access_url}/healthz")).status_code == 200
             health: ProxyHealth = world.ctx.part(ProxyHealth)
-            await health.look()
+            await health.check_all()
             assert (await world.get(f"{PROXIES}/sydney")).json()["derp_only"] is True
             assert len((await world.get("/api/v2/regions")).json()["regions"]) == 1
 

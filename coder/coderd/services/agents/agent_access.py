@@ -28,7 +28,7 @@ _NOT_AUTHORIZED = (
 
 
 async def authenticate_agent(ctx: Context, credentials: Credentials) -> AgentPlace:
-    """The current agent behind a token. Raises Unauthenticated: an older build's token is as good as none."""
+    """Return the current agent of a token. Raises Unauthenticated, also for an older build's token."""
     if not credentials.token:
         raise Unauthenticated('Cookie "coder_session_token" must be provided.')
     try:
@@ -45,26 +45,25 @@ async def authenticate_agent(ctx: Context, credentials: Credentials) -> AgentPla
 
 
 async def find_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
-    """The current agent behind a token; None for one that is good no longer. The one rule of the door and of every
-    look after it."""
+    """Return the current agent of a token; None for an invalid one. Authentication and later checks use this rule."""
     place = await agent_store.get_agent_by_token(tx, token)
     return None if place is None or place.owner_status == "suspended" else place
 
 
-async def find_again(tx: Tx, place: AgentPlace) -> AgentPlace | None:
-    """What a link was let in for, as it is now; None when it would not be let in for that again."""
+async def find_current_agent(tx: Tx, place: AgentPlace) -> AgentPlace | None:
+    """Return the present state of an authenticated agent; None when its token would be rejected now."""
     current = await find_by_token(tx, place.rotated_token or place.agent.auth_token)
     return current if current is not None and current.build_id == place.build_id else None
 
 
-async def require_again(ctx: Context, place: AgentPlace) -> None:
-    """For who waits long on what it was let in for. Raises Unauthenticated."""
-    if await ctx.db.read(find_again, place) is None:
+async def require_current_agent(ctx: Context, place: AgentPlace) -> None:
+    """Require a valid token during a long call. Raises Unauthenticated."""
+    if await ctx.db.read(find_current_agent, place) is None:
         raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
 
 
 async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str = "read") -> AgentPlace:
-    """A current agent whose workspace `subject` may read (and do `action` to).
+    """Load a current agent whose workspace `subject` may read, and may do `action` to.
 
     Raises NotFound (also for agents of older builds), Forbidden.
     """
@@ -80,26 +79,28 @@ async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str
     return place
 
 
-async def gets_user_data(ctx: Context, place: AgentPlace) -> bool:
-    """Return whether this agent may have its owner's keys, tokens and secrets: the template allows it
-    (`api_key_scope`), and the owner still is an active member of the workspace's organization."""
+async def may_read_user_data(ctx: Context, place: AgentPlace) -> bool:
+    """Return whether this agent may read its owner's keys, tokens and secrets.
+
+    The template must allow it (`api_key_scope`), and the owner must be an active member of the organization.
+    """
     if place.agent.api_key_scope == "no_user_data":
         return False
     return await ctx.db.read(owner_identity.is_delivered, place.owner_id, place.organization_id)
 
 
 async def require_user_data(ctx: Context, place: AgentPlace) -> None:
-    """Raises Forbidden for an agent that gets nothing of its owner's."""
-    if not await gets_user_data(ctx, place):
+    """Require permission to read the owner's data. Raises Forbidden."""
+    if not await may_read_user_data(ctx, place):
         raise Forbidden("This agent may not read its owner's data.")
 
 
 async def require_user_data_again(ctx: Context, place: AgentPlace) -> None:
-    """The same for a call that waits long. Raises Unauthenticated, Forbidden."""
-    await require_again(ctx, place)
+    """Require the same during a long call. Raises Unauthenticated, Forbidden."""
+    await require_current_agent(ctx, place)
     await require_user_data(ctx, place)
 
 
 async def find_agent_place(ctx: Context, agent_id: UUID) -> AgentPlace | None:
-    """Where an agent of a newest build stands, whoever asks; None for every other id."""
+    """Return an agent of a latest build, without a check of permissions; None for every other id."""
     return await ctx.db.read(agent_store.get_agent_place, agent_id)

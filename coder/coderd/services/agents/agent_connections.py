@@ -1,9 +1,9 @@
-"""Is an agent there? Times written while a connection lives, and its end.
+"""Presence of agents: times that are stored while a connection lives, and its end.
 
 Source: docs/protocol/rpc.md#agents, docs/protocol/agents.md#presence.
 
-A connection that closes is over at once. A machine that only falls silent (frozen, cable pulled) is asked every five
-seconds and given twelve to answer, so that people learn of it within 17 s.
+A closed connection ends immediately. A silent machine (frozen, cable unplugged) is pinged every five seconds and has
+twelve seconds to answer, so that users see its absence within 17 s.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from coder.base.groups import single_failure
 from coder.base.ids import new_uuid
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
-from coder.coderd.services.agents.agent_access import find_again
+from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 PING_INTERVAL = 5.0
 PING_TIMEOUT = 12.0
-"""Ours: upstream asks every 15 s and gives up after 30 s."""
+"""Seconds, our own values: upstream pings every 15 s with a timeout of 30 s."""
 
 LATE_PONG = 0.2
-"""Ours: seconds. TCP sends a lost packet again so much later at the earliest: such an answer was lost once."""
+"""Seconds, our own value: TCP's minimum delay of a retransmission, so a later answer was lost once."""
 
 OUTDATED = "build is outdated"
 
@@ -51,52 +51,53 @@ _log = get_logger("agents")
 
 
 @dataclass(slots=True)
-class _Stay:
+class _Presence:
     id: UUID
     links: int = 0
 
 
 class AgentConnections:
-    """How many connections of each agent live in this process, see `Context.part`.
+    """Connections of each agent to this process, see `Context.part`.
 
-    An agent that dials again may have two for a moment: it has left when the last one ends. From the first to the last
-    is one stay, with an id of its own; the end of a stay means nothing once another one has begun, here or elsewhere.
+    An agent that reconnects may have two for a moment: it has left when the last one ends. The time from the first to
+    the last connection is a presence with an id. The end of a presence is ignored once another one has begun, at any
+    replica.
     """
 
     def __init__(self, ctx: Context) -> None:
         self.began = ctx.clock.now()
-        self._live: dict[UUID, _Stay] = {}
+        self._presences: dict[UUID, _Presence] = {}
 
     def begin(self, agent_id: UUID) -> UUID:
-        """The id of the stay that this connection begins or goes on with."""
-        stay = self._live.setdefault(agent_id, _Stay(new_uuid()))
-        stay.links += 1
-        return stay.id
+        """Count a connection; return the id of its presence, new or existing."""
+        presence = self._presences.setdefault(agent_id, _Presence(new_uuid()))
+        presence.links += 1
+        return presence.id
 
     def end(self, agent_id: UUID) -> bool:
-        """Whether that was the last one."""
-        self._live[agent_id].links -= 1
-        if self._live[agent_id].links:
+        """Uncount a connection; return whether it was the last one."""
+        self._presences[agent_id].links -= 1
+        if self._presences[agent_id].links:
             return False
-        del self._live[agent_id]
+        del self._presences[agent_id]
         return True
 
     def is_connected(self, agent_id: UUID) -> bool:
-        return agent_id in self._live
+        return agent_id in self._presences
 
 
 @asynccontextmanager
 async def monitored(ctx: Context, place: AgentPlace, session: Session, api_version: str) -> AsyncIterator[None]:
-    """Marks the agent connected for the length of the block and watches that it answers.
+    """Mark the agent connected for the duration of the block, and ping it.
 
-    A silent agent, or one that would not be let in again, has its session closed.
+    The session of a silent agent is closed, and that of an agent whose token is no longer valid.
     """
     connections = ctx.part(AgentConnections)
-    stay = connections.begin(place.agent.id)
+    presence_id = connections.begin(place.agent.id)
     pings = Pings()
     try:
         now = ctx.clock.now()
-        template = await ctx.db.run(_mark_connected, now, place, stay, api_version, connections.began)
+        template = await ctx.db.run(_mark_connected, now, place, presence_id, api_version, connections.began)
         if place.agent.first_connected_at is None:
             metrics = ctx.part(Metrics)
             metrics["coderd_agents_first_connection_seconds"].observe(
@@ -105,28 +106,28 @@ async def monitored(ctx: Context, place: AgentPlace, session: Session, api_versi
         with single_failure():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_ping, session, pings)
-                nursery.start_soon(_keep_looking, place, session, lambda: _mark(ctx, place, stay, pings))
+                nursery.start_soon(_keep_checking, place, session, lambda: _mark(ctx, place, presence_id, pings))
                 yield
                 nursery.cancel_scope.cancel()
     finally:
         if connections.end(place.agent.id):
             with trio.move_on_after(5, shield=True):
-                ended = _how_it_ended(ctx, session, pings)
-                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place, stay, ended)
+                ended = _end_of(ctx, session, pings)
+                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place, presence_id, ended)
 
 
 @asynccontextmanager
 async def watched(ctx: Context, place: AgentPlace, session: Session) -> AsyncIterator[None]:
-    """For a link that has the agent's token in another role: nothing is marked, its right is looked at."""
+    """Check the token during a link that uses it in another role; the agent is not marked connected."""
     with single_failure():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_keep_looking, place, session, lambda: ctx.db.read(find_again, place))
+            nursery.start_soon(_keep_checking, place, session, lambda: ctx.db.read(find_current_agent, place))
             yield
             nursery.cancel_scope.cancel()
 
 
-def _how_it_ended(ctx: Context, session: Session, pings: Pings) -> Ended | None:
-    """None: we sent it away, which needs no explanation."""
+def _end_of(ctx: Context, session: Session, pings: Pings) -> Ended | None:
+    """Return how a connection ended; None when the server closed it for a known reason."""
     if session.reason == OUTDATED:
         return None
     if ctx.stopping.is_set():
@@ -135,24 +136,24 @@ def _how_it_ended(ctx: Context, session: Session, pings: Pings) -> Ended | None:
 
 
 class Pings:
-    """What the pings of one connection say of the way to the agent."""
+    """Round-trip times of the pings of a connection."""
 
     def __init__(self) -> None:
-        self._lately: deque[float] = deque(maxlen=60)
+        self._recent: deque[float] = deque(maxlen=60)
         self.unanswered = False
 
     def answered(self, seconds: float) -> None:
-        self._lately.append(seconds)
+        self._recent.append(seconds)
 
     def reading(self) -> dict[str, Any] | None:
-        """Median milliseconds, and the share of answers so late that a packet was lost on the way; None: none yet."""
-        if not self._lately:
+        """Return the median in milliseconds and the share of retransmissions in percent; None before the first."""
+        if not self._recent:
             return None
-        usual = min(self._lately)
-        late = sum(1 for seconds in self._lately if seconds - usual >= LATE_PONG)
+        fastest = min(self._recent)
+        late = sum(1 for seconds in self._recent if seconds - fastest >= LATE_PONG)
         return {
-            "round_trip_ms": round(1000 * statistics.median(self._lately), 2),
-            "loss_percent": round(100 * late / len(self._lately), 1),
+            "round_trip_ms": round(1000 * statistics.median(self._recent), 2),
+            "loss_percent": round(100 * late / len(self._recent), 1),
         }
 
 
@@ -166,32 +167,34 @@ async def _ping(session: Session, pings: Pings) -> None:
             session.close(error.message)
 
 
-async def _keep_looking(place: AgentPlace, session: Session, look: Callable[[], Awaitable[AgentPlace | None]]) -> None:
+async def _keep_checking(
+    place: AgentPlace, session: Session, check: Callable[[], Awaitable[AgentPlace | None]]
+) -> None:
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
         try:
-            current = await look()
+            current = await check()
         except Exception as error:
-            # A database that is away for a moment must not send every agent away.
-            _log.warn("an agent's right to its link was not looked at", agent=place.agent.id, error=repr(error))
+            # A short outage of the database must not disconnect every agent.
+            _log.warn("an agent's token could not be checked", agent=place.agent.id, error=repr(error))
             continue
         if current is None:
-            _log.info("a link with an agent's token that is good no longer is closed", agent=place.agent.id)
+            _log.info("closing a link whose agent token is no longer valid", agent=place.agent.id)
             session.close(OUTDATED)
 
 
-async def _mark(ctx: Context, place: AgentPlace, stay: UUID, pings: Pings) -> AgentPlace | None:
-    return await ctx.db.run(_touch, ctx.clock.now(), place, stay, pings.reading())
+async def _mark(ctx: Context, place: AgentPlace, presence_id: UUID, pings: Pings) -> AgentPlace | None:
+    return await ctx.db.run(_touch, ctx.clock.now(), place, presence_id, pings.reading())
 
 
 async def _mark_connected(
-    tx: Tx, now: datetime, place: AgentPlace, stay: UUID, api_version: str, began: datetime
+    tx: Tx, now: datetime, place: AgentPlace, presence_id: UUID, api_version: str, began: datetime
 ) -> str:
-    """The name of the template, when this is the first time."""
+    """Mark an agent connected; return the name of its template at the first connection, else empty."""
     await disconnects.note_return(tx, place, began, now)
-    await agent_store.mark_connected(tx, place.agent.id, stay, now, api_version=api_version)
+    await agent_store.mark_connected(tx, place.agent.id, presence_id, now, api_version=api_version)
     await agent_store.update_agent(tx, place.agent.id, disconnected_at=None)
-    await _tell(tx, place)
+    await _notify(tx, place)
     if place.agent.first_connected_at is not None:
         return ""
     template = await template_store.get_template(tx, place.template_id)
@@ -199,24 +202,24 @@ async def _mark_connected(
 
 
 async def _touch(
-    tx: Tx, now: datetime, place: AgentPlace, stay: UUID, path: dict[str, Any] | None
+    tx: Tx, now: datetime, place: AgentPlace, presence_id: UUID, path: dict[str, Any] | None
 ) -> AgentPlace | None:
-    current = await find_again(tx, place)
+    current = await find_current_agent(tx, place)
     if current is not None and current.agent.id == place.agent.id:
-        await agent_store.mark_connected(tx, place.agent.id, stay, now, path=path)
+        await agent_store.mark_connected(tx, place.agent.id, presence_id, now, path=path)
     return current
 
 
-async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace, stay: UUID, ended: Ended | None) -> None:
-    # Later than the last sign of life even when both fall into one tick of a coarse clock.
-    if not await agent_store.mark_disconnected(tx, place.agent.id, stay, now + timedelta(microseconds=1)):
-        return  # it has come back, perhaps to another replica: what it tells of the moment between is heard there
+async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace, presence_id: UUID, ended: Ended | None) -> None:
+    # Later than the last connection time, even within a tick of a coarse clock.
+    if not await agent_store.mark_disconnected(tx, place.agent.id, presence_id, now + timedelta(microseconds=1)):
+        return  # the agent reconnected, perhaps to another replica, which gets its report of the gap
     if ended is not None:
         await disconnects.note_disconnect(tx, place, ended, now)
-    await _tell(tx, place)
+    await _notify(tx, place)
 
 
-async def _tell(tx: Tx, place: AgentPlace) -> None:
+async def _notify(tx: Tx, place: AgentPlace) -> None:
     await notify_change(
         tx, "connection", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
     )

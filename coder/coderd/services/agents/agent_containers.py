@@ -1,4 +1,4 @@
-"""Containers beside an agent as they change: the agent's own WebSocket, handed on message by message."""
+"""Containers of an agent's machine as they change: the agent's WebSocket, forwarded message by message."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ _MAX_REFUSAL = 64 << 10
 
 
 async def require_watchable(ctx: Context, subject: Subject, agent_id: UUID) -> None:
-    """Raises NotFound, and Invalid when the agent is not connected."""
+    """Require a connected agent that the caller may read. Raises NotFound, Invalid (not connected)."""
     require_connected(ctx, await load_agent(ctx, subject, agent_id))
 
 
 async def watch_containers(ctx: Context, subject: Subject, agent_id: UUID) -> AsyncIterator[msgspec.Raw]:
-    """Each list the agent sends. Raises NotFound, Invalid, Forbidden (the feature is off), BadGateway."""
+    """Yield each list that the agent sends. Raises NotFound, Invalid, Forbidden (the feature is off), BadGateway."""
     await require_watchable(ctx, subject, agent_id)
     stream = await dial(ctx, agent_id, HTTP_PORT)
     try:
@@ -46,7 +46,7 @@ async def watch_containers(ctx: Context, subject: Subject, agent_id: UUID) -> As
                 socket = await _upgrade(stream)
             while (message := await socket.receive_message()) is not None:
                 data = message.encode() if isinstance(message, str) else message
-                codec.decode(data, object)  # what is passed on must be JSON
+                codec.decode(data, object)  # only JSON is forwarded
                 yield msgspec.Raw(data)
         except (h11.RemoteProtocolError, trio.BrokenResourceError, trio.TooSlowError, ValueError) as error:
             raise BadGateway("The agent's answer could not be read.") from error
@@ -83,10 +83,10 @@ async def _upgrade(stream: trio.abc.Stream) -> WebSocketStream:
 
 def _refusal(answer: AgentAnswer) -> Forbidden | BadGateway:
     try:
-        said = codec.decode(answer.body, dict[str, object])
+        body = codec.decode(answer.body, dict[str, object])
     except ValueError:
-        said = {}
-    message, detail = str(said.get("message", "")), str(said.get("detail", ""))
+        body = {}
+    message, detail = str(body.get("message", "")), str(body.get("detail", ""))
     if answer.status == 403 and message:
         return Forbidden(message, detail)
-    return BadGateway("The agent does not tell of containers.", message or f"it answered {answer.status}")
+    return BadGateway("The agent does not report containers.", message or f"it answered {answer.status}")

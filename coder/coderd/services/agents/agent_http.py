@@ -1,7 +1,7 @@
-"""Asking an agent over the mesh: its HTTP API on overlay port 4.
+"""Requests to an agent over the mesh: its HTTP API on overlay port 4.
 
-An agent that is not connected is refused before it is dialled, in upstream's words; one that does not answer is a bad
-gateway. Dialling is `appproxy/agents/dialing.py`.
+A disconnected agent is rejected before dialing, with upstream's text; an agent that does not answer is a bad gateway.
+Dialing is `appproxy/agents/dialing.py`.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ _ANSWER_TIMEOUT = 20.0
 
 
 def require_connected(ctx: Context, place: AgentPlace) -> None:
-    """Raises Invalid with the state it is in instead."""
+    """Require a connected agent. Raises Invalid with the agent's state."""
     status = status_of(place.agent, ctx.clock.now())
     if status != "connected":
         raise Invalid(f'Agent state is "{status}", it must be in the "connected" state.')
 
 
 async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> WorkspaceAgentListeningPortsResponse:
-    """TCP ports open in the workspace, without the agent's own, well-known non-HTTP ones, and those of apps."""
+    """Return open TCP ports of the workspace, except the agent's own, well-known non-HTTP ports, and ports of apps."""
     place = await load_agent(ctx, subject, agent_id)
     require_connected(ctx, place)
     answer = await fetch(ctx, agent_id, "GET", "/api/v0/listening-ports")
     if answer.status != 200:
         raise BadGateway("Internal error fetching listening ports.", f"the agent answered {answer.status}")
     try:
-        found = codec.decode(answer.body, WorkspaceAgentListeningPortsResponse)
+        listening = codec.decode(answer.body, WorkspaceAgentListeningPortsResponse)
     except ValueError as error:
         raise BadGateway("The agent's answer could not be read.", "it is no list of ports") from error
     apps = await ctx.db.read(app_store.list_apps, [agent_id])
     taken = HIDDEN_PORTS | {port for detail in apps if (port := _port_of(detail.app.url)) is not None}
-    ports = [port for port in found.ports if port.port not in taken]
+    ports = [port for port in listening.ports if port.port not in taken]
     return WorkspaceAgentListeningPortsResponse(ports=ports)
 
 
@@ -64,7 +64,7 @@ def _port_of(url: str) -> int | None:
 
 
 async def pass_through(ctx: Context, subject: Subject, agent_id: UUID, method: str, path: str) -> AgentAnswer:
-    """What the agent answers to `path`, as it is."""
+    """Return the agent's answer to `path` unchanged."""
     action = "read" if method == "GET" else "update"
     place = await load_agent(ctx, subject, agent_id, action)
     require_connected(ctx, place)
@@ -74,7 +74,7 @@ async def pass_through(ctx: Context, subject: Subject, agent_id: UUID, method: s
 async def fetch(
     ctx: Context, agent_id: UUID, method: str, path: str, *, port: int = HTTP_PORT, content: bytes = b""
 ) -> AgentAnswer:
-    """One request to the agent's HTTP API, or to what listens on another port of its machine. Raises BadGateway."""
+    """Send a request to the agent's HTTP API, or to another port of its machine. Raises BadGateway."""
     stream = await dial(ctx, agent_id, port)
     try:
         with trio.fail_after(_ANSWER_TIMEOUT):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 LOG_LEVELS = ("trace", "debug", "info", "warn", "error")
 REPLACEMENT = "❌"
-"""Stands for what Postgres cannot store (NUL) and for broken UTF-8, as upstream's."""
+"""Replacement of NUL, which Postgres cannot store, and of invalid UTF-8, as upstream."""
 
 
 async def list_logs(
@@ -55,7 +55,7 @@ def present_logs(rows: Sequence[AgentLogRow]) -> list[WorkspaceAgentLog]:
 
 @dataclass(frozen=True, slots=True)
 class AgentLogLine:
-    """One line as an agent sends it; an empty level is `info`."""
+    """A line as an agent sends it; an empty level is `info`."""
 
     created_at: datetime
     output: str
@@ -63,7 +63,7 @@ class AgentLogLine:
 
 
 async def append_logs(ctx: Context, place: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> None:
-    """Stores lines and wakes followers. Raises Invalid, TooLarge (the agent's log is full, for ever)."""
+    """Store lines and notify followers. Raises Invalid, TooLarge (the agent's log is full, permanently)."""
     if not lines:
         raise Invalid("No logs provided.")
     for line in lines:
@@ -74,27 +74,30 @@ async def append_logs(ctx: Context, place: AgentPlace, source_id: UUID, lines: S
 
 
 async def store_logs(tx: Tx, place: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
-    """False: the log is full. Watchers of the workspace hear of the first line and of the overflow only."""
+    """Store lines; return False when the log is full.
+
+    Watchers of the workspace are notified of the first line and of the overflow only.
+    """
     rows = [
         NewAgentLog(line.created_at, line.output.replace("\x00", REPLACEMENT), line.level or "info") for line in lines
     ]
     stored = await log_store.append_logs(tx, place.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
-    news = {"owner_id": place.owner_id, "workspace_id": place.workspace_id, "agent_id": place.agent.id}
-    await notify_change(tx, "logs", **news)
-    first = stored and place.agent.logs_length == 0
-    if first or (not stored and not place.agent.logs_overflowed):
-        await notify_change(tx, "startup", **news)
+    ids = {"owner_id": place.owner_id, "workspace_id": place.workspace_id, "agent_id": place.agent.id}
+    await notify_change(tx, "logs", **ids)
+    is_first = stored and place.agent.logs_length == 0
+    if is_first or (not stored and not place.agent.logs_overflowed):
+        await notify_change(tx, "startup", **ids)
     return stored
 
 
 async def add_log_source(
     ctx: Context, place: AgentPlace, source_id: UUID, display_name: str, icon: str
 ) -> WorkspaceAgentLogSource:
-    """Makes a source of logs; giving it again changes nothing. Raises Invalid (a long text, too many)."""
+    """Create a source of logs; an existing one stays as it is. Raises Invalid (a long text, too many)."""
     for name, text in (("display_name", display_name), ("icon", icon)):
         if len(text) > MAX_SOURCE_TEXT:
-            said = f"May have {MAX_SOURCE_TEXT} characters."
-            raise Invalid("Invalid log source.", said, [(name, said)])
+            problem = f"May have {MAX_SOURCE_TEXT} characters."
+            raise Invalid("Invalid log source.", problem, [(name, problem)])
     texts = (text.replace("\x00", REPLACEMENT) for text in (display_name, icon))
     row = LogSourceRow(place.agent.id, source_id, ctx.clock.now(), *texts)
     await ctx.db.run(_add_log_source, row)
@@ -110,6 +113,6 @@ async def add_log_source(
 async def _add_log_source(tx: Tx, row: LogSourceRow) -> None:
     before = await agent_store.count_log_sources(tx, row.agent_id)
     await agent_store.add_log_source(tx, row)
-    # A template may have given it more; those it may go on naming.
+    # A template may declare more sources; the agent may keep using these.
     if await agent_store.count_log_sources(tx, row.agent_id) > max(before, MAX_LOG_SOURCES):
         raise Invalid("Too many log sources.", f"An agent may have {MAX_LOG_SOURCES}.")

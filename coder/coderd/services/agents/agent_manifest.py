@@ -1,4 +1,4 @@
-"""The manifest: everything an agent is told when it connects (docs/protocol/agents.md#calls). Rows in, message out."""
+"""The manifest that an agent gets when it connects (docs/protocol/agents.md#calls), converted from rows."""
 
 from __future__ import annotations
 
@@ -57,20 +57,20 @@ def build_manifest(
 
 
 def _devcontainer(stored: Mapping[str, str], children: Collection[UUID]) -> agent_pb2.WorkspaceAgentDevcontainer:
-    """`children` are the agent's sub-agents: the template's number of one that it did not make is of no use."""
+    """Return a dev container; its sub-agent's id is included only for an existing sub-agent in `children`."""
     message = agent_pb2.WorkspaceAgentDevcontainer(
         id=_uuid(stored["id"]).bytes,
         name=stored["name"],
         workspace_folder=stored["workspace_folder"],
         config_path=stored["config_path"],
     )
-    if stored["subagent_id"] and (made := _uuid(stored["subagent_id"])) in children:
-        message.subagent_id = made.bytes
+    if stored["subagent_id"] and (sub_agent_id := _uuid(stored["subagent_id"])) in children:
+        message.subagent_id = sub_agent_id.bytes
     return message
 
 
 def _uuid(text: str) -> UUID:
-    """Of what a template's provider wrote; what is none is a number nobody has."""
+    """Return the UUID in a text of a template's provider; the nil UUID for any other text."""
     try:
         return UUID(text)
     except ValueError:
@@ -78,7 +78,7 @@ def _uuid(text: str) -> UUID:
 
 
 def port_proxy_uri(wildcard: str, access_url: str, place: AgentPlace) -> str:
-    """Where a port of this agent is found in a browser, `{{port}}` standing for its number; empty without wildcard."""
+    """Return the URL of this agent's ports in a browser, with `{{port}}` for the number; empty without a wildcard."""
     if not wildcard:
         return ""
     access = urlsplit(access_url)
@@ -130,7 +130,7 @@ def _metadata(row: MetadataRow) -> agent_pb2.WorkspaceAgentMetadata.Description:
     message = agent_pb2.WorkspaceAgentMetadata.Description(
         display_name=row.display_name, key=row.key, script=row.script
     )
-    # The wire's quirk: seconds travel in the field of nanoseconds.
+    # The protocol's quirk: the field of nanoseconds carries seconds.
     message.interval.FromNanoseconds(row.interval_seconds)
     message.timeout.FromNanoseconds(row.timeout_seconds)
     return message
@@ -139,13 +139,13 @@ def _metadata(row: MetadataRow) -> agent_pb2.WorkspaceAgentMetadata.Description:
 def monitoring_configuration(
     place: AgentPlace,
 ) -> agent_pb2.GetResourcesMonitoringConfigurationResponse:
-    """What memory and volumes the template wants watched; the window is fixed (docs/protocol/agents.md#limits)."""
+    """Return the memory and volumes to monitor; the window is fixed (docs/protocol/agents.md#limits)."""
     kind = agent_pb2.GetResourcesMonitoringConfigurationResponse
-    wanted = place.agent.resources_monitoring or {}
+    monitoring = place.agent.resources_monitoring or {}
     message = kind(config=kind.Config(num_datapoints=20, collection_interval_seconds=10))
-    memory = wanted.get("memory")
+    memory = monitoring.get("memory")
     if memory:
         message.memory.enabled = bool(memory.get("enabled"))
-    for volume in wanted.get("volumes") or ():
+    for volume in monitoring.get("volumes") or ():
         message.volumes.add(enabled=bool(volume.get("enabled")), path=volume.get("path", ""))
     return message

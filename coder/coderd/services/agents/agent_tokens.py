@@ -1,6 +1,6 @@
-"""The first use of a rotated token: it ends the older generations and what came of them, and the audit log hears of it.
+"""First use of a rotated agent token: it revokes older tokens and rotates sub-agents' tokens, with an audit entry.
 
-Rotating is `services/workspaces/external_agents.py`; the rule is `domain/agents/token_generations.py`.
+Rotation is `services/workspaces/external_agents.py`; the rule is `domain/agents/token_generations.py`.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ _log = get_logger("agents")
 
 
 async def note_use(ctx: Context, place: AgentPlace, token: UUID, remote_ip: str) -> None:
-    """Called at every authentication with a rotated token; the first one counts."""
+    """Note an authentication with a rotated token; only the first one has effects."""
     if not await ctx.db.read(_is_waiting, place, token):
         return
     if await ctx.db.run(_note_first_use, place, token, remote_ip, ctx.clock.now()):
-        _log.info("an agent uses its new token; older ones are good no longer", agent=place.agent.id)
+        _log.info("an agent uses its new token; older ones are revoked", agent=place.agent.id)
 
 
 async def _is_waiting(tx: Tx, place: AgentPlace, token: UUID) -> bool:
@@ -40,16 +40,16 @@ async def _is_waiting(tx: Tx, place: AgentPlace, token: UUID) -> bool:
 
 
 async def _note_first_use(tx: Tx, place: AgentPlace, token: UUID, remote_ip: str, now: datetime) -> bool:
-    # Held as by whoever makes a sub-agent: one the old token was allowed is seen below, and a later one is refused.
+    # Locked as in the creation of sub-agents: an earlier one by the old token is seen below, a later one is rejected.
     await job_store.get_job(tx, place.agent.job_id, lock=True)
     before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
     if not await token_store.mark_used(tx, token, now):
         return False
     for child in await agent_store.list_sub_agents(tx, place.agent.id):
-        # Who had the old token was told theirs. The agent that comes with the new one asks for them anew.
+        # The holder of the old token knows the children's tokens. The agent with the new token requests new ones.
         await agent_store.update_agent(tx, child.id, auth_token=new_uuid())
     after = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
-    said = {"agent_name": place.agent.name, "reason": "the agent came with its new token"}
-    event = AuditEvent("workspace", "write", Origin(ip=remote_ip), 200, before, after, additional=said)
+    fields = {"agent_name": place.agent.name, "reason": "the agent used its new token"}
+    event = AuditEvent("workspace", "write", Origin(ip=remote_ip), 200, before, after, additional=fields)
     await audit.write(tx, event, now)
     return True

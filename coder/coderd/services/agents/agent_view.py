@@ -1,4 +1,4 @@
-"""One agent as JSON: rows in, a `WorkspaceAgent` out, without touching the database."""
+"""Agents as JSON, converted from rows without the database."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class AgentParts:
-    """An agent with everything shown inside it."""
+    """An agent with the parts that its JSON includes."""
 
     agent: AgentRow
     log_sources: list[LogSourceRow] = field(default_factory=list)
@@ -42,20 +42,20 @@ class AgentParts:
 
 @dataclass(frozen=True, slots=True)
 class AgentViewContext:
-    """What an answer about an agent depends on besides its rows."""
+    """Inputs of an agent's JSON in addition to its rows."""
 
     now: datetime
     troubleshooting_url: str = ""
-    "For agents whose template names none."
+    "URL for agents whose template has none."
     workspace_name: str = ""
     owner_username: str = ""
     inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT
     latency: Callable[[UUID], Mapping[str, Any] | None] | None = None
-    "Agent id -> region name -> `{latency_ms, preferred}`, as the agent told the coordinator."
+    "`{latency_ms, preferred}` by region name for an agent id, as the agent reported to the coordinator."
 
 
 def view_context(ctx: Context, workspace_name: str, owner_username: str) -> AgentViewContext:
-    """What the agents of a workspace are shown in now."""
+    """Return the present context for agents of a workspace."""
     return AgentViewContext(
         now=ctx.clock.now(),
         troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
@@ -66,7 +66,7 @@ def view_context(ctx: Context, workspace_name: str, owner_username: str) -> Agen
 
 
 def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
-    """The agent's connection status at `now`."""
+    """Return the agent's connection status at `now`."""
     return agent_status(
         now,
         created_at=agent.created_at,
@@ -83,7 +83,7 @@ def health_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INAC
 
 
 def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgent:
-    """The API's shape of an agent."""
+    """Return an agent as JSON."""
     agent = parts.agent
     status = status_of(agent, context.now, context.inactive_timeout)
     health = agent_health(status, agent.lifecycle_state)
@@ -96,7 +96,7 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
         updated_at=agent.updated_at,
         first_connected_at=agent.first_connected_at or UNSET,
         last_connected_at=agent.last_connected_at or UNSET,
-        disconnected_at=_shown_disconnect(agent, status) or UNSET,
+        disconnected_at=_present_disconnect(agent, status) or UNSET,
         started_at=agent.started_at or UNSET,
         ready_at=agent.ready_at or UNSET,
         status=cast("Any", status),
@@ -126,8 +126,8 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
     )
 
 
-def _shown_disconnect(agent: AgentRow, status: str) -> datetime | None:
-    # A time from before the last connection is history.
+def _present_disconnect(agent: AgentRow, status: str) -> datetime | None:
+    # A time from before the last connection is outdated.
     return agent.disconnected_at if status == "disconnected" else None
 
 
@@ -160,7 +160,7 @@ def _present_check(app: AppRow) -> Healthcheck:
 
 
 def present_status(row: AppStatusRow) -> WorkspaceAppStatus:
-    """`icon` and `needs_user_attention` are withdrawn upstream and always empty."""
+    """Return a status as JSON; upstream deprecated `icon` and `needs_user_attention`, which are always empty."""
     return WorkspaceAppStatus(
         id=row.id,
         created_at=row.created_at,

@@ -36,7 +36,7 @@ async def get_agent(ctx: Context, subject: Subject, agent_id: UUID) -> Workspace
 
 
 async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
-    """One agent with everything shown inside it."""
+    """Load an agent with the parts that its JSON includes."""
     detail = await agent_store.get_agent_detail(tx, agent_id)
     if detail is None:
         return None
@@ -46,7 +46,7 @@ async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
 
 
 async def get_git_ssh_key(ctx: Context, place: AgentPlace) -> AgentGitSSHKey:
-    """The owner's key pair, private half included: it is used inside their own workspace."""
+    """Return the owner's key pair with the private key, for use inside the owner's workspace."""
     await require_user_data(ctx, place)
     key = await ctx.db.read(ssh_key_store.get_git_ssh_key, place.owner_id)
     if key is None:
@@ -55,7 +55,7 @@ async def get_git_ssh_key(ctx: Context, place: AgentPlace) -> AgentGitSSHKey:
 
 
 def external_auth_unknown(match: str) -> NotFound:
-    """There is no provider for that URL or id."""
+    """Return the error for a URL or id without a provider."""
     return NotFound(
         f'No matching external auth provider found in Coder for the url "{match}".',
         "External auth provider not found.",

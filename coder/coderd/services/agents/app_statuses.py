@@ -26,7 +26,7 @@ _MAX_STATUS_MESSAGE = 160
 
 @dataclass(frozen=True, slots=True)
 class AppReport:
-    """What an agent says an app is doing."""
+    """Status of an application, as an agent reports it."""
 
     app_slug: str
     state: str
@@ -35,10 +35,10 @@ class AppReport:
 
 
 async def report_app_status(ctx: Context, place: AgentPlace, report: AppReport) -> None:
-    """Raises Invalid (message too long, unknown app, unknown state)."""
+    """Store a status. Raises Invalid (message too long, unknown app, unknown state)."""
     if len(report.message) > _MAX_STATUS_MESSAGE:
-        said = f"Message must be less than {_MAX_STATUS_MESSAGE} characters."
-        raise Invalid("Message is too long.", said, [("message", said)])
+        problem = f"Message must be less than {_MAX_STATUS_MESSAGE} characters."
+        raise Invalid("Message is too long.", problem, [("message", problem)])
     if report.state not in _APP_STATES:
         raise Invalid("Failed to parse request.", f"Invalid state: {report.state}")
     await ctx.db.run(_report_app_status, place, report, site_of(ctx), ctx.clock.now())
@@ -48,21 +48,21 @@ async def _report_app_status(
     tx: Tx, place: AgentPlace, report: AppReport, site: NotificationSite, now: datetime
 ) -> None:
     apps = await app_store.list_apps(tx, [place.agent.id])
-    found = next((detail for detail in apps if detail.app.slug == report.app_slug), None)
-    if found is None:
+    detail = next((item for item in apps if item.app.slug == report.app_slug), None)
+    if detail is None:
         raise Invalid("Failed to get workspace app.", f'No app found with slug "{report.app_slug}"')
     row = AppStatusRow(
         id=new_uuid(),
         created_at=now,
         workspace_id=place.workspace_id,
         agent_id=place.agent.id,
-        app_id=found.app.id,
+        app_id=detail.app.id,
         state=report.state,
         message=report.message.replace("\x00", REPLACEMENT),
         uri=report.uri.replace("\x00", ""),
     )
     await app_store.insert_app_status(tx, row)
-    await task_notifications.app_said(tx, site, place, row, found.statuses[0].state if found.statuses else None, now)
+    await task_notifications.app_said(tx, site, place, row, detail.statuses[0].state if detail.statuses else None, now)
     await notify_change(
         tx, "app_status", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
     )

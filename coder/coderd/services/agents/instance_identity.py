@@ -1,12 +1,13 @@
-"""Machines of clouds that prove who they are, and get the token of the agent they are to run.
+"""Instance identity: a cloud machine authenticates with a signed document and gets its agent's token.
 
-Lives here: whose signatures are believed, which instance a document is about, and whose agent that is. A template says
-`auth = "…-instance-identity"`; the instance id comes out of its state with every build.
-Does not live here: the signed message itself (signed_message.py); the machine's side (agent/instance_identity.py).
-Obeys: docs/protocol/agents.md#beside-the-link; what the documents hold are the clouds' facts: identity tokens of Google
-Compute Engine (RS256, keys at `GOOGLE_KEYS`), instance identity documents of Amazon EC2 (RSA with SHA-256 over the
-document, one certificate a region, which the operator gives us: nobody serves them signed), attested documents of Azure
-(a signed message of a certificate for metadata.azure.com under the roots everybody has).
+This module decides which signatures are trusted, which instance a document identifies, and which agent runs there. A
+template declares `auth = "…-instance-identity"`; the instance id is in the state of each build. The signed message is
+`signed_message.py`, the machine's side is `agent/instance_identity.py`.
+
+Source: docs/protocol/agents.md#beside-the-link, and the clouds' own formats: identity tokens of Google Compute Engine
+(RS256, keys at `GOOGLE_KEYS`); instance identity documents of Amazon EC2 (RSA with SHA-256 over the document, a
+certificate per region, which the operator configures because Amazon does not serve them signed); attested documents of
+Azure (a message signed by a certificate for metadata.azure.com under public roots).
 """
 
 from __future__ import annotations
@@ -39,36 +40,36 @@ if TYPE_CHECKING:
 
 GOOGLE_KEYS = "https://www.googleapis.com/oauth2/v3/certs"
 GOOGLE_AUDIENCE = "coder"
-"What agents ask a token for: one that a machine showed to another service is not for us."
+"Audience of tokens; a token that a machine presents to another service is not accepted."
 _GOOGLE_ISSUERS = ["https://accounts.google.com", "accounts.google.com"]
 _AZURE_NAME = re.compile(r"(?:[a-z0-9-]+\.)*metadata\.(?:azure\.com|azure\.us|azure\.cn|microsoftazure\.de)", re.ASCII)
 _AZURE_ISSUERS = frozenset(
     {"www.microsoft.com", "caissuers.microsoft.com", "cacerts.digicert.com", "cacerts.digicert.cn"}
 )
-"""Where certificates between Azure's and a root may be fetched: the address comes with a stranger's message."""
-_MOST_BETWEEN = 3
+"""Hosts of intermediate certificates for Azure: the URL comes in an untrusted message."""
+_MAX_INTERMEDIATES = 3
 _log = get_logger("agents")
-_KEEP, _AGAIN = timedelta(hours=1), timedelta(minutes=1)
+_CACHE_TIME, _RETRY_TIME = timedelta(hours=1), timedelta(minutes=1)
 _LEEWAY = 30
-"""Seconds another machine's clock may differ."""
+"""Seconds by which another machine's clock may differ."""
 _PEM = re.compile(rb"-----BEGIN CERTIFICATE-----[^-]*-----END CERTIFICATE-----")
 _BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 
 
 class Clouds:
-    """What this server knows of clouds' keys. Made once, see `Context.part`."""
+    """Keys of clouds, as this server knows them. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._lock = trio.Lock()
         self._google: Any = None
         self._google_at: datetime | None = None
-        self._between: dict[str, Certificate] = {}
+        self._intermediates: dict[str, Certificate] = {}
 
     # ---- Google
 
     async def google(self, token: str) -> str:
-        """The instance a token of Compute Engine is about. Raises Unauthenticated, Invalid."""
+        """Return the instance id in a token of Compute Engine. Raises Unauthenticated, Invalid."""
         import jwt
 
         try:
@@ -85,15 +86,15 @@ class Clouds:
         except (jwt.PyJWTError, CoderError, ValueError) as error:
             raise Unauthenticated("Invalid GCP identity.", str(error)) from error
         engine = (claims.get("google") or {}).get("compute_engine") if isinstance(claims.get("google"), dict) else None
-        found = engine.get("instance_id") if isinstance(engine, dict) else None
-        if not isinstance(found, str) or not found:
+        instance_id = engine.get("instance_id") if isinstance(engine, dict) else None
+        if not isinstance(instance_id, str) or not instance_id:
             raise Invalid("Error decoding JWT claims.", "the token names no instance; it must be of the format full")
-        return found
+        return instance_id
 
     async def _google_key(self, kid: str) -> Any:
         import jwt
 
-        for age in (_KEEP, _AGAIN):
+        for age in (_CACHE_TIME, _RETRY_TIME):
             async with self._lock:
                 now = self._ctx.clock.now()
                 if self._google is None or self._google_at is None or now - self._google_at > age:
@@ -108,47 +109,46 @@ class Clouds:
     # ---- Amazon
 
     def aws(self, document: str, signature: str) -> str:
-        """The instance an identity document is about. Raises Unauthenticated."""
+        """Return the instance id in an identity document. Raises Unauthenticated."""
         try:
-            told = json.loads(document)
-            found = told["instanceId"]
+            instance_id = json.loads(document)["instanceId"]
         except (ValueError, RecursionError, KeyError, TypeError) as error:
             raise _not_aws("parse document: it is no JSON with an instanceId") from error
         try:
-            # Base64 in lines, as the metadata service gives it.
+            # The metadata service returns Base64 in lines.
             raw = base64.b64decode("".join(signature.split()), validate=True)
         except (ValueError, binascii.Error) as error:
             raise _not_aws("decode signature: it is no base64") from error
-        if not isinstance(found, str) or not found:
+        if not isinstance(instance_id, str) or not instance_id:
             raise _not_aws("parse document: its instanceId is no text")
-        if not any(_signed_by(one, raw, document.encode()) for one in self._aws_certificates()):
-            raise _not_aws("the signature is by none of the certificates this server was given")
-        return found
+        if not any(_signed_by(certificate, raw, document.encode()) for certificate in self._aws_certificates()):
+            raise _not_aws("the signature matches none of the configured certificates")
+        return instance_id
 
     def _aws_certificates(self) -> list[Certificate]:
         path = self._ctx.config.aws_identity_certificates
         if not path:
-            raise _not_aws("give this server the certificates of your regions by --aws-identity-certificates")
+            raise _not_aws("configure the certificates of your regions by --aws-identity-certificates")
         return _read_bundle(Path(path))
 
     # ---- Azure
 
     async def azure(self, signature: str) -> str:
-        """The machine an attested document is about. Raises Unauthenticated."""
+        """Return the machine id in an attested document. Raises Unauthenticated."""
         from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
 
         try:
             signed = open_untrusted(base64.b64decode("".join(signature.split()), validate=True))
             await self._trust_azure(signed.signer, list(signed.others))
-            found = json.loads(signed.content)["vmId"]
+            machine_id = json.loads(signed.content)["vmId"]
         except (ValueError, RecursionError, KeyError, TypeError, MessageRefused, CoderError) as error:
             raise Unauthenticated("Invalid Azure identity.", str(error)) from error
-        if not isinstance(found, str) or not found:
+        if not isinstance(machine_id, str) or not machine_id:
             raise Unauthenticated("Invalid Azure identity.", "the document names no machine")
-        return found
+        return machine_id
 
-    async def _trust_azure(self, signer: Certificate, between: list[Certificate]) -> None:
-        """Raises MessageRefused unless Azure's metadata service signs with this certificate."""
+    async def _trust_azure(self, signer: Certificate, intermediates: list[Certificate]) -> None:
+        """Require a certificate of Azure's metadata service. Raises MessageRefused."""
         from cryptography import x509
         from cryptography.x509 import verification
 
@@ -159,15 +159,15 @@ class Clouds:
         if not _AZURE_NAME.fullmatch(name):
             raise MessageRefused("the signer is not the metadata service of Azure")
         last = signer
-        for _ in range(_MOST_BETWEEN):
+        for _ in range(_MAX_INTERMEDIATES):
             issuer = await self._issuer_of(last)
             if issuer is None:
                 break
-            between.append(issuer)
+            intermediates.append(issuer)
             last = issuer
         policy = verification.PolicyBuilder().store(verification.Store(roots())).time(self._ctx.clock.now())
         try:
-            policy.build_server_verifier(x509.DNSName(name)).verify(signer, between)
+            policy.build_server_verifier(x509.DNSName(name)).verify(signer, intermediates)
         except verification.VerificationError as error:
             raise MessageRefused("the certificate of the signer is not trusted") from error
 
@@ -181,16 +181,16 @@ class Clouds:
             access = certificate.extensions.get_extension_for_class(x509.AuthorityInformationAccess).value
         except (x509.ExtensionNotFound, ValueError):
             return None
-        for place in access:
-            url = place.access_location.value
-            if place.access_method != AuthorityInformationAccessOID.CA_ISSUERS or not isinstance(url, str):
+        for description in access:
+            url = description.access_location.value
+            if description.access_method != AuthorityInformationAccessOID.CA_ISSUERS or not isinstance(url, str):
                 continue
             parts = split_untrusted(url)
             if parts.scheme not in {"http", "https"} or parts.hostname not in _AZURE_ISSUERS:
                 continue
-            if url not in self._between and len(self._between) < 100:
-                self._between[url] = certificate_untrusted((await fetch("GET", url, limit=SMALL)).body)
-            return self._between.get(url)
+            if url not in self._intermediates and len(self._intermediates) < 100:
+                self._intermediates[url] = certificate_untrusted((await fetch("GET", url, limit=SMALL)).body)
+            return self._intermediates.get(url)
         return None
 
 
@@ -209,8 +209,8 @@ def _signed_by(certificate: Certificate, signature: bytes, document: bytes) -> b
     return True
 
 
-def _not_aws(why: str) -> Unauthenticated:
-    return Unauthenticated("Invalid AWS identity.", why)
+def _not_aws(reason: str) -> Unauthenticated:
+    return Unauthenticated("Invalid AWS identity.", reason)
 
 
 def _read_bundle(path: Path) -> list[Certificate]:
@@ -226,44 +226,44 @@ def _read_bundle(path: Path) -> list[Certificate]:
 
 @lru_cache(maxsize=1)
 def roots() -> list[Certificate]:
-    """The authorities this machine trusts. Raises CoderError when there are none."""
+    """Return the certificate authorities that this machine trusts. Raises CoderError when there are none."""
     paths = ssl.get_default_verify_paths()
-    for place in (os.environ.get(paths.openssl_cafile_env), paths.cafile, *_BUNDLES):
-        if place and Path(place).is_file():
-            return _read_roots(Path(place).read_bytes())
+    for path in (os.environ.get(paths.openssl_cafile_env), paths.cafile, *_BUNDLES):
+        if path and Path(path).is_file():
+            return _read_roots(Path(path).read_bytes())
     raise CoderError("identity_certificates", "this machine trusts no certificate authority")
 
 
 def _read_roots(bundle: bytes) -> list[Certificate]:
-    """One odd certificate among a hundred and fifty does not make the others unusable."""
+    """Return the certificates of a bundle; an invalid one among many is skipped."""
     from cryptography import x509
 
-    found = []
+    certificates = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for text in _PEM.findall(bundle):
             try:
-                found.append(x509.load_pem_x509_certificate(text))
+                certificates.append(x509.load_pem_x509_certificate(text))
             except ValueError:
                 continue
-    return found
+    return certificates
 
 
 async def token_of(ctx: Context, instance_id: str, agent_name: str) -> str:
-    """The token of the agent that runs on this instance. Raises NotFound, Conflict.
+    """Return the token of the agent that runs on this instance. Raises NotFound, Conflict.
 
-    Templates name instances, and whoever writes one may name a machine that is somebody else's: then it is nobody's,
-    for it would run what the other says.
+    Templates name instances, so a template author may name another user's machine, which would then run the author's
+    workspace. An instance of several workspaces therefore gets no token.
     """
     places = await ctx.db.read(agent_store.list_agents_by_instance, instance_id)
     if len({place.workspace_id for place in places}) > 1:
         claims = [str(place.workspace_id) for place in places]
-        _log.warn("several workspaces say that they run on one machine", instance=instance_id, workspaces=claims)
+        _log.warn("several workspaces claim to run on one machine", instance=instance_id, workspaces=claims)
         raise Conflict(
-            "More than one workspace runs on this instance, by what their templates say.",
-            "An administrator finds them in the log; stop those the machine does not belong to.",
+            "More than one workspace claims to run on this instance.",
+            "The server's log lists them; stop the workspaces that the machine does not belong to.",
         )
-    found = [place for place in places if agent_name in {"", place.agent.name}]
-    if not found:
+    matching = [place for place in places if agent_name in {"", place.agent.name}]
+    if not matching:
         raise NotFound(f"Instance with id {json.dumps(instance_id)} not found.")
-    return str(found[0].agent.auth_token)
+    return str(matching[0].agent.auth_token)

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from coder.base.ids import new_uuid
-from coder.coderd.services.agents.sub_agent_apps import Request, judge_apps
+from coder.coderd.services.agents.sub_agent_apps import Request, validate_apps
 from coder.coderd.services.agents.sub_agent_records import (
     end_port_shares,
     lock_parent,
@@ -18,7 +18,7 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace, AgentRow
 from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.templates import templates as template_store
-from coder.domain.agents import sub_agents as laws
+from coder.domain.agents import sub_agents as rules
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -29,29 +29,30 @@ if TYPE_CHECKING:
 async def insert_sub_agent(
     tx: Tx, place: AgentPlace, request: Request, display_apps: list[str], now: datetime
 ) -> agent_pb2.CreateSubAgentResponse:
+    """Insert a sub-agent with its valid applications. Raises RpcError."""
     parent = place.agent
     await lock_parent(tx, place)
     others = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [parent.job_id])]
     if request.name.lower() in {other.name.lower() for other in others}:
         raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
-    if sum(other.parent_id == parent.id for other in others) >= laws.MAX_SUB_AGENTS:
-        raise RpcError(0, f"an agent may have {laws.MAX_SUB_AGENTS} sub-agents")
-    made = await agent_store.count_sub_agents_made(tx, parent.job_id)
-    if problem := laws.explain_total(*made, len(request.apps)):
+    if sum(other.parent_id == parent.id for other in others) >= rules.MAX_SUB_AGENTS:
+        raise RpcError(0, f"an agent may have {rules.MAX_SUB_AGENTS} sub-agents")
+    counts = await agent_store.count_sub_agents_made(tx, parent.job_id)
+    if problem := rules.explain_total(*counts, len(request.apps)):
         raise RpcError(0, problem)
     template = await template_store.get_template(tx, place.template_id)
     row = _row(parent, request, display_apps, now)
-    apps, faults = judge_apps(request, row, template.max_port_share_level if template is not None else "owner", now)
+    apps, faults = validate_apps(request, row, template.max_port_share_level if template is not None else "owner", now)
     before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
     await agent_store.insert_agents(tx, [row], apps=apps)
-    # Of one that had the name in an earlier build: they were given for that one's ports.
+    # Shares of an agent with this name in an earlier build were granted for that agent's ports.
     await end_port_shares(tx, place, row)
-    await record_change(tx, place, row, "an agent made it for a dev container", before, now)
+    await record_change(tx, place, row, "its parent agent created it for a dev container", before, now)
     return agent_pb2.CreateSubAgentResponse(agent=present_sub_agent(row), app_creation_errors=faults)
 
 
 def _row(parent: AgentRow, request: Request, display_apps: list[str], now: datetime) -> AgentRow:
-    """What is not asked for is the parent's, or nothing."""
+    """Return the row of a sub-agent; fields that the request lacks are the parent's, or empty."""
     return replace(
         parent,
         id=new_uuid(),

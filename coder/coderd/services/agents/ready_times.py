@@ -1,7 +1,7 @@
-"""How long a start takes until the workspace can be used: from the order of the build to the last agent's end of start.
+"""Duration of a workspace's start: from the creation of the build until its last agent has started.
 
-Measured once a build, by whichever agent's report makes the set complete. An agent that starts again in the same
-build (its machine came back) measures nothing, however often its connection was lost.
+It is measured once per build, at the report of the last agent. An agent that starts again in the same build (after a
+reboot of its machine) is not measured.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 ENDED = {"ready": "success", "start_timeout": "timeout", "start_error": "error"}
-"""States that end a start, and how it is said to have ended; of several agents the worst counts."""
+"""Result by state that ends a start; the worst result of several agents counts."""
 _WORST_FIRST = ("error", "timeout", "success")
 
 
 @dataclass(frozen=True, slots=True)
 class ReadyTime:
-    """One start of a workspace."""
+    """Duration of a workspace's start, with its labels."""
 
     is_prebuild: str
     organization: str
@@ -46,17 +46,17 @@ class ReadyTime:
 
 
 async def measure(tx: Tx, place: AgentPlace, ended_at: datetime) -> ReadyTime | None:
-    """After the agent's state was written. None for a later start, and while another agent has not ended its first.
+    """Return the duration after an agent's state was stored; None for a later start, or while another agent starts.
 
-    Agents of dev containers, which come later, are none of a start's.
+    Agents of dev containers come later and do not count.
     """
     if place.agent.parent_id is not None or not await agent_store.end_first_start(tx, place.agent.id, ended_at):
         return None
-    # Held, so that of two agents that end side by side the second sees the first.
+    # Locked, so that of two concurrent ends the second one sees the first.
     job = await job_store.get_job(tx, place.agent.job_id, lock=True)
     facts = await facts_store.get_build_facts(tx, place.agent.job_id)
-    found = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [place.agent.job_id])]
-    agents = [agent for agent in found if agent.parent_id is None]
+    all_agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [place.agent.job_id])]
+    agents = [agent for agent in all_agents if agent.parent_id is None]
     if job is None or facts is None or any(agent.lifecycle_state not in ENDED for agent in agents):
         return None
     ends = [agent.ready_at for agent in agents if agent.ready_at is not None]

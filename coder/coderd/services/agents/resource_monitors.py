@@ -1,4 +1,4 @@
-"""What an agent's readings of memory and volumes mean: their standing is kept, its owner told when one turns bad."""
+"""Monitoring of memory and volumes by agents' readings: their state is stored, and owners are notified of problems."""
 
 from __future__ import annotations
 
@@ -22,42 +22,43 @@ if TYPE_CHECKING:
 
 Datapoint = agent_pb2.PushResourcesMonitoringUsageRequest.Datapoint
 MEMORY = ""
-"""The path that stands for the memory."""
+"""Path that stands for the memory."""
 MAX_DATAPOINTS = 60
-"""Three windows; more is no agent's."""
+"""Readings of three windows; a genuine agent sends fewer."""
 MAX_VOLUMES = 256
-"""Of one reading: an agent reads what its template names, but a message has room for half a million."""
+"""Volumes of a reading: agents read the volumes of the template, but a message has room for half a million."""
 
 
 async def take_readings(ctx: Context, place: AgentPlace, datapoints: Sequence[Datapoint]) -> None:
-    """A window of readings of one agent."""
+    """Store a window of an agent's readings, and notify its owner of problems."""
     thresholds = watched(place.agent.resources_monitoring or {})
     if thresholds:
         readings = readings_of(thresholds, datapoints[-MAX_DATAPOINTS:])
         await ctx.db.run(_take, place, thresholds, readings, notifications.site_of(ctx), ctx.clock.now())
 
 
-def watched(wanted: Mapping[str, object]) -> dict[str, int]:
-    """Thresholds in per cent by path, of what the template switched on."""
-    found: dict[str, int] = {}
-    memory, volumes = wanted.get("memory"), wanted.get("volumes")
+def watched(monitoring: Mapping[str, object]) -> dict[str, int]:
+    """Return thresholds in percent by path, for the monitors that the template enables."""
+    thresholds: dict[str, int] = {}
+    memory, volumes = monitoring.get("memory"), monitoring.get("volumes")
     if isinstance(memory, dict) and memory.get("enabled"):
-        found[MEMORY] = int(memory.get("threshold") or 0)
+        thresholds[MEMORY] = int(memory.get("threshold") or 0)
     for volume in volumes if isinstance(volumes, list) else ():
         if volume.get("enabled") and volume.get("path"):
-            found[str(volume["path"])] = int(volume.get("threshold") or 0)
-    return found
+            thresholds[str(volume["path"])] = int(volume.get("threshold") or 0)
+    return thresholds
 
 
 def readings_of(thresholds: Mapping[str, int], datapoints: Sequence[Datapoint]) -> dict[str, list[Reading]]:
-    """The window of each path; a value the agent could not read is unknown."""
-    found: dict[str, list[Reading]] = {path: [] for path in thresholds}
-    for one in datapoints:
-        volumes = {volume.volume: volume for volume in reversed(one.volumes[:MAX_VOLUMES])}  # of two the first counts
+    """Return the readings of each path; a value that the agent could not read is unknown."""
+    readings: dict[str, list[Reading]] = {path: [] for path in thresholds}
+    for datapoint in datapoints:
+        # The first of equal paths counts.
+        volumes = {volume.volume: volume for volume in reversed(datapoint.volumes[:MAX_VOLUMES])}
         for path, threshold in thresholds.items():
-            read = one.memory if path == MEMORY else volumes.get(path)
-            found[path].append("unknown" if read is None else reading(read.used, read.total, threshold))
-    return found
+            usage = datapoint.memory if path == MEMORY else volumes.get(path)
+            readings[path].append("unknown" if usage is None else reading(usage.used, usage.total, threshold))
+    return readings
 
 
 async def _take(
@@ -74,12 +75,12 @@ async def _take(
         before = stored.get(path) or MonitorRow(path, "OK", None)
         state: State = "NOK" if before.state == "NOK" else "OK"
         after = next_state(state, readings[path])
-        tells = after == "NOK" and state == "OK" and (before.quiet_until is None or before.quiet_until <= now)
-        if tells:
+        notifies = after == "NOK" and state == "OK" and (before.quiet_until is None or before.quiet_until <= now)
+        if notifies:
             short.append(path)
-        if tells or after != state:
+        if notifies or after != state:
             await store.put_monitor(
-                tx, place.agent.id, MonitorRow(path, after, now + QUIET if tells else before.quiet_until)
+                tx, place.agent.id, MonitorRow(path, after, now + QUIET if notifies else before.quiet_until)
             )
     for notice in _notices(place, thresholds, short):
         await notifications.enqueue(tx, site, notice, now)
@@ -87,12 +88,12 @@ async def _take(
 
 def _notices(place: AgentPlace, thresholds: Mapping[str, int], short: Sequence[str]) -> list[Notification]:
     about: tuple[UUID, ...] = (place.workspace_id, place.owner_id, place.template_id, place.organization_id)
-    found = []
+    notices = []
     if MEMORY in short:
         labels = {"workspace": place.workspace_name, "threshold": f"{thresholds[MEMORY]}%"}
-        found.append(Notification(WORKSPACE_OUT_OF_MEMORY, place.owner_id, labels, about))
+        notices.append(Notification(WORKSPACE_OUT_OF_MEMORY, place.owner_id, labels, about))
     volumes = [f"{path} ({thresholds[path]}%)" for path in short if path != MEMORY]
     if volumes:
         labels = {"workspace": place.workspace_name, "volumes": ", ".join(volumes)}
-        found.append(Notification(WORKSPACE_OUT_OF_DISK, place.owner_id, labels, about))
-    return found
+        notices.append(Notification(WORKSPACE_OUT_OF_DISK, place.owner_id, labels, about))
+    return notices

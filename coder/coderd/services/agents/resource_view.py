@@ -1,4 +1,4 @@
-"""Resources of jobs with the agents below them: loaded in few statements, shown as JSON."""
+"""Resources of jobs with their agents: loaded in few statements, and as JSON."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class LoadedResources:
-    """Everything below some jobs, by job and by agent."""
+    """Resources and agents of some jobs."""
 
     resources: dict[UUID, list[ResourceRow]]
     agents: dict[UUID, list[AgentParts]]
-    "By resource."
+    "Agents by resource."
     agents_of_job: dict[UUID, list[AgentParts]]
 
 
 async def load_resources(tx: Tx, job_ids: Sequence[UUID]) -> LoadedResources:
-    """Resources, agents, apps and scripts of these jobs: four statements (two when there are no agents)."""
+    """Load resources, agents, apps and scripts of these jobs in four statements (two without agents)."""
     resources: dict[UUID, list[ResourceRow]] = defaultdict(list)
     if job_ids:
         for row in await resource_store.list_resources(tx, job_ids):
@@ -47,7 +47,7 @@ async def load_resources(tx: Tx, job_ids: Sequence[UUID]) -> LoadedResources:
 
 
 async def load_agents(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentParts]:
-    """Agents of these jobs with their apps and scripts, in display order."""
+    """Load agents of these jobs with their apps and scripts, in display order."""
     details = await agent_store.list_agents_of_jobs(tx, job_ids)
     parts = {detail.agent.id: AgentParts(detail.agent, detail.log_sources) for detail in details}
     if parts:
@@ -60,7 +60,7 @@ async def load_agents(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentParts]:
 
 
 def present_resources(loaded: LoadedResources, job_id: UUID, context: AgentViewContext) -> list[WorkspaceResource]:
-    """The resources of one job as JSON."""
+    """Return the resources of a job as JSON."""
     rows = sorted(loaded.resources.get(job_id, ()), key=lambda r: (r.transition, r.name, r.type, r.position))
     return [_present(row, loaded.agents.get(row.id, ()), context) for row in rows]
 

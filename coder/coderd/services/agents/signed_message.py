@@ -1,8 +1,9 @@
-"""Signed data in the Cryptographic Message Syntax, as Azure attests its machines with it.
+"""Signed data in the Cryptographic Message Syntax, by which Azure attests its machines.
 
-Lives here: reading DER and checking the one signature against the certificate the message names.
-Does not live here: whether that certificate is to be trusted (instance_identity.py).
-Obeys: RFC 5652 sections 3, 5 and 11; X.690 (DER).
+This module parses DER and verifies the single signature with the certificate that the message names. Trust in that
+certificate is decided by `instance_identity.py`.
+
+Source: RFC 5652 sections 3, 5 and 11; X.690 (DER).
 """
 
 from __future__ import annotations
@@ -24,52 +25,52 @@ _DIGESTS: dict[bytes, hashes.HashAlgorithm] = {
     bytes.fromhex("608648016503040202"): hashes.SHA384(),
     bytes.fromhex("608648016503040203"): hashes.SHA512(),
 }
-_MOST_NODES = 4096
+_MAX_NODES = 4096
 
 
-class MessageRefused(Exception):  # noqa: N818 - named for what it says
-    """No signed message, or its signature is wrong. The text says which."""
+class MessageRefused(Exception):  # noqa: N818 - named after the event
+    """Raised for a message that is not signed, or has a wrong signature. The text has the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signed:
-    """A message with a good signature."""
+    """A message with a valid signature."""
 
     content: bytes
     signer: x509.Certificate
-    "Not yet trusted."
+    "Certificate of the signer, not yet trusted."
     others: tuple[x509.Certificate, ...]
-    "Further certificates that came along."
+    "Further certificates of the message."
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
     tag: int
     body: bytes
-    whole: bytes
+    encoded: bytes
 
 
 def _split(data: bytes) -> list[_Node]:
-    """The elements that lie one after another in `data`."""
-    found: list[_Node] = []
+    """Return the consecutive elements of `data`. Raises MessageRefused."""
+    nodes: list[_Node] = []
     at = 0
     while at < len(data):
-        if len(found) >= _MOST_NODES or at + 2 > len(data):
+        if len(nodes) >= _MAX_NODES or at + 2 > len(data):
             raise MessageRefused("the message is malformed")
         length = data[at + 1]
         begin = at + 2
         if length & 0x80:
             count = length & 0x7F
-            if not 0 < count <= 4:  # 0: of indefinite length, which DER forbids
+            if not 0 < count <= 4:  # 0 is the indefinite length, which DER forbids
                 raise MessageRefused("the message is not in DER")
             length = int.from_bytes(data[begin : begin + count], "big")
             begin += count
         end = begin + length
         if end > len(data):
             raise MessageRefused("the message is cut off")
-        found.append(_Node(data[at], data[begin:end], data[at:end]))
+        nodes.append(_Node(data[at], data[begin:end], data[at:end]))
         at = end
-    return found
+    return nodes
 
 
 def _only(data: bytes, tag: int) -> _Node:
@@ -86,7 +87,7 @@ def _take(nodes: list[_Node], *tags: int) -> list[_Node]:
 
 
 def open_untrusted(message: bytes) -> Signed:
-    """The content of a message with exactly one signer, whose signature is right. Raises MessageRefused."""
+    """Return the content of a message with exactly one signer and a valid signature. Raises MessageRefused."""
     outer = _take(_split(_only(message, _SEQUENCE).body), _OID, _CONTEXT_0)
     if outer[0].body != _SIGNED_DATA:
         raise MessageRefused("the message is not signed")
@@ -97,39 +98,39 @@ def open_untrusted(message: bytes) -> Signed:
     if signer is None:
         raise MessageRefused("the message has not exactly one signer")
     certificates = [
-        certificate_untrusted(node.whole)
+        certificate_untrusted(node.encoded)
         for part in parts[3:-1]
         if part.tag == _CONTEXT_0
         for node in _split(part.body)
     ]
     certificate = _check_signer(_take(_split(signer.body), _INTEGER, _SEQUENCE, _SEQUENCE), content, certificates)
-    return Signed(content, certificate, tuple(one for one in certificates if one is not certificate))
+    return Signed(content, certificate, tuple(other for other in certificates if other is not certificate))
 
 
 def certificate_untrusted(der: bytes) -> x509.Certificate:
-    """Raises MessageRefused, also for what the library reads with a warning: none of the real ones is that odd."""
+    """Return a certificate. Raises MessageRefused, also for a warning of the library: genuine ones cause none."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            found = x509.load_der_x509_certificate(der)
-            _ = found.issuer, found.subject, found.serial_number, found.public_key()  # parsed when they are asked for
+            certificate = x509.load_der_x509_certificate(der)
+            _ = (certificate.issuer, certificate.subject, certificate.serial_number, certificate.public_key())  # lazy
     except (ValueError, UnsupportedAlgorithm, x509.InvalidVersion, Warning) as error:
         raise MessageRefused("the certificate cannot be read") from error
-    return found
+    return certificate
 
 
 def _check_signer(fields: list[_Node], content: bytes, certificates: list[x509.Certificate]) -> x509.Certificate:
     certificate = _named(fields[1].body, certificates)
     digest = _DIGESTS.get(_split(fields[2].body)[0].body) if fields[2].body else None
     if digest is None:
-        raise MessageRefused("the message is signed by an algorithm that is not taken")
+        raise MessageRefused("the message is signed by an unsupported algorithm")
     rest = fields[3:]
     covered = content
     if rest and rest[0].tag == _CONTEXT_0:
         if _digest_attribute(rest[0].body) != _hash(digest, content):
             raise MessageRefused("the content of the message was changed")
-        # Signed as the set they are, not under the tag they travel with (RFC 5652 section 5.4).
-        covered = bytes((_SET,)) + rest[0].whole[1:]
+        # The signature covers the attributes with the tag of a SET, not the implicit tag (RFC 5652, section 5.4).
+        covered = bytes((_SET,)) + rest[0].encoded[1:]
         rest = rest[1:]
     _take(rest, _SEQUENCE, _OCTETS)
     try:
@@ -138,18 +139,18 @@ def _check_signer(fields: list[_Node], content: bytes, certificates: list[x509.C
             raise UnsupportedAlgorithm("no RSA key")
         key.verify(rest[1].body, covered, padding.PKCS1v15(), digest)
     except (UnsupportedAlgorithm, ValueError) as error:
-        raise MessageRefused("the message is signed by an algorithm that is not taken") from error
+        raise MessageRefused("the message is signed by an unsupported algorithm") from error
     except InvalidSignature as error:
         raise MessageRefused("the signature of the message is wrong") from error
     return certificate
 
 
 def _named(name: bytes, certificates: list[x509.Certificate]) -> x509.Certificate:
-    """The certificate with this issuer and serial number."""
+    """Return the certificate with this issuer and serial number. Raises MessageRefused."""
     issuer, serial = _take(_split(name), _SEQUENCE, _INTEGER)[:2]
     number = int.from_bytes(serial.body, "big", signed=True)
     for certificate in certificates:
-        if certificate.serial_number == number and certificate.issuer.public_bytes() == issuer.whole:
+        if certificate.serial_number == number and certificate.issuer.public_bytes() == issuer.encoded:
             return certificate
     raise MessageRefused("the certificate of the signer is not with the message")
 

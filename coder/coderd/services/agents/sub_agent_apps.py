@@ -1,4 +1,4 @@
-"""Applications of sub-agents: each is checked alone, so that a wrong one does not prevent the others."""
+"""Applications of sub-agents: each is checked separately, so that an invalid one does not prevent the others."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.provisioning.resources import new_app_row
 from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agents import AgentRow
-from coder.domain.agents import sub_agents as laws
+from coder.domain.agents import sub_agents as rules
 from coder.domain.apps.external_addresses import explain_made_address
 from coder.domain.foundation.share_levels import shared_at_most
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
 Request = agent_pb2.CreateSubAgentRequest
-# Numbers of newer releases are in none of these.
+# Numbers of newer releases are missing here.
 _DISPLAY_APPS: dict[int, str] = {number: name.lower() for name, number in Request.DisplayApp.items()}
 _LEVELS: dict[int, str] = {number: name.lower() for name, number in Request.App.SharingLevel.items()}
 _OPEN_IN: dict[int, str] = {number: name.lower().replace("_", "-") for name, number in Request.App.OpenIn.items()}
@@ -23,23 +23,23 @@ _APP_TEXTS = ("command", "display_name", "group", "icon", "url")
 
 
 class _AppError(Exception):
-    """Why one application is not made: a field, or "", and a sentence."""
+    """Reason why an application is not created: a field, or "", and a sentence."""
 
     def __init__(self, field: str, sentence: str) -> None:
         super().__init__(sentence)
         self.field = field
 
 
-def judge_apps(
-    request: Request, agent: AgentRow, most: str, now: datetime
+def validate_apps(
+    request: Request, agent: AgentRow, max_level: str, now: datetime
 ) -> tuple[list[AppRow], list[agent_pb2.CreateSubAgentResponse.AppCreationError]]:
-    """The applications that are made, and what is wrong with the others."""
+    """Return the valid applications, and the errors of the others."""
     rows: list[AppRow] = []
     faults = []
     taken: set[str] = set()
     for index, app in enumerate(request.apps):
         try:
-            rows.append(_app_row(app, agent, index, most, now, taken))
+            rows.append(_app_row(app, agent, index, max_level, now, taken))
             taken.add(app.slug)
         except _AppError as error:
             fault = agent_pb2.CreateSubAgentResponse.AppCreationError(index=index, error=str(error))
@@ -49,8 +49,8 @@ def judge_apps(
     return rows, faults
 
 
-def _app_row(app: Request.App, agent: AgentRow, index: int, most: str, now: datetime, taken: set[str]) -> AppRow:
-    if problem := laws.explain_slug(app.slug):
+def _app_row(app: Request.App, agent: AgentRow, index: int, max_level: str, now: datetime, taken: set[str]) -> AppRow:
+    if problem := rules.explain_slug(app.slug):
         raise _AppError("slug", problem)
     if app.slug in taken:
         raise _AppError("slug", f'duplicate app slug "{app.slug}"')
@@ -63,15 +63,15 @@ def _app_row(app: Request.App, agent: AgentRow, index: int, most: str, now: date
         raise _AppError("healthcheck", f"its URL {problem}")
     if (level := _LEVELS.get(app.share)) is None:
         raise _AppError("share", f"unknown sharing level {app.share}")
-    if (opened := _OPEN_IN.get(app.open_in)) is None:
+    if (open_in := _OPEN_IN.get(app.open_in)) is None:
         raise _AppError("open_in", f"unknown way to open {app.open_in}")
     return new_app_row(
         app,
         ident=new_uuid(),
         agent_id=agent.id,
-        slug=laws.stored_slug(agent.name, app.slug),
-        sharing_level=shared_at_most(level, most),
-        open_in=opened,
+        slug=rules.stored_slug(agent.name, app.slug),
+        sharing_level=shared_at_most(level, max_level),
+        open_in=open_in,
         now=now,
         position=index,
     )
@@ -84,7 +84,7 @@ def read_display_app(value: int) -> str:
 
 
 def explain_text(text: str) -> str:
-    if len(text) > laws.MAX_TEXT:
-        return f"may have {laws.MAX_TEXT} characters"
-    # Postgres cannot store it.
+    if len(text) > rules.MAX_TEXT:
+        return f"may have {rules.MAX_TEXT} characters"
+    # Postgres cannot store a zero byte.
     return "contains a zero byte" if "\x00" in text else ""

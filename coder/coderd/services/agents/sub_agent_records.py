@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.agents.agent_access import find_again
+from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.store.access.keys import notify_shared_less
@@ -21,24 +21,23 @@ from coder.rpc.proto import agent_pb2
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-_NO_RIGHT = "the agent's token is good no longer"
+_NO_RIGHT = "the agent's token is no longer valid"
 
 
 async def require_right(tx: Tx, place: AgentPlace) -> None:
-    """A rotation of the parent's token gives its children others, for whoever has the new one. Raises RpcError."""
-    if await find_again(tx, place) is None:
+    """Require the parent's current token, whose rotation also rotates the tokens of its children. Raises RpcError."""
+    if await find_current_agent(tx, place) is None:
         raise RpcError(0, _NO_RIGHT)
 
 
 async def lock_parent(tx: Tx, place: AgentPlace) -> None:
-    """Of two that are made side by side the second sees the first, and either what became of its parent's token. Raises
-    RpcError."""
+    """Lock the parent's job, so that concurrent changes and rotations see each other. Raises RpcError."""
     await job_store.get_job(tx, place.agent.job_id, lock=True)
     await require_right(tx, place)
 
 
 async def end_port_shares(tx: Tx, place: AgentPlace, row: AgentRow) -> None:
-    """Shares go by an agent's name, and the next of that name is another container."""
+    """Delete port shares, which refer to the agent's name: the next agent of that name is another container."""
     if await share_store.delete_port_shares_of(tx, place.workspace_id, row.name):
         await notify_shared_less(tx)
 
@@ -46,11 +45,11 @@ async def end_port_shares(tx: Tx, place: AgentPlace, row: AgentRow) -> None:
 async def record_change(
     tx: Tx, place: AgentPlace, row: AgentRow, reason: str, before: AuditSnapshot | None, now: datetime
 ) -> None:
-    """Watchers and the audit log: the workspace has an agent more, or less, and maybe shared ports less."""
+    """Notify watchers and write the audit entry of a created or deleted sub-agent."""
     await notify_change(tx, "state", owner_id=place.owner_id, workspace_id=place.workspace_id)
     after = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
-    said = {"agent_name": row.name, "parent_agent_name": place.agent.name, "reason": reason}
-    await audit.write(tx, AuditEvent("workspace", "write", Origin(), 200, before, after, additional=said), now)
+    fields = {"agent_name": row.name, "parent_agent_name": place.agent.name, "reason": reason}
+    await audit.write(tx, AuditEvent("workspace", "write", Origin(), 200, before, after, additional=fields), now)
 
 
 def present_sub_agent(row: AgentRow) -> agent_pb2.SubAgent:

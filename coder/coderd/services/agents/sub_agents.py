@@ -1,8 +1,7 @@
-"""Agents that an agent makes for its dev containers: made, listed, removed (docs/protocol/agents.md#sub-agents).
+"""Sub-agents, which an agent creates, lists and deletes for its dev containers (docs/protocol/agents.md#sub-agents).
 
-They belong to their parent's resource and build, and end with it; a rotation of its token gives them others. Refusals
-are RpcErrors with upstream's words where they are known; what is wrong with an application alone is told beside the
-answer.
+Sub-agents belong to their parent's resource and build, and end with it; a rotation of its token rotates theirs. Errors
+are RpcErrors with upstream's texts where these are known. An invalid application is reported in the answer.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentPlace, AgentRow
 from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.workspaces.change_feed import notify_change
-from coder.domain.agents import sub_agents as laws
+from coder.domain.agents import sub_agents as rules
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -39,19 +38,19 @@ _TEXTS = ("directory", "architecture", "operating_system")
 
 
 async def create_sub_agent(ctx: Context, place: AgentPlace, request: Request) -> agent_pb2.CreateSubAgentResponse:
-    """Raises RpcError."""
+    """Create a sub-agent, or fill one that the template declares. Raises RpcError."""
     if place.agent.parent_id is not None:
-        raise RpcError(0, "an agent of a dev container cannot have agents of its own")
+        raise RpcError(0, "an agent of a dev container cannot have sub-agents")
     for name in _TEXTS:
         if problem := explain_text(getattr(request, name)):
             raise RpcError(0, f"{name} {problem}")
-    if len(request.display_apps) > laws.MAX_APPS or len(request.apps) > laws.MAX_APPS:
-        raise RpcError(0, f"an agent may have {laws.MAX_APPS} applications")
+    if len(request.display_apps) > rules.MAX_APPS or len(request.apps) > rules.MAX_APPS:
+        raise RpcError(0, f"an agent may have {rules.MAX_APPS} applications")
     display_apps = [read_display_app(value) for value in request.display_apps]
     if request.HasField("id"):
         row = await ctx.db.run(_change, place, uuid_untrusted(request.id), request.directory, display_apps)
         return agent_pb2.CreateSubAgentResponse(agent=present_sub_agent(row))
-    if problem := laws.explain_name(request.name):
+    if problem := rules.explain_name(request.name):
         raise RpcError(0, problem)
     return await ctx.db.run(insert_sub_agent, place, request, display_apps, ctx.clock.now())
 
@@ -62,18 +61,18 @@ async def list_sub_agents(ctx: Context, place: AgentPlace) -> agent_pb2.ListSubA
 
 
 async def delete_sub_agent(ctx: Context, place: AgentPlace, sub_agent_id: UUID) -> None:
-    """Its token is good no longer, and a link that has it ends. Raises RpcError for any but a child."""
+    """Delete a sub-agent, which revokes its token and closes its link. Raises RpcError for any other agent."""
     await ctx.db.run(_delete, place, sub_agent_id, ctx.clock.now())
 
 
 async def _list(tx: Tx, place: AgentPlace) -> list[AgentRow]:
     rows = await agent_store.list_sub_agents(tx, place.agent.id)
-    await require_right(tx, place)  # afterwards: what a rotation changes meanwhile is not told to the older token
+    await require_right(tx, place)  # after the read: a concurrent rotation must not reveal new tokens to the old one
     return rows
 
 
 async def _change(tx: Tx, place: AgentPlace, ident: UUID, directory: str, display_apps: list[str]) -> AgentRow:
-    """One that the template has made: only where it is and what it shows is the container's to say."""
+    """Fill a sub-agent that the template declares: the container sets only its directory and display apps."""
     await lock_parent(tx, place)
     row = await _child(tx, place, ident)
     changed = replace(row, display_apps=display_apps, directory=directory or row.directory)
@@ -88,12 +87,12 @@ async def _delete(tx: Tx, place: AgentPlace, ident: UUID, now: datetime) -> None
     before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
     await agent_store.delete_agent(tx, ident)
     await end_port_shares(tx, place, row)
-    await record_change(tx, place, row, "the agent that made it removed it", before, now)
+    await record_change(tx, place, row, "its parent agent deleted it", before, now)
 
 
 async def _child(tx: Tx, place: AgentPlace, ident: UUID) -> AgentRow:
     rows = await agent_store.list_sub_agents(tx, place.agent.id)
-    found = next((row for row in rows if row.id == ident), None)
-    if found is None:
+    child = next((row for row in rows if row.id == ident), None)
+    if child is None:
         raise RpcError(0, _NOT_ITS_OWN)
-    return found
+    return child

@@ -1,4 +1,4 @@
-"""Readings of agents' machines, and the three lights made of them (`domain/agents/lights.py`)."""
+"""Readings of agents' machines, and the three health indicators (`domain/agents/lights.py`)."""
 
 from __future__ import annotations
 
@@ -31,22 +31,22 @@ _READINGS = ("disk_used", "disk_total", "memory_used", "memory_total", "memory_p
 _PEERS = ("direct", "relayed")
 
 
-async def report(ctx: Context, place: AgentPlace, said: AgentVitals) -> None:
-    """Stores one reading and the events since the last. Raises Invalid."""
-    if len(said.events) > MAX_EVENTS:
-        raise Invalid("Too many events.", f"At most {MAX_EVENTS} at a time.")
-    unknown = [event.kind for event in said.events if event.kind not in KINDS]
+async def report(ctx: Context, place: AgentPlace, vitals: AgentVitals) -> None:
+    """Store a reading and the events since the last one. Raises Invalid."""
+    if len(vitals.events) > MAX_EVENTS:
+        raise Invalid("Too many events.", f"At most {MAX_EVENTS} in one report.")
+    unknown = [event.kind for event in vitals.events if event.kind not in KINDS]
     if unknown:
         raise Invalid("Unknown kind of event.", f"Kinds are {', '.join(KINDS)}.")
     now = ctx.clock.now()
-    reading: dict[str, Any] = {name: _finite(getattr(said, name)) for name in (*_READINGS, *_PEERS)}
-    reading["clock_off_s"] = round((said.sent_at - now).total_seconds(), 1)
-    await ctx.db.run(_store, place, reading, said, now)
+    reading: dict[str, Any] = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
+    reading["clock_off_s"] = round((vitals.sent_at - now).total_seconds(), 1)
+    await ctx.db.run(_store, place, reading, vitals, now)
 
 
-async def _store(tx: Tx, place: AgentPlace, reading: dict[str, Any], said: AgentVitals, now: datetime) -> None:
+async def _store(tx: Tx, place: AgentPlace, reading: dict[str, Any], vitals: AgentVitals, now: datetime) -> None:
     await store.put_vitals(tx, place.agent.id, reading, now)
-    await disconnects.hear(tx, place, said.events, now)
+    await disconnects.record_events(tx, place, vitals.events, now)
 
 
 def _finite(number: float | None) -> float | None:
@@ -54,7 +54,7 @@ def _finite(number: float | None) -> float | None:
 
 
 async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLights:
-    """How a machine is. Raises NotFound."""
+    """Return the health indicators of a machine. Raises NotFound."""
     place = await load_agent(ctx, subject, agent_id)
     now = ctx.clock.now()
     row, restarts = await ctx.db.read(_load, place, now)
@@ -72,8 +72,8 @@ async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLig
     path = PathReading(**{key: host.get(key) for key in _PEERS}, **(row.path or {}))
     known = HostReading(**{key: value for key, value in host.items() if key not in _PEERS}) if row.host else None
     return AgentLights(
-        host=_shown(host_light(known, row.host_at, now), now),
-        agent=_shown(
+        host=_present(host_light(known, row.host_at, now), now),
+        agent=_present(
             agent_light(
                 version=agent.version,
                 server_version=BUILD_VERSION,
@@ -84,7 +84,7 @@ async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLig
             ),
             now,
         ),
-        path=_shown(path_light(path, row.path_at, row.host_at, now, connected=connected), now),
+        path=_present(path_light(path, row.path_at, row.host_at, now, connected=connected), now),
     )
 
 
@@ -94,7 +94,7 @@ async def _load(tx: Tx, place: AgentPlace, now: datetime) -> tuple[VitalsRow, in
     return row, await store.count_causes(tx, place.workspace_id, place.agent.name, _NEW_PROCESS, since)
 
 
-def _shown(light: Light, now: datetime) -> AgentLight:
+def _present(light: Light, now: datetime) -> AgentLight:
     return AgentLight(
         status=light.standing,
         values=[

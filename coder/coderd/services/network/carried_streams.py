@@ -1,10 +1,10 @@
-"""Byte streams carried by ordinary requests: the server's ends and their book (`coder/net/carried_stream.py` has the
-client).
+"""Byte streams carried by ordinary requests: the server's ends and their registry (the client is
+`coder/net/carried_stream.py`).
 
-A stream belongs to the link handler that accepted it. It outlives the requests that feed it, but not by much: when
-nobody has asked for it for `LINGER` seconds, its client is gone. Memory per stream is bounded both ways, and that of
-all streams together; those opened without a login cannot take the place of the others. What is still on its way in a
-request counts for its stream, too, and not for the address it comes from: many people stand behind one.
+A stream belongs to the link handler that accepted it. A stream outlives the requests that feed it: its client counts
+as disconnected after `LINGER` seconds without a request. Memory is bounded per stream in both directions, and for all
+streams together. Streams opened without a login have a separate bound, so that they cannot displace others. Bytes of
+an unfinished request count for its stream, and not for the client's address, which many users may share.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 LINGER = 30.0
-"Seconds without any request after which a client counts as gone."
+"Seconds without any request after which a client counts as disconnected."
 LONGEST_ANSWER = 300.0
-"Seconds; some proxies cut an answer of any liveliness, later than this."
+"Seconds of an answer; some proxies cut off even active answers, later than this."
 LONGEST_WAIT = 60.0
-MOST_STREAMS = 4096
-"Of each kind: opened with a login, and without (the relay asks for none)."
-MOST_OF_ADDRESS = 512
-"Of each kind, from one address (one /64 of IPv6): room for an office behind one proxy."
+MAX_STREAMS = 4096
+"Streams of each kind: opened with a login, and without one (the relay needs none)."
+MAX_STREAMS_PER_ADDRESS = 512
+"Streams of each kind from one address (one /64 of IPv6): enough for an office behind one proxy."
 BUDGET = 256 << 20
-"Bytes all streams of one kind may keep together."
+"Bytes that all streams of one kind may buffer together."
 ROOM_TIMEOUT = 20.0
-"Seconds a request upwards waits for the handler to read."
+"Seconds that an upload request waits for the handler to read."
 _ENDED = "The stream has ended."
 
 
 @dataclass(slots=True)
-class Coming:
-    """The bytes of one request on its way."""
+class IncomingBytes:
+    """Bytes of an upload request that is still arriving."""
 
     stream: CarriedServerStream
     size: int = 0
 
     def take(self, count: int) -> None:
-        """Raises NotFound: the stream has ended, or just had to make room."""
+        """Count arrived bytes. Raises NotFound when the stream has ended, or was evicted."""
         self.size += count
-        self.stream.come(count)
+        self.stream.count_incoming(count)
 
 
 class CarriedServerStream(trio.abc.HalfCloseableStream):
-    """One stream as its link handler sees it."""
+    """A carried stream as its link handler uses it."""
 
     def __init__(self, pool: Pool | None = None, address: str = "") -> None:
         self.address = address
         self.held = 0
-        "Bytes kept, as its pool counts them."
+        "Bytes buffered, as the pool counts them."
         self._pool = pool
         self._out = RetransmitBuffer()
         self._in = bytearray()
@@ -67,7 +67,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
         self._in_ended = False
         self._out_ended = False
         self._is_broken = self._is_closed = False
-        self._coming = 0
+        self._incoming = 0
         self._changed = trio.lowlevel.ParkingLot()
         self._attached = 0
         self._turn = self._feeding = 0
@@ -99,7 +99,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
             if self._is_closed:
                 raise trio.ClosedResourceError
             if self._is_broken:
-                raise trio.BrokenResourceError("the client is gone")
+                raise trio.BrokenResourceError("the client disconnected")
             if self._in_ended:
                 return b""
             await self._changed.park()
@@ -119,49 +119,49 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
         if self._is_closed or self._out_ended:
             raise trio.ClosedResourceError
         if self._is_broken:
-            raise trio.BrokenResourceError("the client is gone")
+            raise trio.BrokenResourceError("the client disconnected")
 
     # ---- the requests' side
 
     def abort(self) -> None:
-        """The client left, or has to."""
+        """Break the stream: its client left, or is evicted."""
         self._is_broken = True
-        self._coming = 0
+        self._incoming = 0
         self._in.clear()
         self._out.acknowledge(self._out.end)
         self._count()
         self._changed.unpark_all()
 
     def _count(self) -> None:
-        before, self.held = self.held, len(self._in) + len(self._out) + self._coming
+        before, self.held = self.held, len(self._in) + len(self._out) + self._incoming
         if self._pool is not None and self.held != before:
             self._pool.changed(self.held - before)
 
     @contextmanager
-    def receiving(self) -> Iterator[Coming]:
-        """For the length of one request upwards, whose bytes count from the moment they come."""
-        coming = Coming(self)
+    def receiving(self) -> Iterator[IncomingBytes]:
+        """Count the bytes of an upload request from their arrival until the request is done."""
+        incoming = IncomingBytes(self)
         try:
-            yield coming
+            yield incoming
         finally:
-            self.come(-coming.size)
+            self.count_incoming(-incoming.size)
 
-    def come(self, by: int) -> None:
-        """So many bytes more are on their way. Raises NotFound when nobody wants them any more."""
+    def count_incoming(self, by: int) -> None:
+        """Change the count of arriving bytes. Raises NotFound for more bytes on a broken stream."""
         if self._is_broken:
             if by > 0:
                 raise NotFound(_ENDED)
             return
-        self._coming += by
+        self._incoming += by
         self._count()
 
     def is_finished(self, now: float) -> bool:
-        """Whether it can be forgotten."""
+        """Return whether the stream can be removed."""
         silent = not self._attached and now - self._seen_at > LINGER
         return self._is_broken or silent or (self._is_closed and not len(self._out) and not self._attached)
 
     async def feed(self, offset: int, data: bytes, received: int, *, ended: bool) -> None:
-        """Bytes of the client that begin at `offset`. Raises Conflict when some before them are missing."""
+        """Take bytes of the client from `offset` on. Raises Conflict when bytes before `offset` are missing."""
         self._touch()
         self._acknowledge(received)
         if data:
@@ -169,9 +169,9 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
             known = self._in_offset - offset
             if known < 0:
                 raise Conflict("Bytes before these are missing.")
-            fresh = data[known:]  # what is known already came with a request whose answer was lost
-            self._in += fresh
-            self._in_offset += len(fresh)
+            new_bytes = data[known:]  # known bytes came in a request whose answer was lost
+            self._in += new_bytes
+            self._in_offset += len(new_bytes)
             self._count()
         if ended:
             self._in_ended = True
@@ -179,7 +179,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
 
     async def _wait_room(self) -> None:
         self._feeding = turn = self._feeding + 1
-        self._changed.unpark_all()  # only the last request waits: its client has given up those before it
+        self._changed.unpark_all()  # only the latest request waits: its client abandoned the earlier ones
         with trio.move_on_after(ROOM_TIMEOUT):
             while len(self._in) > WINDOW and not self._is_broken and turn == self._feeding:
                 await self._changed.park()
@@ -189,14 +189,14 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
             raise Unavailable("The receiver does not read.")
 
     def has_ended(self, offset: int) -> bool:
-        """Whether a client that has everything before `offset` has everything. Raises Conflict for a wrong offset."""
+        """Return whether the stream has no bytes after `offset`. Raises Conflict for a wrong offset."""
         self._acknowledge(offset)
         if offset < self._out.start:
             raise Conflict("These bytes were acknowledged before.")
         return self._out_ended and offset >= self._out.end
 
     async def poll(self, offset: int, wait: float) -> bytes:
-        """The bytes after `offset`, as soon as there are any; none after `wait` seconds."""
+        """Return the bytes after `offset`, as soon as there are any; none after `wait` seconds."""
         turn = self._attach()
         try:
             return MARK + await self._next(offset, wait, turn)
@@ -204,7 +204,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
             self._detach()
 
     async def pieces(self, offset: int, wait: float) -> AsyncIterator[bytes]:
-        """The bytes after `offset` (see `has_ended`) as they come, until nothing came for `wait` seconds."""
+        """Yield the bytes after `offset` (see `has_ended`) as they come, until `wait` seconds pass without any."""
         turn = self._attach()
         try:
             yield MARK
@@ -229,7 +229,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
         return b""
 
     def _attach(self) -> int:
-        """A new answer begins; one that is still going on ends, its client has come back another way."""
+        """Begin an answer; end the previous one, whose client has reconnected."""
         self._touch()
         self._turn += 1
         self._attached += 1
@@ -253,7 +253,7 @@ class CarriedServerStream(trio.abc.HalfCloseableStream):
 
 
 class Pool:
-    """Streams of one kind, and what they may take."""
+    """Streams of one kind, and their limits."""
 
     def __init__(self) -> None:
         self._streams: set[CarriedServerStream] = set()
@@ -261,11 +261,11 @@ class Pool:
         self._held = 0
 
     def open(self, remote_ip: str) -> CarriedServerStream:
-        """Raises Unavailable when there are too many."""
+        """Return a new stream. Raises Unavailable when there are too many."""
         address = network_of(remote_ip)
-        if len(self._streams) >= MOST_STREAMS:
+        if len(self._streams) >= MAX_STREAMS:
             raise Unavailable("Too many carried streams are open.")
-        if self._of_address.get(address, 0) >= MOST_OF_ADDRESS:
+        if self._of_address.get(address, 0) >= MAX_STREAMS_PER_ADDRESS:
             raise Unavailable("Too many carried streams are open from this address.")
         stream = CarriedServerStream(self, address)
         self._streams.add(stream)
@@ -279,21 +279,23 @@ class Pool:
             del self._of_address[stream.address]
 
     def changed(self, by: int) -> None:
-        """A stream keeps so many bytes more. Above the budget the address that keeps most loses its largest one."""
+        """Count buffered bytes. Above the budget, the address with the most bytes loses its largest stream."""
         self._held += by
         while by > 0 and self._held > BUDGET:
             held: dict[str, int] = {}
             for stream in self._streams:
                 held[stream.address] = held.get(stream.address, 0) + stream.held
-            greediest = max(held, key=held.__getitem__)
-            largest = max((one for one in self._streams if one.address == greediest), key=lambda one: one.held)
+            largest_user = max(held, key=held.__getitem__)
+            largest = max(
+                (stream for stream in self._streams if stream.address == largest_user), key=lambda stream: stream.held
+            )
             if not largest.held:
                 return
             largest.abort()
 
 
 class CarriedStreams:
-    """All carried streams of this process, see `Context.part`."""
+    """Carried streams of this process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -301,7 +303,7 @@ class CarriedStreams:
         self._known, self._anonymous = Pool(), Pool()
 
     def open(self, remote_ip: str = "", *, anonymous: bool = False) -> tuple[str, CarriedServerStream]:
-        """A new stream and its id. `anonymous`: nobody had to log in for it. Raises Unavailable for too many."""
+        """Return a new stream and its id; `anonymous` streams need no login. Raises Unavailable for too many."""
         pool = self._anonymous if anonymous else self._known
         ident, stream = secrets.token_hex(16), pool.open(remote_ip)
         self._streams[ident] = stream
@@ -309,7 +311,7 @@ class CarriedStreams:
         return ident, stream
 
     def find(self, ident: str) -> CarriedServerStream:
-        """Raises NotFound."""
+        """Return a stream by id. Raises NotFound."""
         stream = self._streams.get(ident)
         if stream is None:
             raise NotFound("No such stream.")

@@ -1,7 +1,7 @@
-"""The live coordinator: Coordinate streams around the pure one in domain/network/coordination.py.
+"""The live coordinator: Coordinate streams around the pure coordinator in `domain/network/coordination.py`.
 
-Every stream has a mailbox of 512 responses; a peer that lets it run full is dropped. In memory only: after a restart
-peers connect again and say everything anew. Peers at other replicas are `replica_coordination.py`.
+Every stream has a mailbox of 512 responses; a peer whose mailbox is full is dropped. All state is in memory: after a
+restart peers reconnect and resend it. Peers at other replicas are `replica_coordination.py`.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ MAILBOX = 512
 "Responses that may wait for one peer (docs/protocol/coordination.md#ends)."
 
 _REASON = 256
-"Letters of a text in a node."
+"Characters of a text in a node."
 
 CoordinateCall = ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]
 LeftBehind = Callable[[list[UUID]], None]
-"""Told of the agents to which a peer that was lost had tunnels."""
+"""Callback with the agents to which a lost peer had tunnels."""
 CheckTunnel = Callable[[UUID], Awaitable[str]]
-"""Why a tunnel to this agent is refused, empty when it is allowed; for rules that have to ask the database."""
+"""Check of a tunnel to an agent that needs the database: reason of a refusal, empty when allowed."""
 CheckKeys = Callable[[tuple[bytes, ...]], Awaitable[str]]
-"""Why a node with these keys is refused, empty when it may have them. Asked when they change."""
+"""Check of a node's keys when they change: reason of a refusal, empty when allowed."""
 
 _log = get_logger("coordinator")
 
 
-async def allow(_what: object) -> str:
-    """The check of peers whose rules say everything already."""
+async def allow(_subject: object) -> str:
+    """Allow everything, for peers whose rules suffice."""
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerChecks:
-    """What is asked of whoever answers for a stream."""
+    """Checks of a stream, by the endpoint that serves it."""
 
     tunnel: CheckTunnel = allow
     keys: CheckKeys = allow
@@ -68,7 +68,7 @@ class Coordinator:
         self._ctx = ctx
         self.core = Coordination()
         self.mailboxes: dict[int, Any] = {}
-        "By connection: a channel, or a proxy of a peer at another replica."
+        "Channel, or proxy of a peer at another replica, by connection."
         self.bridge = Bridge(ctx, self, ctx.part(ThisReplica).id)
 
     async def serve(
@@ -78,12 +78,12 @@ class Coordinator:
         rules: CoordinationRules,
         checks: PeerChecks = PeerChecks(),
     ) -> None:
-        """Serves one stream until it ends; then the peer is lost unless it said goodbye."""
+        """Serve a stream until it ends; then the peer is lost unless it sent a goodbye."""
         number, deliveries = self.core.connect(peer_id, rules)
         send, receive = trio.open_memory_channel[Delivery](MAILBOX)
         self.mailboxes[number] = send
-        self.hand_out(deliveries)
-        self.bridge.arrived(peer_id)
+        self.deliver(deliveries)
+        self.bridge.peer_connected(peer_id)
         try:
             with single_failure():
                 async with trio.open_nursery() as nursery:
@@ -93,8 +93,8 @@ class Coordinator:
                     nursery.cancel_scope.cancel()
         finally:
             self.mailboxes.pop(number, None)
-            self.hand_out(self.core.lose(number))
-            self.bridge.left(peer_id)
+            self.deliver(self.core.lose(number))
+            self.bridge.peer_disconnected(peer_id)
             agents = self.core.take_left_behind(peer_id)
             if agents and checks.left_behind is not None:
                 checks.left_behind(agents)
@@ -105,18 +105,18 @@ class Coordinator:
         try:
             request = request_from_proto_untrusted(message)
         except ValueError as error:
-            self.hand_out(self.core.refuse(number, str(error)))
+            self.deliver(self.core.refuse(number, str(error)))
             return
         refusal = await self._explain_refusal(peer_id, request, checks)
         if refusal:
-            self.hand_out(self.core.refuse(number, f"authorization: {refusal}"))
+            self.deliver(self.core.refuse(number, f"authorization: {refusal}"))
             return
-        self.hand_out(self.core.handle(number, request))
+        self.deliver(self.core.handle(number, request))
         if request.add_tunnel is not None and self.core.is_present(peer_id):
-            self.bridge.wants(peer_id, request.add_tunnel)
+            self.bridge.tunnel_requested(peer_id, request.add_tunnel)
 
     async def _explain_refusal(self, peer_id: UUID, request: CoordinationRequest, checks: PeerChecks) -> str:
-        """What the pure rules cannot know."""
+        """Return why a request is refused by checks outside the pure rules; empty when allowed."""
         node, known = request.node, self.core.node_of(peer_id)
         if node is not None and (known is None or known.keys != node.keys):
             refusal = await checks.keys(node.keys)
@@ -124,8 +124,8 @@ class Coordinator:
                 return refusal
         return await checks.tunnel(request.add_tunnel) if request.add_tunnel is not None else ""
 
-    def hand_out(self, deliveries: Iterable[Delivery]) -> None:
-        """Puts each into its peer's mailbox."""
+    def deliver(self, deliveries: Iterable[Delivery]) -> None:
+        """Put each delivery into its peer's mailbox."""
         waiting = deque(deliveries)
         while waiting:
             delivery = waiting.popleft()
@@ -143,38 +143,41 @@ class Coordinator:
                 pass  # its stream is ending
 
     def cut(self, peer_id: UUID) -> None:
-        """Ends the tunnels of a peer that lost its session or its permission, here and at other replicas."""
-        self.hand_out(self.core.cut(peer_id))
+        """Remove the tunnels of a peer that lost its session or its permission, at all replicas."""
+        self.deliver(self.core.cut(peer_id))
 
     def revoke(self, peer_id: UUID, agents: Iterable[UUID]) -> None:
-        """The same for a peer whose stream was lost before: these agents forget it, wherever they are."""
+        """Remove the tunnels of a peer whose stream was lost earlier from these agents, at all replicas."""
         agents = list(agents)
-        self.hand_out(self.core.revoke(peer_id, agents))
-        self.bridge.revoked(peer_id, agents)
+        self.deliver(self.core.revoke(peer_id, agents))
+        self.bridge.peer_revoked(peer_id, agents)
 
     def close(self) -> None:
-        """Tells every peer that the server stops."""
-        self.hand_out(self.core.close())
+        """Notify every peer that the server stops."""
+        self.deliver(self.core.close())
 
     def node_number(self, peer_id: UUID) -> int | None:
-        """The number a peer gave its node; None while it is away or said nothing."""
+        """Return the id of a peer's node; None while the peer is absent or has no node."""
         node = self.core.node_of(peer_id)
         return None if node is None else tailnet_pb2.Node.FromString(node.body).id
 
     def latency_of(self, agent_id: UUID) -> Mapping[str, Any] | None:
-        """Region name -> `{"preferred": bool, "latency_ms": float}`, as the agent measured; None while it is away."""
+        """Return the agent's latencies by region name; None while the agent is absent.
+
+        Each is `{"preferred": bool, "latency_ms": float}`, as the agent measured it.
+        """
         node = self.core.node_of(agent_id)
         if node is None:
             return None
         message = tailnet_pb2.Node.FromString(node.body)
         regions = current_map(self._ctx).regions
-        found: dict[str, Any] = {}
+        latencies: dict[str, Any] = {}
         for key, seconds in message.derp_latency.items():
             region = regions.get(_region_number(key))
             if region is not None:
                 preferred = region.region_id == message.preferred_derp
-                found[region.region_name] = {"preferred": preferred, "latency_ms": seconds * 1000}
-        return found
+                latencies[region.region_name] = {"preferred": preferred, "latency_ms": seconds * 1000}
+        return latencies
 
 
 def _region_number(key: str) -> int:
@@ -183,7 +186,7 @@ def _region_number(key: str) -> int:
 
 
 async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delivery], scope: trio.CancelScope) -> None:
-    """Sends what is delivered; ends the stream at its end or when the mailbox ran full."""
+    """Send deliveries; close the stream after the last one or when the mailbox overflowed."""
     try:
         with mailbox:
             async for delivery in mailbox:
@@ -198,7 +201,7 @@ async def _write(call: CoordinateCall, mailbox: trio.MemoryReceiveChannel[Delive
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: the coordinator, until the server stops."""
+    """Part: run the coordinator until the server stops."""
     coordinator = ctx.part(Coordinator)
     task_status.started()
     await ctx.stopping.wait()
@@ -209,10 +212,10 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 
 
 def request_from_proto_untrusted(message: tailnet_pb2.CoordinateRequest) -> CoordinationRequest:
-    """Raises ValueError with the wire's text for an id that is no UUID, for more than anybody has to say at once."""
+    """Return a request. Raises ValueError with the wire's text for an id that is no UUID, or too many handshakes."""
     node = None
-    if len(message.ready_for_handshake) > MAX_UPDATES:  # an answer to each peer of the longest list we send
-        raise ValueError(f"ready for more than {MAX_UPDATES} handshakes at once")
+    if len(message.ready_for_handshake) > MAX_UPDATES:  # one for each peer of the longest list that is sent
+        raise ValueError(f"ready for more than {MAX_UPDATES} handshakes in one request")
     if message.HasField("update_self"):
         node = node_from_proto(message.update_self.node)
     return CoordinationRequest(
@@ -225,17 +228,17 @@ def request_from_proto_untrusted(message: tailnet_pb2.CoordinateRequest) -> Coor
 
 
 def node_from_proto(node: tailnet_pb2.Node) -> CoordinatedNode:
-    """A node as others are told of it.
+    """Return a node as other peers receive it.
 
-    Why a region has to be reached by WebSocket is cut: genuine nodes say there what a proxy answered, which may be a
-    whole page, and who reads it is a person.
+    The reason why a region needs WebSocket is truncated: genuine nodes put a proxy's answer there, which may be a whole
+    page, and only users read it.
     """
-    long = [region for region, reason in node.derp_forced_websocket.items() if len(reason) > _REASON]
-    if long:
-        whole, node = node, tailnet_pb2.Node()
-        node.CopyFrom(whole)
-        for region in long:
-            node.derp_forced_websocket[region] = whole.derp_forced_websocket[region][:_REASON]
+    oversized = [region for region, reason in node.derp_forced_websocket.items() if len(reason) > _REASON]
+    if oversized:
+        original, node = node, tailnet_pb2.Node()
+        node.CopyFrom(original)
+        for region in oversized:
+            node.derp_forced_websocket[region] = original.derp_forced_websocket[region][:_REASON]
     body = node.SerializeToString(deterministic=True)
     return CoordinatedNode(body, tuple(node.addresses), tuple(node.allowed_ips), keys_of_node(node))
 

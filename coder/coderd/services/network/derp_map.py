@@ -1,6 +1,6 @@
-"""The relay map this server hands out: its embedded relay, STUN servers, and what the configuration adds.
+"""Relay map of this server: its embedded relay, STUN servers, and regions from the configuration.
 
-Node names and numbers are upstream's, because people know them: region 999, node `999b`, `Coder STUN 1`.
+Node names and numbers are upstream's, because users know them: region 999, node `999b`, `Coder STUN 1`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 
 class RelayMap:
-    """The map of one server process, see `Context.part`. `current` may change while the server runs."""
+    """Relay map of a server process, see `Context.part`. `current` may change while the server runs."""
 
     def __init__(self, ctx: Context) -> None:
         self.current = build_derp_map(ctx.config, ctx.access_url)
         self.proxies: dict[int, DerpRegion] = {}
-        "Regions of workspace proxies that relay and are well."
+        "Regions of healthy workspace proxies that relay."
 
 
 def current_map(ctx: Context) -> DerpMap:
@@ -41,15 +41,15 @@ def current_map(ctx: Context) -> DerpMap:
 
 
 def proxy_region(number: int, name: str, display_name: str, url: str) -> DerpRegion:
-    """The relay of a workspace proxy, at its own address."""
+    """Return the region of a workspace proxy's relay, at the proxy's own address."""
     node = DerpNode(name=f"{number}a", region_id=number, host_name="", stun_port=-1)
     region = DerpRegion(number, f"coder_{name}", display_name or name, (node,), embedded_relay=True)
-    placed = derpmap.with_embedded(DerpMap({number: region}), url).regions[number]
-    return replace(placed, embedded_relay=False)
+    located = derpmap.with_embedded(DerpMap({number: region}), url).regions[number]
+    return replace(located, embedded_relay=False)
 
 
 def connection_info(ctx: Context) -> AgentConnectionInfo:
-    """The answer of `/workspaceagents/{id}/connection`: what a client needs before it dials."""
+    """Return the answer of `/workspaceagents/{id}/connection`, which a client needs before it dials."""
     return AgentConnectionInfo(
         derp_map=derpmap.to_json(current_map(ctx)),
         derp_force_websockets=ctx.config.derp_force_websockets,
@@ -59,7 +59,7 @@ def connection_info(ctx: Context) -> AgentConnectionInfo:
 
 
 async def fetch_configured(ctx: Context) -> None:
-    """Adds the regions of `derp_config_url`. Raises CoderError `bad_derp_map` when they cannot be had."""
+    """Add the regions of `derp_config_url`. Raises CoderError `bad_derp_map` when they cannot be fetched."""
     if not ctx.config.derp_config_url:
         return
     url = urlsplit(ctx.config.derp_config_url)
@@ -67,16 +67,16 @@ async def fetch_configured(ctx: Context) -> None:
         async with HttpClient(DialPolicy(f"{url.scheme}://{url.netloc}")) as http:
             path = (url.path or "/") + (f"?{url.query}" if url.query else "")
             answer = await http.request("GET", path, limit=DOCUMENT)
-        found = derpmap.from_json(answer.json())
+        fetched = derpmap.from_json(answer.json())
     except (CoderError, ValueError, KeyError, TypeError) as error:
         raise CoderError(
             "bad_derp_map", f"no relay map at {ctx.config.derp_config_url}", "Check --derp-config-url."
         ) from error
-    ctx.part(RelayMap).current = build_derp_map(ctx.config, ctx.access_url, found)
+    ctx.part(RelayMap).current = build_derp_map(ctx.config, ctx.access_url, fetched)
 
 
 def build_derp_map(config: ServerConfig, access_url: str, fetched: DerpMap | None = None) -> DerpMap:
-    """Raises CoderError `bad_derp_map` when the configured file cannot be used."""
+    """Return the map of a configuration. Raises CoderError `bad_derp_map` when the configured file cannot be used."""
     regions = {**_configured(config).regions, **(fetched.regions if fetched else {})}
     if config.derp_server_enable:
         region = _embedded(config, access_url)
@@ -114,7 +114,7 @@ def _embedded(config: ServerConfig, access_url: str) -> DerpRegion:
 
 
 def embedded_stun_port(config: ServerConfig) -> int:
-    """The UDP port of our own STUN server, 0 when there is none."""
+    """Return the UDP port of the embedded STUN server, 0 when there is none."""
     if not config.stun_address:
         return 0
     return urlsplit(f"//{config.stun_address}").port or 3478

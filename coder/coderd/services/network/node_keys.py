@@ -1,11 +1,11 @@
-"""Whose a node's keys are: the keys in a node, and the table that says who announced them first.
+"""Ownership of node keys: the keys in a node, and the table of the owners that announced them first.
 
-Peers tell each other apart by their public keys, and learn them from the coordinator alone. So whoever announced a
-foreign key would take its owner's packets away. A key is nobody's before it is announced for the first time, and then
-belongs to who announced it: a user, a workspace, a proxy, a daemon (`owner`), at every replica and after a restart,
-when the wrong one could be quicker. The table forgets keys that were not announced for long (`loops/purge.py`).
+Peers identify each other by public keys, which they learn only from the coordinator. A peer that announced a foreign
+key would receive its owner's packets. A key belongs to the first owner that announces it: a user, a workspace, a proxy
+or a daemon (`owner`). Ownership holds at every replica and after a restart, when an attacker could be faster than the
+owner. Keys that were not announced for long are deleted from the table (`loops/purge.py`).
 
-That two *present* peers of one owner have the same key is refused by the pure rules (`domain/network/coordination.py`).
+The pure rules (`domain/network/coordination.py`) refuse the same key at two *present* peers of one owner.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def user_owner(user_id: UUID) -> str:
 
 
 def workspace_owner(workspace_id: UUID) -> str:
-    """Agents of one workspace trust each other, and an agent keeps its key over builds."""
+    """Return the owner of agents' keys: a workspace's agents trust each other and keep their keys over builds."""
     return f"workspace {workspace_id}"
 
 
@@ -45,22 +45,22 @@ def proxy_owner(proxy_id: UUID) -> str:
 
 
 def daemon_owner(daemon_id: UUID) -> str:
-    """Of a provisioner daemon, that joined for being looked at."""
+    """Return the owner of keys of a provisioner daemon, which joins for health checks."""
     return f"daemon {daemon_id}"
 
 
 def keys_of_node(node: tailnet_pb2.Node) -> tuple[bytes, ...]:
-    """Its keys, marked by kind. What is no key is left out: whoever hears of such a node does not understand it."""
-    found = []
+    """Return a node's keys, prefixed by kind. Invalid keys are omitted: peers cannot use such a node."""
+    keys = []
     with suppress(CryptoError):
-        found.append(b"n" + _canonical(PublicKey.from_binary_untrusted(node.key)))
+        keys.append(b"n" + _canonical(PublicKey.from_binary_untrusted(node.key)))
     with suppress(CryptoError):
-        found.append(b"d" + _canonical(PublicKey.from_disco_text(node.disco)))
-    return tuple(found)
+        keys.append(b"d" + _canonical(PublicKey.from_disco_text(node.disco)))
+    return tuple(keys)
 
 
 def keys_of_untrusted(body: bytes) -> tuple[bytes, ...]:
-    """The same of an encoded node; none of one that is broken."""
+    """Return the keys of an encoded node; empty for a malformed node."""
     try:
         return keys_of_node(tailnet_pb2.Node.FromString(body))
     except DecodeError:
@@ -68,17 +68,17 @@ def keys_of_untrusted(body: bytes) -> tuple[bytes, ...]:
 
 
 def _canonical(key: bytes) -> bytes:
-    """One form for all texts that mean the same point: RFC 7748 ignores the top bit and reduces."""
+    """Return the canonical encoding of a point: RFC 7748, section 5, ignores the top bit and reduces modulo p."""
     number = int.from_bytes(key, "little") & ((1 << 255) - 1)
     return (number % _PRIME).to_bytes(32, "little")
 
 
 async def explain_foreign_keys(ctx: Context, keys: Iterable[bytes], owner: str) -> str:
-    """Why `owner` may not have these keys; empty when they are its own from now on."""
+    """Claim keys for `owner`; return why it may not have them, empty when it owns them."""
     try:
-        theirs = await ctx.db.run(store.claim_keys, list(keys), owner, ctx.clock.now())
+        foreign = await ctx.db.run(store.claim_keys, list(keys), owner, ctx.clock.now())
     except Exception as error:
-        # Not asked is not allowed: the peer comes back when the database does.
-        _log.warn("the owner of a key could not be looked up", error=error)
+        # An unchecked key is refused: the peer reconnects once the database is back.
+        _log.warn("the owner of a key could not be read", error=error)
         return "the node's keys cannot be checked now"
-    return "" if not theirs else "another peer is known by this key"
+    return "" if not foreign else "another peer is known by this key"

@@ -1,6 +1,6 @@
-"""The embedded relay and STUN server of this process. The relay's key survives restarts, so clients know it again.
+"""Embedded relay and STUN server of this process. The relay's key survives restarts, so that clients recognize it.
 
-Frames and queues are the mesh's (`mesh/drivers/derp_server.py`); the HTTP side is `rpc_endpoints/relay.py`.
+Frames and queues are part of the mesh (`mesh/drivers/derp_server.py`); the HTTP side is `rpc_endpoints/relay.py`.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _log = get_logger("relay")
 
 
 class Relay:
-    """Holds the relay, see `Context.part`; `server` is None where the configuration turned it off."""
+    """The embedded relay, see `Context.part`; `server` is None when the configuration disables it."""
 
     def __init__(self, _ctx: Context) -> None:
         self.server: DerpServer | None = None
         self.mesh_key = ""
-        "Hex; admits other replicas' relays."
+        "Key in hex by which other replicas' relays are admitted."
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: makes the relay, and answers STUN when an address for it is configured."""
+    """Part: run the relay, and the STUN server when its address is configured."""
     relay = ctx.part(Relay)
     await fetch_configured(ctx)
     if ctx.config.derp_server_enable:
@@ -59,11 +59,11 @@ async def _answer_stun(address: str) -> None:
     try:
         await serve_stun(parts.hostname or "", parts.port or 3478)
     except OSError as error:
-        # Without it peers behind NAT keep to the relay: slower, and no reason not to start.
+        # Without STUN, peers behind NAT stay on the relay: slower, but the server can start.
         _log.warn("the STUN server cannot listen", address=address, error=str(error))
 
 
 async def _ensure_keys(tx: Tx) -> tuple[bytes, str]:
-    """The relay's own key, and the one by which relays of this deployment know each other: of all replicas the same."""
+    """Return the relay's private key, and the mesh key of this deployment's relays; all replicas share both."""
     own = bytes.fromhex(await site_settings.ensure_config(tx, _KEY, os.urandom(32).hex()))
     return own, await site_settings.ensure_config(tx, _MESH_KEY, os.urandom(32).hex())

@@ -1,8 +1,8 @@
-"""The other server processes on this database: who lives, the mesh of their relays, their coordinators' conversation.
+"""Replicas, the other server processes on this database: their liveness, the mesh of relays, and coordination.
 
-Every replica renews its row; one that has not for `DEAD` seconds is gone for the others, at once when it says goodbye.
-A replica is reached by others at `--derp-server-relay-url`; without it its relay stays by itself, which is enough as
-long as peers can reach each other directly. The relays know each other by a key in the database.
+Every replica renews its row; the others consider it dead after `DEAD` seconds, or as soon as it sends a goodbye.
+Others reach a replica at `--derp-server-relay-url`. Without the URL its relay stays isolated, which suffices as long as
+peers can reach each other directly. The relays authenticate each other by a key in the database.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 RENEW = 10.0
 DEAD = 35.0
-"""Seconds: three renewals may be late."""
+"""Seconds until a replica counts as dead; three renewals may be late."""
 
 _log = get_logger("replicas")
 
 
 class Replicas:
-    """What this one knows of the others, see `Context.part`."""
+    """Other replicas, as this one knows them. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -48,7 +48,7 @@ class Replicas:
         self._latency_us = 0
 
     async def renew(self, nursery: trio.Nursery) -> None:
-        """Our row, and what follows from those of the others."""
+        """Write this replica's row, and apply the rows of the others."""
         ctx, now = self._ctx, self._ctx.clock.now()
         began = ctx.clock.monotonic()
         row = ReplicaRow(
@@ -64,20 +64,20 @@ class Replicas:
         )
         self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
         self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
-        ctx.part(Coordinator).bridge.set_others(one.id for one in self.rows)
+        ctx.part(Coordinator).bridge.set_others(other.id for other in self.rows)
         relay = ctx.part(Relay)
         if relay.server is not None:
-            wanted = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
-            self._mesh.set_others(relay.server, relay.mesh_key, wanted, nursery)
+            relays = {row.id: row.relay_address for row in self.rows if row.id != self._me.id and row.relay_address}
+            self._mesh.set_others(relay.server, relay.mesh_key, relays, nursery)
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: this replica among the others, until the server stops. Needs the relay and the coordinator."""
+    """Part: join the other replicas until the server stops. Needs the relay and the coordinator."""
     replicas = ctx.part(Replicas)
     bridge = ctx.part(Coordinator).bridge
     async with trio.open_nursery() as nursery:
         await nursery.start(bridge.listen)
-        nursery.start_soon(bridge.speak)
+        nursery.start_soon(bridge.send_notices)
         await replicas.renew(nursery)
         bridge.announce()
         task_status.started()
@@ -93,25 +93,25 @@ async def _say_goodbye(ctx: Context, bridge: Bridge) -> None:
         await bridge.say_goodbye()
         await ctx.db.run(store.delete_replica, ctx.part(ThisReplica).id)
     except DatabaseAwayError as error:
-        # The others notice when the row is old. Requests still running must not be cut off for it.
-        _log.warn("the other replicas were not told of the end", error=error)
+        # The others notice the stale row. Running requests must not be interrupted for it.
+        _log.warn("the goodbye to other replicas could not be sent", error=error)
 
 
 async def _keep_renewing(replicas: Replicas, bridge: Bridge, nursery: trio.Nursery) -> None:
     while True:
-        # Until our relay is linked to a newcomer's, what our clients send to its clients has no way.
+        # Packets between clients of two relays are lost until the relays are linked.
         with trio.move_on_after(RENEW):
-            await bridge.newcomer.wait()
-        bridge.newcomer = trio.Event()
+            await bridge.replica_started.wait()
+        bridge.replica_started = trio.Event()
         try:
             await replicas.renew(nursery)
         except Exception as error:
-            # A database that is away for a moment: the others notice before we do.
+            # The database may be down for a moment; the row may be stale for the others by then.
             _log.warn("this replica's row was not renewed", error=error)
 
 
 async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
-    """Those that live. Raises NotFound for those who may not know."""
+    """Return the living replicas. Raises NotFound without permission."""
     require(subject, "read", Resource("replicas"))
     replicas = ctx.part(Replicas)
     began = ctx.clock.monotonic()

@@ -2,8 +2,8 @@
 
 Source: docs/protocol/coordination.md#resume-tokens.
 
-A token is worth nothing to anybody else: it is bound to the user, to the session it was given in and to the node's
-keys. It gives a peer id back and no right: each tunnel is asked for, and looked at, anew.
+A token is useless to others: it is bound to the user, to the session that got it and to the node's keys. A token
+restores a peer id and no permission: each tunnel is requested and checked again.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ REFRESH_IN = timedelta(hours=12)
 
 @dataclass(frozen=True, slots=True)
 class ResumeBinding:
-    """Who may use a token."""
+    """User, session and keys that a token is bound to."""
 
     user_id: UUID
     session: str
-    "The id of the API key."
+    "Id of the API key."
     keys: str = ""
-    "Digest of the node's keys, see `digest_of`; empty while none were announced."
+    "Digest of the node's keys, see `digest_of`; empty before the node announced keys."
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ResumeToken:
 
 
 def digest_of(keys: tuple[bytes, ...]) -> str:
-    """Stands for a node's keys in a token; empty for none."""
+    """Return the digest of a node's keys for a token; empty for no keys."""
     return hashlib.sha256(b"".join(keys)).hexdigest() if keys else ""
 
 
@@ -62,10 +62,10 @@ async def issue(ctx: Context, peer_id: UUID, binding: ResumeBinding) -> ResumeTo
 
 
 async def read_untrusted(ctx: Context, token: str, caller: ResumeBinding) -> tuple[UUID, str] | None:
-    """The peer id of a token and the digest of its keys; None for a token without a key id, which counts as none.
+    """Return the peer id of a token and the digest of its keys; None for a token without a key id, which is ignored.
 
-    Raises Unauthenticated naming the field `resume_token`, whereupon clients drop it and dial without: also for a
-    token that was given to another user or in another session than those of `caller`.
+    Raises Unauthenticated naming the field `resume_token`, whereupon clients drop the token and dial without it. A
+    token of another user or session than `caller`'s is refused in the same way.
     """
     try:
         key_id = header_untrusted(token).get("kid")

@@ -1,7 +1,6 @@
-"""This server's own node on the overlay: how it reaches agents (docs/protocol/agent-services.md#the-servers-own-node).
+"""This server's own node on the overlay, which reaches agents (docs/protocol/agent-services.md#the-servers-own-node).
 
-Dialling is `tailnet/agent_dialer.py`. Coordination runs over a pipe into our own coordinator, relaying over a pipe into
-our own relay.
+Dialing is `tailnet/agent_dialer.py`. In-memory pipes connect the node to this process's coordinator and relay.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: our node. Needs the relay and the coordinator."""
+    """Part: run the server's node. Needs the relay and the coordinator."""
     async with trio.open_nursery() as nursery:
         config = NodeConfig(
             addresses=(random_address(),),
@@ -55,15 +54,15 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 
 
 async def coordinate_inside(ctx: Context, controller: Controller) -> None:
-    """Keeps a node of this process coordinated, over a pipe into our own coordinator, until cancelled."""
+    """Keep a node of this process coordinated over a pipe into the local coordinator, until cancelled."""
     peer = TailnetPeer(uuid4(), FullAccess())
 
     @asynccontextmanager
     async def connect(_resume_token: str) -> AsyncIterator[Session]:
-        ours, theirs = pipe_pair()
+        client_end, server_end = pipe_pair()
         async with (
-            open_session(theirs, role="server") as server,
-            open_session(ours, role="client") as client,
+            open_session(server_end, role="server") as server,
+            open_session(client_end, role="client") as client,
             trio.open_nursery() as nursery,
         ):
             nursery.start_soon(server.serve, TailnetService(ctx, peer).handlers())
@@ -74,7 +73,7 @@ async def coordinate_inside(ctx: Context, controller: Controller) -> None:
 
 
 def relay_dialer(ctx: Context, nursery: trio.Nursery) -> DerpDialer:
-    """Our own relay through memory, others over the network."""
+    """Return a dialer that reaches the local relay in memory, and other relays over the network."""
     relay = ctx.part(Relay)
     others = RelayDialer(DialPolicy(ctx.access_url, Secret("")))
     if relay.server is None:

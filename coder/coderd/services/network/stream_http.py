@@ -1,4 +1,4 @@
-"""One HTTP request on a stream to a peer of the overlay, and its failures as the API tells them."""
+"""An HTTP request on a stream to a peer of the overlay, with failures as errors of the API."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ __all__ = ["AgentAnswer", "exchange"]
 async def exchange(
     stream: trio.abc.Stream, method: str, path: str, *, host: str = "agent", content: bytes = b""
 ) -> AgentAnswer:
-    """As `stream_exchange.exchange`. Raises BadGateway, h11.RemoteProtocolError, trio.BrokenResourceError."""
+    """Exchange a request and its answer, as `stream_exchange.exchange` does.
+
+    Raises BadGateway, h11.RemoteProtocolError, trio.BrokenResourceError.
+    """
     try:
         return await stream_exchange.exchange(stream, method, path, host=host, content=content)
     except NetError as error:

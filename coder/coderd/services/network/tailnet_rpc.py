@@ -1,7 +1,7 @@
 """The Tailnet service of one connection: coordination, relay maps, resume tokens (docs/protocol/coordination.md#calls).
 
-Agents, clients and this server's own node are served by the same handlers; `TailnetPeer` says who is on the other
-end. WorkspaceUpdates is `services/workspaces/workspace_updates.py`.
+Agents, clients and this server's own node are served by the same handlers; `TailnetPeer` describes the other end.
+WorkspaceUpdates is `services/workspaces/workspace_updates.py`.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 MAP_CHECK_INTERVAL = 5.0
-"Seconds between looks at the relay map (docs/protocol/coordination.md#calls)."
+"Seconds between checks of the relay map for changes (docs/protocol/coordination.md#calls)."
 NODE_WAIT = 10.0
-"Seconds a resume token waits for the node it is bound to."
+"Seconds that a resume token waits for the node it is bound to."
 
 Send = Callable[[Message], Awaitable[None]]
 WorkspaceUpdates = Callable[[tailnet_pb2.WorkspaceUpdatesRequest, Send], Awaitable[None]]
@@ -47,21 +47,21 @@ WorkspaceUpdates = Callable[[tailnet_pb2.WorkspaceUpdatesRequest, Send], Awaitab
 
 @dataclass(frozen=True, slots=True)
 class TailnetPeer:
-    """Who is served."""
+    """The peer at the other end of a connection."""
 
     id: UUID
     rules: CoordinationRules
     owner: str = ""
-    "To whom the node's keys belong (`node_keys.py`); empty for nodes of this process."
+    "Owner of the node's keys (`node_keys.py`); empty for nodes of this process."
     check_tunnel: CheckTunnel = allow
     session: ResumeBinding | None = None
-    "What resume tokens are bound to. Clients get them, agents do not need them."
+    "Binding of resume tokens, which clients get and agents do not need."
     workspace_updates: WorkspaceUpdates | None = None
     left_behind: LeftBehind | None = None
 
 
 class TailnetService:
-    """The handlers for one peer."""
+    """Handlers of the service for one peer."""
 
     def __init__(self, ctx: Context, peer: TailnetPeer) -> None:
         self._ctx = ctx
@@ -86,10 +86,10 @@ class TailnetService:
         await self._ctx.part(Coordinator).serve(call, peer.id, peer.rules, checks)
 
     async def _check_keys(self, keys: tuple[bytes, ...]) -> str:
-        """Raises nothing; why the peer may not have these keys."""
+        """Return why the peer may not have these keys, empty when it may."""
         bound = self._peer.session.keys if self._peer.session is not None else ""
         if bound and digest_of(keys) != bound:
-            return "the peer that was resumed has other keys"
+            return "the resumed peer has other keys"
         if self._peer.owner:
             refusal = await explain_foreign_keys(self._ctx, keys, self._peer.owner)
             if refusal:
@@ -114,9 +114,9 @@ class TailnetService:
         if session is None:
             raise unimplemented()
         if self._coordinates:
-            with trio.move_on_after(NODE_WAIT):  # clients ask before they know how they can be reached
+            with trio.move_on_after(NODE_WAIT):  # clients ask before they know their own addresses
                 await self._has_keys.wait()
-        # Whoever was resumed and says nothing of keys yet gets a token for no others than those it was resumed with.
+        # A resumed peer that has not announced keys yet gets a token for the keys it was resumed with.
         bound = replace(session, keys=digest_of(self._keys) or session.keys)
         issued = await resume_tokens.issue(self._ctx, self._peer.id, bound)
         answer = tailnet_pb2.RefreshResumeTokenResponse(token=issued.token)
@@ -125,7 +125,7 @@ class TailnetService:
         return answer
 
     async def post_telemetry(self, _request: tailnet_pb2.TelemetryRequest) -> tailnet_pb2.TelemetryResponse:
-        """Accepted and forgotten: nothing about networks is collected."""
+        """Accept and discard a report: this server collects nothing about networks."""
         return tailnet_pb2.TelemetryResponse()
 
     async def workspace_updates(self, request: tailnet_pb2.WorkspaceUpdatesRequest, send: Send) -> None:

@@ -1,4 +1,4 @@
-"""A job as the daemon that acquires it receives it (docs/protocol/provisioners.md#calls)."""
+"""Jobs as daemons receive them when they acquire one (docs/protocol/provisioners.md#calls)."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 MAX_MESSAGE = 4 << 20
-"""Bytes of one message of the protocol (dRPC's limit upstream, which genuine daemons keep)."""
+"""Bytes of a message of the protocol (dRPC's limit upstream, which genuine daemons enforce)."""
 
 
 async def describe_job(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob:
-    """The job as a daemon gets it. Raises Invalid when it cannot be handed out."""
+    """Return a job as a daemon receives it. Raises Invalid when the job cannot be sent."""
     acquired = await ctx.db.read(_describe, job)
     await handlers_of(ctx).of(job).describe(job, acquired)
     size = acquired.ByteSize()
@@ -38,7 +38,7 @@ async def _describe(tx: Tx, job: JobRow) -> provisionerd_pb2.AcquiredJob:
     file = await file_store.get_file(tx, job.file_id)
     initiator = await user_store.get_user(tx, job.initiator_id)
     if file is None:
-        raise Invalid("get template source archive: the file is gone")
+        raise Invalid("get template source archive: the file was deleted")
     return provisionerd_pb2.AcquiredJob(
         job_id=str(job.id),
         created_at=_unix_ms(job.created_at),

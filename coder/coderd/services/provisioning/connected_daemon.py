@@ -16,8 +16,8 @@ class Worker:
     id: UUID
     name: str
     offer: Offer
-    "Its organization, types and tags."
+    "Organization, types and tags of the daemon."
     user_id: UUID | None = None
-    "Whose token it came with, if any."
+    "User whose token the daemon authenticated with, if any."
     link: UUID = field(default_factory=new_uuid)
-    "This connection of it, of perhaps several."
+    "Id of this connection; a daemon may have several."

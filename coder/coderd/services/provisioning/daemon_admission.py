@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DaemonApplication:
-    """What a daemon shows and asks for when it knocks."""
+    """Credentials and requested tags of a connecting daemon."""
 
     organization_id: UUID
     is_default_organization: bool
@@ -42,17 +42,17 @@ class DaemonApplication:
 
 @dataclass(frozen=True, slots=True)
 class DaemonAdmission:
-    """What it may be."""
+    """Identity and tags of an admitted daemon."""
 
     tags: dict[str, str]
     key_id: UUID
     user_id: UUID | None = None
     caller: Caller | None = None
-    "Who was let in by a session: the link ends with it."
+    "User whose session admitted the daemon; the link ends with the session."
 
 
 async def find_organization(ctx: Context, reference: str) -> OrganizationRow | None:
-    """By id, by name, or the literal `default`; for daemons, who are asked who they are later."""
+    """Return an organization by id, name, or the literal `default`. Daemons are authenticated later."""
     return await ctx.db.read(_find_organization, reference)
 
 
@@ -66,8 +66,8 @@ async def _find_organization(tx: Tx, reference: str) -> OrganizationRow | None:
 
 
 async def admit(ctx: Context, application: DaemonApplication) -> DaemonAdmission:
-    """Decides who knocks and with which tags it may run. Raises Forbidden."""
-    asked = normalize_tags(NIL_OWNER, application.tags)
+    """Authenticate a daemon and decide its tags. Raises Forbidden."""
+    requested = normalize_tags(NIL_OWNER, application.tags)
     try:
         if application.key and not application.psk:
             return await _admit_key(ctx, application)
@@ -77,7 +77,7 @@ async def admit(ctx: Context, application: DaemonApplication) -> DaemonAdmission
             return await _admit_user(ctx, application)
         raise _NotAdmitted("give exactly one of a session token, a provisioner key and a pre-shared key")
     except _NotAdmitted as refusal:
-        text = f'You aren\'t allowed to create provisioner daemons with scope "{asked[SCOPE]}"'
+        text = f'You aren\'t allowed to create provisioner daemons with scope "{requested[SCOPE]}"'
         raise Forbidden(text, refusal.reason) from None
 
 
@@ -102,12 +102,12 @@ async def _admit_key(ctx: Context, application: DaemonApplication) -> DaemonAdmi
 
 def _admit_psk(ctx: Context, application: DaemonApplication) -> DaemonAdmission:
     expected = ctx.config.provisioner_daemon_psk.reveal()
-    # Hashes of equal length: the comparison tells nothing about the secret's own.
-    same = hmac.compare_digest(secret_digest(application.psk), secret_digest(expected))
-    if not expected or not same:
+    # Hashes have equal length, so the comparison does not reveal the secret's length.
+    matches = hmac.compare_digest(secret_digest(application.psk), secret_digest(expected))
+    if not expected or not matches:
         raise _NotAdmitted("provisioner daemon psk invalid")
     if not application.is_default_organization:
-        raise _NotAdmitted("a pre-shared key is good for the default organization only")
+        raise _NotAdmitted("a pre-shared key is valid for the default organization only")
     return DaemonAdmission(normalize_tags(NIL_OWNER, application.tags), PSK_KEY)
 
 
@@ -123,21 +123,21 @@ async def _admit_user(ctx: Context, application: DaemonApplication) -> DaemonAdm
 
 def _check_user(subject: Subject, organization_id: UUID, tags: Mapping[str, str]) -> None:
     if tags[SCOPE] == SCOPE_USER:
-        # Its jobs carry their owner's session token and keys: more than a narrow key may reach.
+        # Jobs carry their owner's session token and keys, which exceed a limited key.
         if subject.scope is not ALL:
             raise _NotAdmitted("the key is limited by its scopes; use one without limits")
         if organization_id not in subject.organization_roles:
             raise _NotAdmitted("the user is no member of the organization")
     elif not decide(subject, "create", Resource("provisioner_daemon", organization_id=organization_id)):
-        raise _NotAdmitted("the role of the user does not allow it; scope=user is allowed to everybody")
+        raise _NotAdmitted("the role of the user does not allow it; scope=user is allowed to all users")
 
 
 async def ask_again(ctx: Context, organization_id: UUID, admission: DaemonAdmission) -> None:
-    """Whether what let the daemon in would do so now. Raises Forbidden; Unauthenticated when its session has ended."""
+    """Require that the daemon would still be admitted. Raises Forbidden; Unauthenticated when its session ended."""
     try:
         if admission.caller is not None:
             key, user = await recognize(ctx, admission.caller.credentials)
-            # Roles for the whole site say nothing of that; while one has a key, it is not deleted.
+            # Site-wide roles do not show it. An organization with a provisioner key cannot be deleted.
             if await ctx.db.read(organization_store.get_organization, organization_id) is None:
                 raise _NotAdmitted("the organization was deleted")
             _check_user(subject_of(ctx, user, key), organization_id, admission.tags)

@@ -40,10 +40,10 @@ _LEVELS: tuple[LogLevel, ...] = ("trace", "debug", "info", "warn", "error")
 async def update_job(
     ctx: Context, worker: Worker, request: provisionerd_pb2.UpdateJobRequest
 ) -> provisionerd_pb2.UpdateJobResponse:
-    """A heartbeat with what is new: log lines, and what the job's handler takes of it."""
+    """Store a heartbeat with its log lines and the parts for the job's handler."""
     update = await ctx.db.run(_update, handlers_of(ctx), worker, request, ctx.clock.now())
     if update.missing:
-        # The variables are stored all the same: a page shows which values are asked for.
+        # The variables are stored even so: a page shows which values are required.
         raise Invalid(f"required template variables need values: {', '.join(update.missing)}")
     return update.response
 
@@ -58,20 +58,20 @@ async def _update(
     tx: Tx, handlers: JobHandlers, worker: Worker, request: provisionerd_pb2.UpdateJobRequest, now: datetime
 ) -> _Update:
     job = await require_own_job(tx, worker, request.job_id)
-    if place := await find_zero_byte(request, Turns()):
-        raise Invalid(f"{place} contains a zero byte")
+    if path := await find_zero_byte(request, Turns()):
+        raise Invalid(f"{path} contains a zero byte")
     await job_store.update_job(tx, job.id, updated_at=now)
     await append_logs(tx, job, (_log_line(log, now) for log in request.logs))
     response = provisionerd_pb2.UpdateJobResponse(canceled=job.canceled_at is not None)
-    found = await handlers.of(job).update(tx, job, request, now)
-    response.variable_values.extend(found.values)
-    return _Update(response, found.missing)
+    result = await handlers.of(job).update(tx, job, request, now)
+    response.variable_values.extend(result.values)
+    return _Update(response, result.missing)
 
 
 async def commit_quota(
     ctx: Context, worker: Worker, request: provisionerd_pb2.CommitQuotaRequest
 ) -> provisionerd_pb2.CommitQuotaResponse:
-    """Whether the owner may afford the build; if so, its cost counts from now on."""
+    """Return whether the build is within its owner's quota; if so, its cost counts from now on."""
     return await ctx.db.run(_commit_quota, worker, request)
 
 
@@ -79,16 +79,16 @@ async def _commit_quota(
     tx: Tx, worker: Worker, request: provisionerd_pb2.CommitQuotaRequest
 ) -> provisionerd_pb2.CommitQuotaResponse:
     job = await require_own_job(tx, worker, request.job_id)
-    found = await quotas.commit(tx, job.id, request.daily_cost)
-    return provisionerd_pb2.CommitQuotaResponse(ok=found.granted, credits_consumed=found.consumed, budget=found.budget)
+    quota = await quotas.commit(tx, job.id, request.daily_cost)
+    return provisionerd_pb2.CommitQuotaResponse(ok=quota.granted, credits_consumed=quota.consumed, budget=quota.budget)
 
 
 _CLEANED = frozenset({"logs", "description", "timings"})
-"""Parts that lose their zero bytes on the way to the database."""
+"""Fields from which zero bytes are removed before they are stored."""
 
 
 async def find_zero_byte(message: Message, turns: Turns) -> str:
-    """Where a text has a zero byte, which Postgres cannot store, as a dotted path; empty when none has."""
+    """Return the dotted path of a text with a zero byte, which Postgres cannot store; empty when there is none."""
     await turns.rest()
     for field, value in message.ListFields():
         if field.name in _CLEANED:
@@ -100,20 +100,20 @@ async def find_zero_byte(message: Message, turns: Turns) -> str:
         for item in items:
             if isinstance(item, str) and "\x00" in item:
                 return field.name
-            below = await find_zero_byte(item, turns) if isinstance(item, Message) else ""
-            if below:
-                return f"{field.name}.{below}"
+            nested = await find_zero_byte(item, turns) if isinstance(item, Message) else ""
+            if nested:
+                return f"{field.name}.{nested}"
     return ""
 
 
 async def require_own_job(tx: Tx, worker: Worker, job_id: str) -> JobRow:
-    """The locked job. Raises Invalid with the protocol's words when the worker may not touch it."""
+    """Return the locked job of a worker. Raises Invalid with the protocol's texts for any other job."""
     try:
-        wanted = UUID(job_id)
+        parsed_id = UUID(job_id)
     except ValueError as error:
         raise Invalid("parse job id: not a UUID") from error
-    job = await job_store.get_job(tx, wanted, lock=True)
-    # Another's job, or one nobody has yet, is answered like one that does not exist: its number tells nothing.
+    job = await job_store.get_job(tx, parsed_id, lock=True)
+    # Another worker's job, or a pending one, is answered like a missing job, so that its id reveals nothing.
     if job is None or job.worker_id != worker.id:
         raise Invalid("get job: no such job")
     if job.completed_at is not None:
@@ -136,7 +136,7 @@ def _level(level: int) -> LogLevel:
 
 
 def _from_unix_ms(value: int, now: datetime) -> datetime:
-    """A daemon's clock may say anything; what no calendar holds becomes `now`."""
+    """Return a time of a daemon's clock; `now` for a time out of range."""
     try:
         return datetime.fromtimestamp(value / 1000, UTC) if value > 0 else now
     except (OverflowError, ValueError, OSError):

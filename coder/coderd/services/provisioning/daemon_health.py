@@ -30,32 +30,32 @@ if TYPE_CHECKING:
 
 
 async def list_health(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerDaemonHealth]:
-    """Of every daemon of the organization, oldest first. Raises NotFound when the caller may not see them."""
+    """Return the health of every daemon of an organization, oldest first. Raises NotFound without permission."""
     require_queue(subject, organization_id)
     rows, jobs, measured = await ctx.db.read(_load, organization_id)
     now = ctx.clock.now()
-    inside: HostWatch = ctx.part(OwnHost).watch
-    found = []
+    own_host: HostWatch = ctx.part(OwnHost).watch
+    daemons = []
     for row in rows:
-        here = not is_stale(row.last_seen_at, now)
-        busy = here and any(job.worker_id == row.id and job.status in {"running", "canceling"} for job in jobs)
+        online = not is_stale(row.last_seen_at, now)
+        busy = online and any(job.worker_id == row.id and job.status in {"running", "canceling"} for job in jobs)
         status = daemon_status(row.last_seen_at, busy=busy, now=now)
         health = ProvisionerDaemonHealth(
             row.id,
             row.name,
             status,
             "heartbeat",
-            here,
+            online,
             row.version,
             DaemonSlots(1, int(busy)),
             answered_at=row.last_seen_at,
         )
-        if row.key_id == BUILT_IN_KEY and here:
-            health.source, health.host, health.measured_at = "process", _own_host(inside.look()), now
+        if row.key_id == BUILT_IN_KEY and online:
+            health.source, health.host, health.measured_at = "process", _own_host(own_host.look()), now
         elif row.id in measured:
-            _add_measured(health, measured[row.id], here=here)
-        found.append(health)
-    return found
+            _add_measured(health, measured[row.id], online=online)
+        daemons.append(health)
+    return daemons
 
 
 async def _load(tx: Tx, organization_id: UUID) -> tuple[list[DaemonRow], list[DaemonJob], dict[UUID, HealthRow]]:
@@ -64,9 +64,9 @@ async def _load(tx: Tx, organization_id: UUID) -> tuple[list[DaemonRow], list[Da
     return rows, await daemon_store.list_daemon_jobs(tx, ids), await store.list_health(tx, ids)
 
 
-def _add_measured(health: ProvisionerDaemonHealth, row: HealthRow, *, here: bool) -> None:
+def _add_measured(health: ProvisionerDaemonHealth, row: HealthRow, *, online: bool) -> None:
     health.source = "mesh"
-    health.reachable = here and row.unreachable_since is None
+    health.reachable = online and row.unreachable_since is None
     health.measured_at, health.answered_at = row.measured_at, row.answered_at
     health.unreachable_since, health.problem = row.unreachable_since, row.problem
     health.latency_ms = None if row.latency is None else round(row.latency * 1000, 3)
@@ -76,7 +76,7 @@ def _add_measured(health: ProvisionerDaemonHealth, row: HealthRow, *, here: bool
 
 
 class OwnHost:
-    """The machine of this server."""
+    """Watch of this server's machine."""
 
     def __init__(self, ctx: Context) -> None:
         self.watch = HostWatch(Path(str(ctx.config.cache_dir) or "/").expanduser())

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 TIMEOUT = 15.0
-"""Seconds a daemon has for its answer."""
+"""Seconds that a daemon has for its answer."""
 PATH = "/api/v0/health"
 _MAX_REPORT = 16 << 10
 _MAX_PROBLEM = 500
@@ -40,7 +40,7 @@ _log = get_logger("provisioners")
 
 
 async def measure(ctx: Context, worker: Worker, peer: UUID) -> None:
-    """One look. Never raises for what the daemon or the database does."""
+    """Check the health of a daemon and store it. Never raises for failures of the daemon or the database."""
     began = time.monotonic()
     problem, report = "", {}
     try:
@@ -61,8 +61,8 @@ async def measure(ctx: Context, worker: Worker, peer: UUID) -> None:
         else:
             await ctx.db.run(write_health, worker, store.record_answer, ctx.clock.now(), latency, report)
     except Exception as error:
-        # A database that is away comes back, and a daemon may have been forgotten meanwhile.
-        _log.warn("a look at a provisioner was not written", daemon=worker.name, error=error)
+        # The database may be down for a moment, or the daemon deleted meanwhile.
+        _log.warn("the health of a provisioner was not stored", daemon=worker.name, error=error)
 
 
 async def write_health(
@@ -72,13 +72,13 @@ async def write_health(
     *args: _P.args,
     **rest: _P.kwargs,
 ) -> None:
-    """What an older link finds says nothing of a daemon that has come back over a newer one."""
+    """Run `query` unless the daemon has reconnected: an older link's result says nothing about the newer one."""
     if await daemon_store.is_newest_link(tx, worker.id, worker.link):
         await query(tx, worker.id, *args, **rest)
 
 
 class HealthReport(ApiStruct):
-    """What a daemon says of itself."""
+    """A daemon's report about itself."""
 
     version: str
     slots: DaemonSlots
@@ -87,8 +87,8 @@ class HealthReport(ApiStruct):
 
 
 def _read_report_untrusted(body: bytes) -> dict[str, Any]:
-    """Raises ValueError (of msgspec) for anything else."""
+    """Return a daemon's report. Raises ValueError for a malformed or oversized one."""
     if len(body) > _MAX_REPORT:
         raise ValueError("the answer is too large")
-    found: dict[str, Any] = msgspec.to_builtins(codec.decode(body, HealthReport))
-    return found
+    report: dict[str, Any] = msgspec.to_builtins(codec.decode(body, HealthReport))
+    return report

@@ -33,7 +33,7 @@ _log = get_logger("provisioners")
 
 
 class DaemonMesh:
-    """One connected daemon on the overlay: its calls, and the looks at it."""
+    """A connected daemon on the overlay: its calls, and its health checks."""
 
     def __init__(self, ctx: Context, worker: Worker) -> None:
         self._ctx = ctx
@@ -42,7 +42,7 @@ class DaemonMesh:
         self._joined = trio.Event()
 
     def handlers(self) -> Handlers:
-        """The call that joins, and coordination for whoever did."""
+        """Return the handlers: the call to join, and coordination for daemons that joined."""
         return {
             _JOIN: Unary(self._join, overlay_pb2.JoinRequest),
             f"{TAILNET}Coordinate": Bidi(self._coordinate, tailnet_pb2.CoordinateRequest),
@@ -52,8 +52,8 @@ class DaemonMesh:
     async def _join(self, request: overlay_pb2.JoinRequest) -> overlay_pb2.JoinResponse:
         await trio.lowlevel.checkpoint()
         if len(request.process) != 16:
-            raise RpcError(0, "a process is named by 16 bytes")
-        # Made from the daemon's own id: nobody can take the place of an agent or of another daemon.
+            raise RpcError(0, "a process id has 16 bytes")
+        # Derived from the daemon's own id, so that it cannot be the id of an agent or of another daemon.
         self._id = uuid5(self._worker.id, request.process.hex())
         return overlay_pb2.JoinResponse(
             id=self._id.bytes,
@@ -76,13 +76,13 @@ class DaemonMesh:
         await self._service().stream_derp_maps(request, send)
 
     async def keep_measuring(self) -> None:
-        """Looks at the daemon for as long as it is connected, once it has joined."""
+        """Check the daemon's health at intervals while it is connected, once it has joined."""
         try:
             await self._ctx.db.run(write_health, self._worker, store.forget_health)
         except Exception as error:
-            _log.warn("old looks at a provisioner were not forgotten", daemon=self._worker.name, error=error)
+            _log.warn("old health of a provisioner was not deleted", daemon=self._worker.name, error=error)
         await self._joined.wait()
-        assert self._id is not None  # noqa: S101 - who joined has an id
+        assert self._id is not None  # noqa: S101 - a joined daemon has an id
         try:
             while True:
                 await measure(self._ctx, self._worker, self._id)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Introduction:
-    """How it describes itself."""
+    """A daemon's description of itself."""
 
     name: str
     provisioners: Sequence[str]
@@ -38,10 +38,10 @@ class Introduction:
 async def register(
     ctx: Context, organization_id: UUID, admission: DaemonAdmission, introduction: Introduction
 ) -> Worker:
-    """Writes down that the daemon is here; one of the same name, owner, key and user is the same daemon.
+    """Store a connected daemon; equal name, owner, key and user mean the same daemon.
 
-    One that comes with the name of another key's or user's daemon is given a name of its own. Raises Conflict for a
-    user with too many of them.
+    A daemon with the name of another key's or user's daemon gets a suffix. Raises Conflict for a user with too many
+    daemons.
     """
     now = ctx.clock.now()
     name = introduction.name.replace("\x00", "")[:MAX_DAEMON_NAME] or random_name("_")
@@ -60,12 +60,12 @@ async def register(
     )
     link = new_uuid()
     row = await ctx.db.run(_put, daemon, link)
-    # The same name again for whoever comes back, so that it finds the job it had.
-    ending = hashlib.sha256(f"{admission.key_id} {admission.user_id}".encode()).hexdigest()[:8]
+    # A daemon that reconnects gets the same name again, so that it keeps its job.
+    suffix = hashlib.sha256(f"{admission.key_id} {admission.user_id}".encode()).hexdigest()[:8]
     while row is None:
-        other = f"{name[: MAX_DAEMON_NAME - 9]}-{ending}"
+        other = f"{name[: MAX_DAEMON_NAME - 9]}-{suffix}"
         row = await ctx.db.run(_put, replace(daemon, name=other), link)
-        ending = secrets.token_hex(4)
+        suffix = secrets.token_hex(4)
     offer = Offer(row.organization_id, frozenset(row.provisioners), row.tags)
     return Worker(row.id, row.name, offer, admission.user_id, link)
 
@@ -78,17 +78,17 @@ async def _put(tx: Tx, daemon: DaemonRow, link: UUID) -> DaemonRow | None:
 
 
 class Presence:
-    """What one link writes down of its daemon being there. The same daemon may have come back over another link."""
+    """Presence of a daemon over one link. The daemon may have reconnected over another link meanwhile."""
 
     def __init__(self, ctx: Context, worker: Worker) -> None:
         self._ctx = ctx
         self._worker = worker
 
     async def keep(self) -> None:
-        """One heartbeat: the daemon is still connected."""
+        """Record a heartbeat: the daemon is still connected."""
         await self._ctx.db.run(store.touch_daemon, self._worker.id, self._worker.link, self._ctx.clock.now())
 
     async def end(self) -> None:
-        """The link has ended: the daemon is offline at once, not when its last heartbeat has grown old."""
+        """Mark the daemon offline when the link ends, instead of waiting until its heartbeat is stale."""
         stale = self._ctx.clock.now() - STALE_AFTER - timedelta(seconds=1)
         await self._ctx.db.run(store.leave_daemon, self._worker.id, self._worker.link, stale)

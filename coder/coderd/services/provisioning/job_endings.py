@@ -14,7 +14,7 @@ from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_calls import find_zero_byte, require_own_job
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers, handlers_of
 from coder.coderd.services.provisioning.job_logs import append_logs
-from coder.coderd.services.provisioning.jobs import tell
+from coder.coderd.services.provisioning.jobs import notify_job_change
 from coder.coderd.services.provisioning.resources import BadResultError
 from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
 from coder.coderd.store.engine.turns import Turns
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 async def fail_job(ctx: Context, worker: Worker, request: provisionerd_pb2.FailedJob) -> None:
-    """The work failed; that is the job's end."""
+    """End a job that its daemon reports as failed."""
     job = await ctx.db.run(_fail, handlers_of(ctx), worker, request, ctx.clock.now())
     await handlers_of(ctx).of(job).ended(job.id, worker)
 
@@ -51,7 +51,7 @@ async def _fail(
     # A canceled job may end without an error: then it is `canceled`, not `failed`.
     fallback = "" if job.canceled_at is not None else "the provisioner failed without a reason"
     if job.logs_overflowed and request.error:
-        # The log was cut long ago; why the job failed is said at its end all the same.
+        # The log was truncated, but its last line still has the error.
         last = JobLogLine(now, "provisioner_daemon", "error", "Cleaning Up", shortened_error(request.error))
         await job_store.insert_logs(tx, job.id, [last])
     await end_with_error(tx, job, request.error or fallback, code, now)
@@ -60,7 +60,7 @@ async def _fail(
 
 
 async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.CompletedJob) -> None:
-    """The work is done; that is the job's end. A result that cannot be stored fails the job, with its state kept."""
+    """End a job that its daemon completed. A result that cannot be stored fails the job and keeps its state."""
     try:
         handler = await ctx.db.run(_complete, handlers_of(ctx), worker, request, ctx.clock.now())
     except (BadResultError, DBAPIError) as error:
@@ -83,16 +83,16 @@ async def _complete(
     handler = handlers.of(job)
     if request.WhichOneof("type") != handler.result:
         raise Invalid(f"the job is a {job.type}, the result is not")
-    if place := await find_zero_byte(request, Turns()):
-        raise BadResultError(f"{place} contains a zero byte")
+    if path := await find_zero_byte(request, Turns()):
+        raise BadResultError(f"{path} contains a zero byte")
     error = await handler.complete(tx, worker, job, request, now)
     await job_store.update_job(tx, job.id, completed_at=now, updated_at=now, error=shortened_error(error))
-    await tell(tx, job)
+    await notify_job_change(tx, job)
     return handler
 
 
 async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: datetime) -> None:
-    """Marks a locked job as failed; what that means for its build is the caller's part."""
+    """Mark a locked job as failed; the caller handles the effect on its build."""
     await job_store.update_job(
         tx,
         job.id,
@@ -102,11 +102,11 @@ async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: dateti
         error=shortened_error(error),
         error_code=code,
     )
-    await tell(tx, job)
+    await notify_job_change(tx, job)
 
 
 async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
-    """Fails a job its daemon never got or cannot finish; nothing when it ended already."""
+    """Fail a job that its daemon never received or cannot finish, unless the job already ended."""
     handlers = handlers_of(ctx)
     job = await ctx.db.run(_abandon, handlers, job_id, error, ctx.clock.now())
     if job is not None:
@@ -114,7 +114,7 @@ async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
 
 
 async def _abandon(tx: Tx, handlers: JobHandlers, job_id: UUID, error: str, now: datetime) -> JobRow | None:
-    """The job, though it had ended; None when there is none."""
+    """Return the job, even if it already ended; None when there is none."""
     job = await job_store.get_job(tx, job_id, lock=True)
     if job is None or job.completed_at is not None:
         return job
@@ -124,7 +124,7 @@ async def _abandon(tx: Tx, handlers: JobHandlers, job_id: UUID, error: str, now:
 
 
 async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
-    """Fails jobs that an idle daemon still holds and was silent about."""
+    """Fail jobs of an idle daemon that it stopped reporting on."""
     now = ctx.clock.now()
     for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
         if now - job.updated_at >= LOST_AFTER:
@@ -132,24 +132,24 @@ async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
 
 
 async def cancel_revoked(ctx: Context, worker: Worker) -> bool:
-    """Asks a daemon that lost its right to stop, and says so in the log; whether it holds a job."""
+    """Cancel the jobs of a daemon that lost its permission, with a log line; return whether it has a job."""
     return await ctx.db.run(_cancel_revoked, worker.id, ctx.clock.now())
 
 
 async def _cancel_revoked(tx: Tx, worker_id: UUID, now: datetime) -> bool:
     jobs = await job_store.list_worker_jobs(tx, worker_id)
-    for found in jobs:
-        job = await job_store.get_job(tx, found.id, lock=True)
+    for candidate in jobs:
+        job = await job_store.get_job(tx, candidate.id, lock=True)
         if job is None or job.completed_at is not None:
             continue
         await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", REVOKED_LINE)])
         if job.canceled_at is None:
             await job_store.update_job(tx, job.id, canceled_at=now)
-        await tell(tx, job)
+        await notify_job_change(tx, job)
     return bool(jobs)
 
 
 async def end_revoked(ctx: Context, worker: Worker) -> None:
-    """Fails what a daemon that lost its right did not end in time."""
+    """Fail jobs that a daemon without permission did not end in time."""
     for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
         await abandon_job(ctx, job.id, REVOKED_ERROR)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class JobUpdate:
-    """What an update settled."""
+    """Result of a daemon's update: values of variables, and missing ones."""
 
     values: list[provisioner_pb2.VariableValue] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
@@ -32,31 +32,31 @@ class JobUpdate:
 
 
 class JobHandler(Protocol):
-    """One kind of job. What takes `tx` runs in the transaction that changes the job, and waits for nothing else."""
+    """Handler of a type of job. Methods with `tx` run in the transaction that changes the job, and must not wait."""
 
     result: str
-    "The part of a `CompletedJob` that holds the result of such a job."
+    "Field of a `CompletedJob` with the result of such a job."
 
     async def describe(self, job: JobRow, acquired: provisionerd_pb2.AcquiredJob) -> None:
-        """Adds the work to what a daemon is handed. Raises Invalid when something it stands on is gone."""
+        """Add the job's content for a daemon. Raises Invalid when something it depends on was deleted."""
 
     async def update(self, tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
-        """Stores what a daemon tells of work that goes on."""
+        """Store a daemon's report on a running job."""
         ...
 
     async def complete(
         self, tx: Tx, worker: Worker, job: JobRow, request: provisionerd_pb2.CompletedJob, now: datetime
     ) -> str:
-        """Stores the result; returns the error the job completes with, usually none. Raises BadResultError."""
+        """Store the result; return the error that the job completes with, usually none. Raises BadResultError."""
         ...
 
     async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
-        """Stores what is left of work that failed; without a request no daemon told how it ended."""
+        """Store the effects of a failed job; without a request, no daemon reported its end."""
 
     async def ended(
         self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
     ) -> None:
-        """After the transaction that ended the job. `worker` reported the end itself."""
+        """Follow up on a job's end, after its transaction. `worker` is set when it reported the end itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ class JobHandlers:
 
 
 def handlers_of(ctx: Context) -> JobHandlers:
-    """The handlers of this server."""
-    found = ctx.find(JobHandlers)
-    if found is None:
-        raise LookupError("no handlers of jobs were handed in")
-    return found
+    """Return the handlers of this server."""
+    handlers = ctx.find(JobHandlers)
+    if handlers is None:
+        raise LookupError("the composition root set no handlers of jobs")
+    return handlers

@@ -1,4 +1,4 @@
-"""Lists of provisioner jobs, for people who look after the queue."""
+"""Lists of provisioner jobs, for administrators of the queue."""
 
 from __future__ import annotations
 
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
 
 
 def require_queue(subject: Subject, organization_id: UUID) -> None:
-    """Those who may steer jobs see the queue and its daemons; everybody else is told nothing (recorded: 404)."""
+    """Require permission to update jobs, for the queue and its daemons. Raises NotFound (recorded: 404)."""
     if not may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id)):
         raise NotFound
 
 
 async def list_jobs(ctx: Context, subject: Subject, organization_id: UUID, which: JobFilter) -> list[ProvisionerJob]:
-    """Newest first. Raises NotFound when the caller may not look after jobs there."""
+    """Return jobs, newest first. Raises NotFound without permission to update jobs of the organization."""
     require_queue(subject, organization_id)
     strict = ctx.config.provisioner_strict_tags
     return await ctx.db.read(_list, organization_id, which, ctx.clock.now(), strict)
 
 
 async def get_job(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID) -> ProvisionerJob:
-    found = await list_jobs(ctx, subject, organization_id, JobFilter(ids=[job_id]))
-    if not found:
+    jobs = await list_jobs(ctx, subject, organization_id, JobFilter(ids=[job_id]))
+    if not jobs:
         raise NotFound
-    return found[0]
+    return jobs[0]
 
 
 async def _list(tx: Tx, organization_id: UUID, which: JobFilter, now: datetime, strict: bool) -> list[ProvisionerJob]:
@@ -51,7 +51,7 @@ async def _list(tx: Tx, organization_id: UUID, which: JobFilter, now: datetime, 
         present_detail(
             detail,
             places.get(detail.job.id, NO_PLACE),
-            # Who could take it, while it waits.
+            # Daemons that could take a pending job.
             [str(daemon.id) for daemon in daemons if fits(as_wanted(detail.job), as_offer(daemon), strict=strict)]
             if detail.job.status == "pending"
             else None,

@@ -1,7 +1,7 @@
-"""Logs of provisioner jobs: storing what daemons send, reading, and following until the job ends.
+"""Logs of provisioner jobs: stored as daemons send them, read, and followed until the job ends.
 
-A follower sees every stored line first, then new ones as they come, and its stream ends when the job is complete and
-everything was sent.
+A follower gets every stored line first, then new lines as they come. Its stream ends when the job is complete and all
+lines are sent.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import trio
 
 from coder.api.base.enums import LogLevel
 from coder.api.provisioning.jobs import LogSource, ProvisionerJobLog
-from coder.coderd.services.provisioning.jobs import NEWS
+from coder.coderd.services.provisioning.jobs import JOB_CHANGES
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _BACKUP_POLL = 10.0
-"Seconds. Notices are reliable but for a lost database connection, which sends RESYNC; this is the belt to that."
+"Seconds between polls. Only a lost database connection loses notices, and sends RESYNC; polling is a second guard."
 _PAGE = 1000
 
 
-class JobNews:
-    """Sorts notices about jobs to those who wait for one. Made once, see `Context.part`."""
+class JobChanges:
+    """Distributes notices about jobs to their watchers. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -41,12 +41,12 @@ class JobNews:
         ctx.nursery.start_soon(self._listen)
 
     async def wait_ready(self) -> None:
-        """From here on no notice is missed."""
+        """Wait until listening; later notices are not missed."""
         await self._listening.wait()
 
     @contextmanager
     def watch(self, job_id: UUID) -> Iterator[JobWatch]:
-        """Hears of every change to the job for the length of the block."""
+        """Watch every change to the job for the duration of the block."""
         watch = JobWatch()
         self._watchers.setdefault(job_id, set()).add(watch)
         try:
@@ -58,54 +58,54 @@ class JobNews:
                 del self._watchers[job_id]
 
     async def _listen(self) -> None:
-        async with self._ctx.db.listen(NEWS) as notices:
+        async with self._ctx.db.listen(JOB_CHANGES) as notices:
             self._listening.set()
             async for _channel, payload in notices:
                 if payload == RESYNC:
                     for watchers in self._watchers.values():
-                        _ring(watchers)
+                        _wake(watchers)
                 else:
-                    _ring(self._watchers.get(_parse_id(payload), ()))
+                    _wake(self._watchers.get(_parse_id(payload), ()))
 
 
 def _parse_id(payload: str) -> UUID:
     try:
         return UUID(payload)
     except ValueError:
-        return UUID(int=0)  # somebody else's notice on our channel: nobody waits for it
+        return UUID(int=0)  # a foreign notice on this channel, which has no watcher
 
 
 class JobWatch:
-    """One waiter. `changed` is remembered until the next `wait`."""
+    """A watcher of a job. A change is remembered until the next `wait`."""
 
     __slots__ = ("_event",)
 
     def __init__(self) -> None:
         self._event = trio.Event()
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         self._event.set()
 
     async def wait(self, timeout: float) -> None:
-        """Returns after a change since the last wait, or after `timeout` seconds."""
+        """Wait for a change since the last wait, at most `timeout` seconds."""
         with trio.move_on_after(timeout):
             await self._event.wait()
         self._event = trio.Event()
 
 
-def _ring(watchers: set[JobWatch] | tuple[()]) -> None:
+def _wake(watchers: set[JobWatch] | tuple[()]) -> None:
     for watch in watchers:
-        watch.ring()
+        watch.wake()
 
 
 async def append_logs(tx: Tx, job: JobRow, lines: Iterable[JobLogLine]) -> None:
-    """Stores lines of a locked job, up to the job's limit; followers are woken when `tx` commits."""
-    kept = cap_logs(lines, job.logs_length, overflowed=job.logs_overflowed)
-    if not kept.lines:
+    """Store lines of a locked job, up to the job's limit; followers are notified when `tx` commits."""
+    capped = cap_logs(lines, job.logs_length, overflowed=job.logs_overflowed)
+    if not capped.lines:
         return
-    await job_store.insert_logs(tx, job.id, kept.lines)
-    await job_store.update_job(tx, job.id, logs_length=kept.length, logs_overflowed=kept.overflowed)
-    await notify(tx, NEWS, str(job.id))
+    await job_store.insert_logs(tx, job.id, capped.lines)
+    await job_store.update_job(tx, job.id, logs_length=capped.length, logs_overflowed=capped.overflowed)
+    await notify(tx, JOB_CHANGES, str(job.id))
 
 
 async def read_logs(ctx: Context, job_id: UUID, after: int = 0) -> list[LogRow]:
@@ -113,10 +113,10 @@ async def read_logs(ctx: Context, job_id: UUID, after: int = 0) -> list[LogRow]:
 
 
 async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncGenerator[list[LogRow], None]:
-    """Batches of lines with ids above `after` until the job is complete and all of them were given."""
-    news = ctx.part(JobNews)
-    await news.wait_ready()
-    with news.watch(job_id) as watch:
+    """Yield batches of lines with ids above `after`, until the job is complete and all lines are read."""
+    changes = ctx.part(JobChanges)
+    await changes.wait_ready()
+    with changes.watch(job_id) as watch:
         while True:
             rows, complete = await ctx.db.read(_read_batch, job_id, after)
             if rows:
@@ -129,7 +129,7 @@ async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncGenera
 
 
 async def _read_batch(tx: Tx, job_id: UUID, after: int) -> tuple[list[LogRow], bool]:
-    # The job first: if it is complete now, the lines read afterwards are all there will be.
+    # The job is read first: once it is complete, the lines read afterwards are all lines.
     job = await job_store.get_job(tx, job_id)
     rows = await job_store.list_logs(tx, job_id, after=after, limit=_PAGE)
     return rows, job is None or job.completed_at is not None
@@ -147,6 +147,6 @@ def present_log(row: LogRow) -> ProvisionerJobLog:
 
 
 def format_log(row: LogRow) -> str:
-    """One line of `format=text`."""
+    """Return a line for `format=text`."""
     at = row.created_at.strftime("%Y-%m-%dT%H:%M:%SZ")
     return f"{at} [{row.level}] [{row.source}|{row.stage}] {row.output}\n"

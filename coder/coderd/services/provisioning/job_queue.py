@@ -1,9 +1,9 @@
-"""Who gets the next job: daemons wait here, new work wakes them. Jobs are put in by `new_jobs.enqueue_job`.
+"""Queue of provisioner jobs: daemons wait here, and new jobs wake them. `new_jobs.enqueue_job` adds jobs.
 
-Daemons with the same organization, types and tags form one group. Who comes looks once; when there is nothing to do,
-only one of a group asks the database from then on and the others stand behind it. New work wakes the first of each
-group that could run it (NOTIFY, plus a look every 30 s in case a notice got lost), so a thousand idle daemons cost no
-more queries than there are kinds of them.
+Daemons with the same organization, types and tags form a group. A new daemon polls the database once. When there is no
+job, only one daemon of the group polls from then on, and the others wait behind it. A new job wakes the first daemon of
+each group that could run it (NOTIFY, plus a poll every 30 s in case a notice was lost). So a thousand idle daemons cost
+one query per group.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from uuid import UUID
 import trio
 
 from coder.base.log import get_logger
-from coder.coderd.services.provisioning.jobs import tell
+from coder.coderd.services.provisioning.jobs import notify_job_change
 from coder.coderd.services.provisioning.new_jobs import POSTED
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.engine.listening import RESYNC
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
 _log = get_logger("job_queue")
 
 BACKUP_POLL = 30.0
-"""Seconds between looks without a notice (upstream's value)."""
+"""Seconds between polls without a notice (upstream's value)."""
 
 RequireRight = Callable[[], Awaitable[None]]
-"""Raises when a daemon that was let in may take jobs no longer."""
+"""Raises when an admitted daemon may take jobs no longer."""
 
 
-async def _everybody() -> None:
+async def _allow() -> None:
     pass
 
 
@@ -51,7 +51,7 @@ _GroupKey = tuple[UUID, frozenset[str], tuple[tuple[str, str], ...]]
 
 @dataclass(slots=True)
 class _Group:
-    """Daemons that could do each other's work."""
+    """Daemons that take the same jobs."""
 
     offer: Offer
     turn: trio.Lock = field(default_factory=trio.Lock)
@@ -60,7 +60,7 @@ class _Group:
 
 
 class JobQueue:
-    """The queue of one server process. Made once, see `Context.part`."""
+    """The queue of a server process. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -68,15 +68,15 @@ class JobQueue:
         self._listening = trio.Event()
         ctx.nursery.start_soon(self._listen)
 
-    async def acquire(self, worker_id: UUID, offer: Offer, require_right: RequireRight = _everybody) -> JobRow:
-        """Waits for a job that fits and gives it to `worker_id`; `require_right` is asked before each look, and what it
-        raises ends the wait.
+    async def acquire(self, worker_id: UUID, offer: Offer, require_right: RequireRight = _allow) -> JobRow:
+        """Wait for a matching job and assign it to `worker_id`.
 
-        Cancelling the caller ends the wait, but never loses a job: once the database gave one, it is returned.
+        `require_right` is called before each poll, and its exception ends the wait. Cancellation ends the wait as well,
+        but never loses a job: once the database assigned a job, it is returned.
         """
         await self._listening.wait()
         key = (offer.organization_id, offer.provisioners, tuple(sorted(offer.tags.items())))
-        # Whoever asks looks once by itself: when there is much to do, nobody stands behind somebody else's question.
+        # Each daemon polls once by itself: under load, no daemon waits for another one's query.
         with trio.CancelScope(shield=True):
             job = await self._take(worker_id, offer, require_right)
         if job is not None:
@@ -86,7 +86,7 @@ class JobQueue:
         try:
             async with group.turn:
                 while True:
-                    posted = group.posted  # taken before the look: what is posted during it is not missed
+                    posted = group.posted  # read before the poll, so that jobs posted during it are not missed
                     # Shielded, and no checkpoint until the return: a cancellation must not drop a locked job.
                     with trio.CancelScope(shield=True):
                         job = await self._take(worker_id, offer, require_right)
@@ -102,15 +102,15 @@ class JobQueue:
     async def _take(self, worker_id: UUID, offer: Offer, require_right: RequireRight) -> JobRow | None:
         ctx = self._ctx
         await require_right()
-        # One statement is a transaction of its own; telling watchers must not make the daemon wait.
+        # A single statement is a transaction; notifying watchers must not delay the daemon.
         job = await ctx.db.read(take_job, offer, worker_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
         if job is not None:
-            ctx.nursery.start_soon(self._tell, job)
+            ctx.nursery.start_soon(self._report_start, job)
         return job
 
-    async def _tell(self, job: JobRow) -> None:
+    async def _report_start(self, job: JobRow) -> None:
         try:
-            reason, transition = await self._ctx.db.run(_told, job)
+            reason, transition = await self._ctx.db.run(_notify_start, job)
             metrics = self._ctx.part(Metrics)
             metrics["coderd_provisioner_job_queue_wait_seconds"].observe(
                 max(((job.started_at or job.created_at) - job.created_at).total_seconds(), 0),
@@ -120,8 +120,8 @@ class JobQueue:
                 transition,
             )
         except Exception as error:
-            # The job's end is told, too; watchers only miss that it began.
-            _log.warn("watchers were not told of a job's start", job=job.id, error=error)
+            # Watchers are notified of the job's end as well; they only miss the start.
+            _log.warn("watchers could not be notified of a job's start", job=job.id, error=error)
 
     async def _listen(self) -> None:
         async with self._ctx.db.listen(POSTED) as notices:
@@ -137,16 +137,16 @@ class JobQueue:
                 group.posted = trio.Event()
 
 
-async def _told(tx: Tx, job: JobRow) -> tuple[str, str]:
-    """Tells watchers that the job began; gives reason and transition of its build, if it is one's."""
-    await tell(tx, job)
+async def _notify_start(tx: Tx, job: JobRow) -> tuple[str, str]:
+    """Notify watchers of the job's start; return reason and transition of its build, empty without one."""
+    await notify_job_change(tx, job)
     build = await build_store.get_build_by_job(tx, job.id) if job.type == "workspace_build" else None
     return (build.reason, build.transition) if build else ("", "")
 
 
 @dataclass(frozen=True, slots=True)
 class _JobPosted:
-    """New work of an organization; without tags where they were too long for a notice."""
+    """A new job of an organization; without tags when they were too long for a notice."""
 
     organization_id: UUID
     provisioner: str
@@ -154,7 +154,7 @@ class _JobPosted:
 
 
 def _parse_notice(payload: str) -> _JobPosted | None:
-    """None, which wakes everybody, when notices may have been lost or this one cannot be read."""
+    """Return a notice; None, which wakes all groups, when notices may be lost or this one is malformed."""
     if payload == RESYNC:
         return None
     try:
@@ -165,7 +165,7 @@ def _parse_notice(payload: str) -> _JobPosted | None:
 
 
 def _concerns(notice: _JobPosted, offer: Offer, *, strict: bool) -> bool:
-    """Whether it is worth asking the database, whose own form of the rule decides (`acquire_job`)."""
+    """Return whether to poll the database, whose own form of the rule decides (`acquire_job`)."""
     return (
         notice.organization_id == offer.organization_id
         and notice.provisioner in offer.provisioners
@@ -174,7 +174,7 @@ def _concerns(notice: _JobPosted, offer: Offer, *, strict: bool) -> bool:
 
 
 async def take_job(tx: Tx, offer: Offer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:
-    """Gives the next fitting job to a daemon, if there is one: one statement."""
+    """Assign the next matching job to a daemon, if there is one, in one statement."""
     return await job_store.acquire_job(
         tx,
         organization_id=offer.organization_id,

@@ -1,8 +1,7 @@
-"""No job waits in silence: for a waiting job, what every daemon lacks, its place, and when it should start.
+"""Reasons why a job is pending: what every daemon lacks, the queue position, and the expected start.
 
-Those who look after the queue see every daemon of organizations they look after; whoever posted the job (or owns its
-workspace) learns the same without the names of daemons. The reasons themselves are
-`domain/provisioning/queue_reasons.py`.
+Administrators of a queue see every daemon of their organizations. The job's initiator and the owner of its workspace
+get the same reasons without names of daemons. The reasons are `domain/provisioning/queue_reasons.py`.
 """
 
 from __future__ import annotations
@@ -33,23 +32,23 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-_NOBODY = "a provisioner"
+_UNNAMED = "a provisioner"
 
 
 async def explain_job(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID) -> ProvisionerJobWhy:
-    """Raises NotFound when the caller has nothing to do with the job."""
+    """Return why a job is pending. Raises NotFound for users other than the job's and administrators."""
     await _require(ctx, subject, organization_id, job_id)
-    found = await ctx.db.read(load_waiting, job_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
-    sees = {
-        one.daemon.offer.organization_id
-        for one in found.reasons
-        if may(subject, "update", Resource("provisioner_jobs", organization_id=one.daemon.offer.organization_id))
+    explanation = await ctx.db.read(load_waiting, job_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+    visible = {
+        reason.daemon.offer.organization_id
+        for reason in explanation.reasons
+        if may(subject, "update", Resource("provisioner_jobs", organization_id=reason.daemon.offer.organization_id))
     }
-    return _present(found, sees)
+    return _present(explanation, visible)
 
 
 async def park_job(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID, *, parked: bool) -> None:
-    """Lets a waiting job wait without limit, or not. Raises NotFound, Invalid (it does not wait)."""
+    """Exempt a pending job from the time limit, or end the exemption. Raises NotFound, Invalid (not pending)."""
     await _require(ctx, subject, organization_id, job_id)
     await ctx.db.run(_park, job_id, parked)
 
@@ -62,46 +61,47 @@ async def _park(tx: Tx, job_id: UUID, parked: bool) -> None:
 
 
 async def _require(ctx: Context, subject: Subject, organization_id: UUID, job_id: UUID) -> None:
-    found = await ctx.db.read(_people, job_id)
-    if found is None or found[0] != organization_id:
+    owners = await ctx.db.read(_load_owners, job_id)
+    if owners is None or owners[0] != organization_id:
         raise NotFound
-    steers = may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id))
-    if not steers and subject.user_id not in found[1]:
+    is_administrator = may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id))
+    if not is_administrator and subject.user_id not in owners[1]:
         raise NotFound
 
 
-async def _people(tx: Tx, job_id: UUID) -> tuple[UUID, set[UUID]] | None:
-    """The organization of a job, and those whose job it is."""
+async def _load_owners(tx: Tx, job_id: UUID) -> tuple[UUID, set[UUID]] | None:
+    """Return the organization of a job, and its initiator with the owner of its workspace."""
     job = await job_store.get_job(tx, job_id)
     if job is None:
         return None
-    place = await job_store.get_job_workspace(tx, job_id)
-    return job.organization_id, {job.initiator_id} | ({place[0]} if place else set())
+    workspace = await job_store.get_job_workspace(tx, job_id)
+    return job.organization_id, {job.initiator_id} | ({workspace[0]} if workspace else set())
 
 
-def _present(found: WaitExplanation, sees: set[UUID]) -> ProvisionerJobWhy:
-    job, start = found.job, found.start
-    # Daemons of organizations the caller has no business with are nobody's news, not even as a number.
-    shown = [one for one in found.reasons if one.daemon.offer.organization_id in {*sees, job.organization_id}]
-    named = job.organization_id in sees
+def _present(explanation: WaitExplanation, visible: set[UUID]) -> ProvisionerJobWhy:
+    job, start = explanation.job, explanation.start
+    # Daemons of other organizations are hidden, even their number.
+    listed = {*visible, job.organization_id}
+    reasons = [reason for reason in explanation.reasons if reason.daemon.offer.organization_id in listed]
+    named = job.organization_id in visible
     return ProvisionerJobWhy(
         job_id=job.id,
         status=cast("ProvisionerJobStatus", job.status),
-        verdict=found.verdict,
-        summary=summarize(found),
+        verdict=explanation.verdict,
+        summary=summarize(explanation),
         provisioner=job.provisioner,
         tags=job.tags,
         parked=bool(job.input.get(store.PARKED)),
-        queue_position=found.place.position,
-        queue_size=found.place.size,
-        daemons=[_present_reason(one, named=named) for one in shown],
+        queue_position=explanation.place.position,
+        queue_size=explanation.place.size,
+        daemons=[_present_reason(reason, named=named) for reason in reasons],
         expected_start=ExpectedStart(start.earliest, start.latest, start.samples)
         if isinstance(start, Forecast)
         else None,
         no_expected_start=start.reason if isinstance(start, NoForecast) else "",
-        remedy=_present_remedy(found.remedy, named=named) if found.remedy else None,
+        remedy=_present_remedy(explanation.remedy, named=named) if explanation.remedy else None,
         worker_id=job.worker_id or UNSET,
-        worker_name=found.worker_name or UNSET,
+        worker_name=explanation.worker_name or UNSET,
     )
 
 
@@ -109,7 +109,7 @@ def _present_reason(reason: Reason, *, named: bool) -> WaitingDaemon:
     daemon = reason.daemon
     return WaitingDaemon(
         daemon_id=daemon.id if named else UUID(int=0),
-        daemon_name=daemon.name if named else _NOBODY,
+        daemon_name=daemon.name if named else _UNNAMED,
         organization_id=daemon.offer.organization_id,
         code=reason.code,
         message=explain_text(reason),
@@ -132,23 +132,25 @@ def _present_remedy(remedy: Remedy, *, named: bool) -> WaitingRemedy:
     )
 
 
-def summarize(found: WaitExplanation) -> str:
-    """One sentence."""
-    fitting = sum(1 for one in found.reasons if one.code in COMES)
-    match found.verdict:
+def summarize(explanation: WaitExplanation) -> str:
+    """Return the explanation in one sentence."""
+    matching = sum(1 for reason in explanation.reasons if reason.code in COMES)
+    match explanation.verdict:
         case "not_waiting":
-            by = f" by {found.worker_name}" if found.worker_name else ""
-            return f"The job does not wait: it is {found.job.status}{by}."
+            by = f" by {explanation.worker_name}" if explanation.worker_name else ""
+            return f"The job does not wait: it is {explanation.job.status}{by}."
         case "starts_now":
-            return "An idle provisioner takes the job at once."
+            return "An idle provisioner takes the job immediately."
         case "queued":
             return (
-                f"The job is number {found.place.position} of {found.place.size} for {fitting} "
-                f"provisioner{'s' if fitting != 1 else ''} that may run it; all are busy or have others to run first."
+                f"The job is number {explanation.place.position} of {explanation.place.size} for {matching} "
+                f"provisioner{'s' if matching != 1 else ''} that may run it; all are busy or have others to run first."
             )
         case "all_offline":
-            if fitting == 1:
-                return "The only provisioner that may run it is offline or out of reach; it runs when that comes back."
-            return f"All {fitting} provisioners that may run it are offline or out of reach; it runs when one is back."
+            if matching == 1:
+                return "The only provisioner that may run it is offline or out of reach; it runs once that reconnects."
+            return (
+                f"All {matching} provisioners that may run it are offline or out of reach; it runs once one reconnects."
+            )
         case "nobody":
-            return "No provisioner may run this job: start one with the tags it wants, or change the tags."
+            return "No provisioner may run this job: start one with its required tags, or change the tags."

@@ -1,8 +1,8 @@
-"""Provisioner jobs as people see them: canceling, listing, and how one looks in JSON.
+"""Provisioner jobs as users see them: cancellation, queue positions, and JSON.
 
-They are put into the queue by `new_jobs.py`; who gets one is `job_queue.py`; what daemons do with them is
-`daemon_calls.py`; logs are `job_logs.py`. Everything that
-takes a transaction runs inside the caller's, so that a version or a build and its job appear together.
+Jobs are created by `new_jobs.py` and assigned by `job_queue.py`; daemons report on them by `daemon_calls.py`; logs are
+`job_logs.py`. Functions with a transaction run inside the caller's, so that a version or a build and its job appear
+together.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from coder.domain.provisioning.queue import NO_PLACE, Offer, QueuePlace, Wanted,
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-NEWS = "provisioner_job_news"
+JOB_CHANGES = "provisioner_job_news"
 """NOTIFY channel of changes to a job or its log: the job's id."""
 
 _NIL = UUID(int=0)
 
 
-async def tell(tx: Tx, job: JobRow) -> None:
-    """Wakes followers of the job, and watchers of its workspace, when `tx` commits."""
-    await notify(tx, NEWS, str(job.id))
+async def notify_job_change(tx: Tx, job: JobRow) -> None:
+    """Notify followers of the job, and watchers of its workspace, when `tx` commits."""
+    await notify(tx, JOB_CHANGES, str(job.id))
     if job.type == "workspace_build":
         place = await job_store.get_job_workspace(tx, job.id)
         if place is not None:
@@ -46,9 +46,9 @@ async def tell(tx: Tx, job: JobRow) -> None:
 
 
 async def cancel_job(tx: Tx, job_id: UUID, now: datetime) -> JobRow:
-    """Asks the daemon to stop; a job nobody took ends at once.
+    """Cancel a job: its daemon is asked to stop; a job without a daemon ends immediately.
 
-    Raises Invalid when it ended or was canceled before.
+    Raises Invalid when the job already ended or was canceled.
     """
     job = await job_store.get_job(tx, job_id, lock=True)
     if job is None or job.completed_at is not None:
@@ -57,9 +57,9 @@ async def cancel_job(tx: Tx, job_id: UUID, now: datetime) -> JobRow:
         raise Invalid("Job has already been marked as canceled!")
     completed_at = now if job.started_at is None else None
     await job_store.update_job(tx, job.id, canceled_at=now, completed_at=completed_at, updated_at=now)
-    await tell(tx, job)
+    await notify_job_change(tx, job)
     changed = await job_store.get_job(tx, job_id)
-    assert changed is not None  # noqa: S101 - it is locked by us
+    assert changed is not None  # noqa: S101 - this transaction locked the row
     return changed
 
 
@@ -72,19 +72,19 @@ def as_wanted(job: JobRow) -> Wanted:
 
 
 async def load_places(tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict: bool) -> dict[UUID, QueuePlace]:
-    """Where the waiting ones of `jobs` stand; the others are left out."""
+    """Return the queue positions of the pending `jobs`; others are omitted."""
     waiting = [job for job in jobs if job.status == "pending"]
     if not waiting:
         return {}
     organizations = {job.organization_id for job in waiting}
     queued = await job_store.list_waiting(tx, organizations)
     daemons = await daemon_store.list_seen_daemons(tx, organizations, now - STALE_AFTER)
-    found = places(queued, map(as_offer, daemons), strict=strict)
-    return {job.id: found.get(job.id, NO_PLACE) for job in waiting}
+    positions = places(queued, map(as_offer, daemons), strict=strict)
+    return {job.id: positions.get(job.id, NO_PLACE) for job in waiting}
 
 
 async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool) -> MatchedProvisioners:
-    """How many daemons have a job's tags, and how many of them are there. Their kinds do not count (recorded)."""
+    """Count the daemons with a job's tags, and the connected ones. Provisioner types do not count (recorded)."""
     wanted = as_wanted(job)
     daemons = await daemon_store.list_daemons(tx, job.organization_id)
     offers = [(daemon, as_offer(daemon)) for daemon in daemons]
@@ -109,7 +109,7 @@ def present_job(
     metadata: ProvisionerJobMetadata | None = None,
     available_workers: list[str] | None = None,
 ) -> ProvisionerJob:
-    """The job as JSON. Only lists of jobs know the names in `metadata`; elsewhere they are empty, as upstream's."""
+    """Return a job as JSON. Only lists of jobs have the names in `metadata`; elsewhere they are empty, as upstream."""
     return ProvisionerJob(
         id=job.id,
         created_at=job.created_at,
@@ -143,7 +143,7 @@ _NO_METADATA = ProvisionerJobMetadata(
 
 
 def present_detail(detail: JobDetail, place: QueuePlace, available_workers: list[str] | None = None) -> ProvisionerJob:
-    """A job of a list, with the names people know it by."""
+    """Return a job of a list as JSON, with the names of its template, version and workspace."""
     metadata = ProvisionerJobMetadata(
         template_version_name=detail.template_version_name,
         template_id=detail.template_id or _NIL,

@@ -1,7 +1,6 @@
-"""Putting work into the queue: the job's row and the notice that wakes daemons, in the caller's transaction.
+"""Creation of provisioner jobs: the row and the notice that wakes daemons, in the caller's transaction.
 
-A version or a build and its job appear together, and nobody is woken for what is rolled back. Who gets the job is
-`job_queue.py`.
+A version or a build and its job appear together, and a rollback wakes no daemon. Assignment is `job_queue.py`.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 POSTED = "provisioner_job_posted"
-"""NOTIFY channel of new work: `{"organization_id", "type", "tags"}` as upstream's."""
+"""NOTIFY channel of new jobs: `{"organization_id", "type", "tags"}`, as upstream."""
 
 _MAX_NOTICE = 7000
-"""Bytes; Postgres refuses a NOTIFY payload of 8000 or more. A longer one goes without its tags and wakes more."""
+"""Bytes of a notice; Postgres rejects 8000 or more. A longer notice omits the tags, which wakes more daemons."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewJob:
-    """Work to be done by a daemon."""
+    """A job to create."""
 
     organization_id: UUID
     initiator_id: UUID
@@ -42,17 +41,17 @@ class NewJob:
     type: JobType
     input: Mapping[str, Any]
     tags: Tags
-    "Made whole by `normalize_tags` (coder/domain/provisioning/tags.py)."
+    "Required tags, normalized by `normalize_tags` (`coder/domain/provisioning/tags.py`)."
     priority: int = 0
     id: UUID = field(default_factory=new_uuid)
 
 
 _LIMITED = {"template_version_dry_run": "unfinished dry runs", "template_version_import": "unfinished imports"}
-"""What one person could queue without end, and how it counts. Builds are no such: a workspace has one at a time."""
+"""Limit by type of job, for types that a user could queue without end. A workspace has one build at a time."""
 
 
 async def enqueue_job(tx: Tx, new: NewJob, now: datetime) -> JobRow:
-    """Puts work into the queue; daemons are woken when `tx` commits. Raises Conflict for who has too much in it."""
+    """Queue a job; daemons are woken when `tx` commits. Raises Conflict when the user has too many jobs."""
     kind = _LIMITED.get(new.type)
     if kind is None:
         return await _enqueue(tx, new, now)

@@ -1,4 +1,4 @@
-"""Provisioner keys: made, shown once, listed with their daemons, deleted."""
+"""Provisioner keys: created with a secret that is shown once, listed with their daemons, deleted."""
 
 from __future__ import annotations
 
@@ -36,26 +36,26 @@ def secret_digest(secret: str) -> bytes:
 
 
 async def find_key(ctx: Context, secret: str) -> ProvisionerKeyRow | None:
-    """The provisioner key with this secret."""
+    """Return the provisioner key with this secret."""
     if len(secret) != _KEY_LENGTH:
         return None
     return await ctx.db.read(store.get_key_by_secret, secret_digest(secret))
 
 
-async def create_key(ctx: Context, subject: Subject, organization_id: UUID, wanted: CreateProvisionerKeyRequest) -> str:
-    """Makes a key and returns its secret, which nobody can see again.
+async def create_key(ctx: Context, subject: Subject, organization_id: UUID, body: CreateProvisionerKeyRequest) -> str:
+    """Create a key and return its secret, which is not stored.
 
     Raises Invalid (bad or reserved name, bad tags), Conflict (name taken).
     """
     require(subject, "create", Resource("provisioner_daemon", organization_id=organization_id))
-    check_request(wanted)
+    check_request(body)
     secret = secrets.token_urlsafe(32)
     row = ProvisionerKeyRow(
         id=new_uuid(),
         created_at=ctx.clock.now(),
         organization_id=organization_id,
-        name=wanted.name,
-        tags={key: value for key, value in (wanted.tags or {}).items() if value},
+        name=body.name,
+        tags={key: value for key, value in (body.tags or {}).items() if value},
         hashed_secret=secret_digest(secret),
     )
 
@@ -63,20 +63,20 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, want
         await hold_organization(tx, organization_id)
         await store.insert_key(tx, row)
 
-    taken = Conflict(f"Provisioner key with name '{wanted.name}' already exists in organization")
+    taken = Conflict(f"Provisioner key with name '{body.name}' already exists in organization")
     with told_as({"ix_provisioner_keys_organization_id_name": taken}):
         await ctx.db.run(write)
     return secret
 
 
 async def list_keys(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKey]:
-    """Oldest first."""
+    """Return the keys of an organization, oldest first."""
     require(subject, "read", Resource("provisioner_daemon", organization_id=organization_id))
     return [present_key(row) for row in await ctx.db.read(store.list_keys, organization_id)]
 
 
 async def list_key_daemons(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKeyDaemons]:
-    """Every key with its daemons that are here, the three pseudo keys first."""
+    """Return every key with its connected daemons, the three reserved keys first."""
     require(subject, "read", Resource("provisioner_daemon", organization_id=organization_id))
     now = ctx.clock.now()
     daemons = await ctx.db.read(load_daemons, organization_id, DaemonFilter(), now)
@@ -92,7 +92,7 @@ async def list_key_daemons(ctx: Context, subject: Subject, organization_id: UUID
 
 
 async def delete_key(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> None:
-    """Deletes a key; its daemons are shown out. Raises NotFound, Invalid (reserved)."""
+    """Delete a key, which disconnects its daemons. Raises NotFound, Invalid (reserved)."""
     require(subject, "delete", Resource("provisioner_daemon", organization_id=organization_id))
     if is_reserved_key(name):
         raise Invalid("Cannot delete reserved provisioner key")
@@ -107,7 +107,7 @@ async def _delete_key(tx: Tx, organization_id: UUID, name: str) -> None:
 
 
 async def show_own_key(ctx: Context, secret: str) -> ProvisionerKey:
-    """What a daemon may know of the key it holds. Raises Unauthenticated."""
+    """Return the key of a daemon that presents its secret. Raises Unauthenticated."""
     if not secret:
         raise Unauthenticated("provisioner daemon key required")
     key = await find_key(ctx, secret)

@@ -1,4 +1,4 @@
-"""Listing provisioner daemons. Letting them in is `daemon_admission.py`, what they do then `daemon_calls.py`."""
+"""Lists of provisioner daemons. Their admission is `daemon_admission.py`, their calls are `daemon_calls.py`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NO_TIME = datetime(1, 1, 1, tzinfo=UTC)
 
 
 def check_tags(tags: Mapping[str, str]) -> None:
-    """Raises InvalidFields when the database could not hold them."""
+    """Check tags. Raises InvalidFields when the database cannot store them."""
     fault = find_tag_fault(tags.items())
     if fault is not None:
         raise InvalidFields(
@@ -39,7 +39,7 @@ def check_tags(tags: Mapping[str, str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class DaemonFilter:
-    """Which daemons to list. Offline ones are left out unless asked for in one of three ways."""
+    """Filter of a list of daemons. Offline daemons are omitted without `offline`, `statuses` or `max_age`."""
 
     limit: int = _LIST_LIMIT
     ids: Collection[UUID] = ()
@@ -52,7 +52,7 @@ class DaemonFilter:
 async def list_daemons(
     ctx: Context, subject: Subject, organization_id: UUID, which: DaemonFilter
 ) -> list[ProvisionerDaemon]:
-    """Oldest first. Raises NotFound when the caller may not see them."""
+    """Return daemons, oldest first. Raises NotFound without permission."""
     require_queue(subject, organization_id)
     now = ctx.clock.now()
     daemons = await ctx.db.read(load_daemons, organization_id, which, now)
@@ -63,12 +63,12 @@ async def load_daemons(tx: Tx, organization_id: UUID, which: DaemonFilter, now: 
     rows = await store.list_daemons(tx, organization_id, ids=which.ids, tags=which.tags)
     if which.max_age is not None:
         rows = [row for row in rows if row.last_seen_at is not None and now - row.last_seen_at <= which.max_age]
-    shown = await _present_daemons(tx, rows, now)
+    daemons = await _present_daemons(tx, rows, now)
     if which.statuses:
-        return [daemon for daemon in shown if daemon.status in which.statuses]
+        return [daemon for daemon in daemons if daemon.status in which.statuses]
     if which.offline or which.max_age is not None:
-        return shown
-    return [daemon for daemon in shown if daemon.status != "offline"]
+        return daemons
+    return [daemon for daemon in daemons if daemon.status != "offline"]
 
 
 async def _present_daemons(tx: Tx, rows: Sequence[DaemonRow], now: datetime) -> list[ProvisionerDaemon]:
@@ -82,11 +82,11 @@ async def _present_daemons(tx: Tx, rows: Sequence[DaemonRow], now: datetime) -> 
 def _present_daemon(
     row: DaemonRow, key_name: str | None, jobs: Sequence[DaemonJob], now: datetime
 ) -> ProvisionerDaemon:
-    mine = [job for job in jobs if job.worker_id == row.id]
-    # A daemon that is gone holds nothing, whatever its unfinished job says.
-    here = not is_stale(row.last_seen_at, now)
-    current = [job for job in mine if here and job.status in {"running", "canceling"}]
-    previous = [job for job in mine if job.status in {"succeeded", "failed", "canceled"}]
+    own_jobs = [job for job in jobs if job.worker_id == row.id]
+    # An offline daemon has no current job, even if the job is unfinished.
+    online = not is_stale(row.last_seen_at, now)
+    current = [job for job in own_jobs if online and job.status in {"running", "canceling"}]
+    previous = [job for job in own_jobs if job.status in {"succeeded", "failed", "canceled"}]
     return ProvisionerDaemon(
         id=row.id,
         organization_id=row.organization_id,

@@ -22,7 +22,7 @@ async def load_daemons(tx: Tx, running: Sequence[RunningJob]) -> list[Daemon]:
     """Return every daemon with its offer, its latest sign of life and its job of `running`."""
     rows, health = await store.list_all_daemons(tx), await list_health(tx)
     keys = await store.list_key_ids(tx)
-    work = {one.worker_id: one for one in reversed(running)}
+    work = {item.worker_id: item for item in reversed(running)}
     return [
         Daemon(
             id=row.id,

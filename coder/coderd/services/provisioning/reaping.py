@@ -1,8 +1,8 @@
-"""Ending jobs nobody works on any more, and forgetting daemons nobody has seen for a week.
+"""Reaping: failing hung and abandoned jobs, and deleting daemons that were not seen for a week.
 
-A running job without a word for 5 minutes is hung (its daemon sends a heartbeat every 5 s); a job nobody took for
-30 minutes will hardly be taken. Both end with an error that says so, in the job and at the end of its log. Several
-servers may do this at once: rows somebody else is changing are skipped.
+A running job without a report for 5 minutes is hung (daemons send a heartbeat every 5 s). A job that no daemon took for
+30 minutes has no chance left. Both fail with an explanation in the job and at the end of its log. Several replicas may
+reap concurrently: rows that another transaction has locked are skipped.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ if TYPE_CHECKING:
 
 
 async def reap(ctx: Context) -> list[JobRow]:
-    """One turn; returns the jobs it ended."""
+    """Reap once; return the jobs that were failed."""
     now, handlers = ctx.clock.now(), handlers_of(ctx)
     await ctx.db.run(daemon_store.forget_daemons, now - FORGET_AFTER)
     silent = await ctx.db.read(job_store.list_silent_jobs, now - HUNG_AFTER, now - PENDING_AFTER)
 
-    async def give_up(job_id: UUID) -> JobRow | None:
+    async def fail(job_id: UUID) -> JobRow | None:
         job = await ctx.db.run(_reap, handlers, job_id, now)
         if job is not None:
-            # As of a build whose daemon said how it ended: nobody may have looked at it when it fell silent.
+            # The same follows as for a build whose daemon reported its end.
             await handlers.of(job).ended(job.id)
         return job
 
     return await one_by_one(
         ctx.log,
-        "a job could not be given up",
+        "a silent job could not be failed",
         silent,
-        give_up,
+        fail,
         lambda job_id: {"job": job_id},
         most=REAPED_PER_RUN,
     )
 
 
 async def _reap(tx: Tx, handlers: JobHandlers, job_id: UUID, now: datetime) -> JobRow | None:
-    """None: somebody else is changing it, or it was heard of meanwhile."""
+    """Fail a silent job; None when another transaction has locked it, or its daemon reported meanwhile."""
     job = await job_store.lock_silent_job(tx, job_id, now - HUNG_AFTER, now - PENDING_AFTER)
     if job is None:
         return None

@@ -1,6 +1,6 @@
-"""Resources of jobs: from what a provisioner reported to rows.
+"""Resources of jobs: rows of what a provisioner reported.
 
-Builds, template imports and dry runs share this. From rows to JSON is `services/agents/resource_view.py`.
+Builds, template imports and dry runs share this. The JSON of rows is `services/agents/resource_view.py`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 EXTERNAL_AGENT = "coder_external_agent"
-"""The resource type that marks a workspace as attached from outside."""
+"""Resource type that marks a workspace with an external agent."""
 
 DEVCONTAINER_ICON = "/emojis/1f4e6.png"
 _SHARING = {
@@ -40,11 +40,11 @@ _SHARING = {
     pb.AppSharingLevel.AUTHENTICATED: "authenticated",
     pb.AppSharingLevel.PUBLIC: "public",
 }
-_OPEN_IN = {pb.AppOpenIn.TAB: "tab"}  # everything else is a slim window: "window" was withdrawn upstream
+_OPEN_IN = {pb.AppOpenIn.TAB: "tab"}  # all others are slim windows: upstream removed "window"
 
 
 class BadResultError(CoderError):
-    """A provisioner reported something that cannot be stored; the job fails with this message."""
+    """Raised for a provisioner's report that cannot be stored; the job fails with this message."""
 
     def __init__(self, message: str) -> None:
         super().__init__("bad_provisioner_result", message)
@@ -52,11 +52,11 @@ class BadResultError(CoderError):
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """What the caller wants to know about what was inserted."""
+    """Ids of inserted agents and applications."""
 
     agent_ids: list[UUID]
     app_ids: dict[str, UUID]
-    "By the id the provisioner used, where it used one."
+    "Stored id by the provisioner's id, for applications that have one."
     has_external_agent: bool
 
 
@@ -80,10 +80,10 @@ async def insert_resources(
     *,
     workspace_id: UUID | None = None,
 ) -> Inserted:
-    """Stores what a job reported. Agents are new rows every time, and only a start has any (others are ignored).
+    """Store what a job reported. Agents are new rows every time, and only the start transition has agents.
 
-    Apps keep the id Terraform gave them, as long as no other workspace has it. Raises BadResultError (duplicate agent
-    names, tokens that are no UUIDs, environment conflicts).
+    Applications keep Terraform's id unless another workspace has it. Raises BadResultError (duplicate agent names,
+    tokens that are no UUIDs, environment conflicts).
     """
     rows, turns = _Rows(), Turns()
     for resource in resources:
@@ -102,12 +102,12 @@ async def insert_resources(
         tx, rows.agents, apps=rows.apps, scripts=rows.scripts, log_sources=rows.sources, metadata=rows.metadata
     )
     external = transition == "start" and any(row.type == EXTERNAL_AGENT for row in rows.resources)
-    app_ids = {said: stored[ident] for said, ident in rows.app_ids.items()}
+    app_ids = {reported: stored[ident] for reported, ident in rows.app_ids.items()}
     return Inserted([agent.id for agent in rows.agents], app_ids, external)
 
 
 async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> list[AppRow]:
-    """The apps, with new ids for those whose id is somebody else's."""
+    """Return the applications, with a new id for each whose id another workspace has."""
     owners = await app_store.find_app_workspaces(tx, [app.id for app in apps]) if apps else {}
     foreign = {key for key, owner in owners.items() if workspace_id is None or owner != workspace_id}
     return [replace(app, id=new_uuid()) if app.id in foreign else app for app in apps]
@@ -219,9 +219,9 @@ def _agent_row(agent: pb.Agent, resource_id: UUID, job_id: UUID, now: datetime) 
 
 
 async def _add_devcontainers(rows: _Rows, agent: pb.Agent, row: AgentRow, turns: Turns) -> None:
-    """Each has a place in its agent's log; one with parts of its own has its agent already, which is then filled.
+    """Add dev containers: each with a log source, and with an agent when it has applications, scripts or variables.
 
-    Terraform keeps its ids over builds, and what is made here is new in each: none of them is stored.
+    Terraform keeps its ids over builds, but these rows are new in each build, so its ids are not stored.
     """
     for item in agent.devcontainers:
         ident, source = new_uuid(), new_uuid()
@@ -229,26 +229,26 @@ async def _add_devcontainers(rows: _Rows, agent: pb.Agent, row: AgentRow, turns:
         rows.sources.append(LogSourceRow(row.id, source, row.created_at, label, DEVCONTAINER_ICON))
         script = _script_row(pb.Script(display_name=label), row.id, source, row.created_at, len(rows.scripts))
         rows.scripts.append(replace(script, id=ident))
-        inside = ""
+        sub_agent_id = ""
         if item.apps or item.scripts or item.envs:
-            at = len(rows.agents)
+            index = len(rows.agents)
             await _add_agent(rows, _sub_agent(agent, item), row.resource_id, row.job_id, row.created_at, turns, row)
-            inside = str(rows.agents[at].id)
+            sub_agent_id = str(rows.agents[index].id)
         row.devcontainers.append(
             {
                 "id": str(ident),
                 "name": item.name,
                 "workspace_folder": item.workspace_folder,
                 "config_path": item.config_path,
-                "subagent_id": inside,
+                "subagent_id": sub_agent_id,
             }
         )
         await turns.rest()
 
 
 def _sub_agent(agent: pb.Agent, item: pb.Devcontainer) -> pb.Agent:
-    """The agent inside a dev container, as far as it is known before there is one."""
-    found = pb.Agent(
+    """Return the agent of a dev container, as far as the template describes it."""
+    sub_agent = pb.Agent(
         name=item.name,
         operating_system="linux",
         architecture=agent.architecture,
@@ -260,12 +260,12 @@ def _sub_agent(agent: pb.Agent, item: pb.Devcontainer) -> pb.Agent:
         connection_timeout_seconds=agent.connection_timeout_seconds,
         troubleshooting_url=agent.troubleshooting_url,
     )
-    found.display_apps.SetInParent()  # none, until it says what it has
-    return found
+    sub_agent.display_apps.SetInParent()  # none, until the agent reports its own
+    return sub_agent
 
 
 def _token(agent: pb.Agent) -> UUID:
-    # A plan does not know tokens yet, and agents of cloud machines have none: those rows get one nobody learns.
+    # A plan does not know tokens yet, and agents of cloud machines have none: their rows get a token that stays secret.
     if not agent.token:
         return new_uuid()
     try:
@@ -285,12 +285,13 @@ def _display_apps(agent: pb.Agent) -> list[str]:
 def _monitoring(agent: pb.Agent) -> dict[str, Any]:
     if not agent.HasField("resources_monitoring"):
         return {}
-    wanted = agent.resources_monitoring
-    memory = {"enabled": wanted.memory.enabled, "threshold": wanted.memory.threshold}
+    monitoring = agent.resources_monitoring
+    memory = {"enabled": monitoring.memory.enabled, "threshold": monitoring.memory.threshold}
     return {
-        "memory": memory if wanted.HasField("memory") else None,
+        "memory": memory if monitoring.HasField("memory") else None,
         "volumes": [
-            {"path": volume.path, "enabled": volume.enabled, "threshold": volume.threshold} for volume in wanted.volumes
+            {"path": volume.path, "enabled": volume.enabled, "threshold": volume.threshold}
+            for volume in monitoring.volumes
         ],
     }
 
@@ -299,7 +300,7 @@ def _app_id(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        return new_uuid()  # a plan does not know it yet
+        return new_uuid()  # a plan does not know the id yet
 
 
 def _app_row(app: pb.App, agent_id: UUID, now: datetime, position: int) -> AppRow:
@@ -328,7 +329,7 @@ def new_app_row(
     now: datetime,
     position: int,
 ) -> AppRow:
-    """An application, as a template describes it or an agent for its dev container."""
+    """Return the row of an application that a template declares, or an agent for its dev container."""
     return AppRow(
         id=ident,
         created_at=now,
@@ -396,7 +397,7 @@ def _check_names(agents: Sequence[AgentRow]) -> None:
 
 
 async def _check_texts(rows: _Rows, turns: Turns) -> None:
-    # Postgres cannot store a zero byte; told here, it is the job's error and not a hung job.
+    # Postgres cannot store a zero byte; rejected here, it fails the job instead of leaving it hung.
     parts: tuple[Sequence[Any], ...] = (
         rows.resources,
         rows.agents,

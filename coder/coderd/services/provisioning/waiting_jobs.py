@@ -1,4 +1,4 @@
-"""Load all that explains why a job waits: every daemon, the queue, the forecast and the remedy.
+"""Explanation of a pending job: every daemon, the queue, the forecast and the remedy.
 
 The rules are `domain/provisioning/queue_reasons.py` and `domain/provisioning/queue_forecast.py`; the JSON is
 `job_reasons.py`.
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 HISTORY = timedelta(days=30)
 HISTORY_JOBS = 500
-"""As much of the past as a forecast looks at."""
+"""Jobs, and days before, that a forecast is based on."""
 
 
 @dataclass(frozen=True, slots=True)
 class WaitExplanation:
-    """Everything there is to say about why a job waits."""
+    """Reasons why a job is pending, with its position, expected start and remedy."""
 
     job: JobRow
     verdict: Verdict
@@ -56,32 +56,36 @@ class WaitExplanation:
 
 
 async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> WaitExplanation:
-    """Asks the database everything in one transaction, so that the answer is of one moment."""
+    """Return why a job is pending; one transaction reads everything, so that the answer is consistent."""
     job = await job_store.get_job(tx, job_id)
     if job is None:
         raise NotFound
     if job.status != "pending":
         names = await daemon_store.get_daemon_names(tx, [job.worker_id] if job.worker_id else [])
-        nothing = NoForecast("the job does not wait")
+        no_forecast = NoForecast("the job does not wait")
         name = names.get(job.worker_id, "") if job.worker_id else ""
-        return WaitExplanation(job, "not_waiting", NO_PLACE, [], nothing, None, name)
+        return WaitExplanation(job, "not_waiting", NO_PLACE, [], no_forecast, None, name)
     wanted = as_wanted(job)
     running = await store.list_running(tx)
     daemons = await load_daemons(tx, running)
     reasons = explain_waiting(wanted, daemons, now, strict=strict)
     waiting = await job_store.list_waiting(tx, [job.organization_id])
-    absent = {one.daemon.id for one in reasons if one.code == "unreachable"}
-    here = [one for one in daemons if not (one.key_revoked or is_stale(one.last_seen_at, now) or one.id in absent)]
+    unreachable = {reason.daemon.id for reason in reasons if reason.code == "unreachable"}
+    online = [
+        daemon
+        for daemon in daemons
+        if not (daemon.key_revoked or is_stale(daemon.last_seen_at, now) or daemon.id in unreachable)
+    ]
     place = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
     history = await _history(tx, job, waiting, running, now)
-    helpless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
+    hopeless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
     return WaitExplanation(
         job=job,
-        verdict=judge(reasons, starts_now=starts_now(wanted, waiting, here, strict=strict)),
+        verdict=judge(reasons, starts_now=starts_now(wanted, waiting, online, strict=strict)),
         place=place,
         reasons=reasons,
         start=forecast(wanted, waiting, daemons, history, now, strict=strict),
-        remedy=find_remedy(wanted, reasons) if helpless else None,
+        remedy=find_remedy(wanted, reasons) if hopeless else None,
         worker_name="",
     )
 
@@ -89,8 +93,8 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
 async def _history(
     tx: Tx, job: JobRow, waiting: Sequence[Wanted], running: Sequence[RunningJob], now: datetime
 ) -> History:
-    by_job = await store.list_waiting_types(tx, [one.job_id for one in waiting])
-    by_job |= {one.job_id: one.type for one in running}
+    by_job = await store.list_waiting_types(tx, [item.job_id for item in waiting])
+    by_job |= {item.job_id: item.type for item in running}
     by_kind: dict[str, list[float]] = {}
     for kind, seconds in await store.list_durations(tx, job.organization_id, now - HISTORY, HISTORY_JOBS):
         by_kind.setdefault(kind, []).append(seconds)

@@ -23,7 +23,7 @@ class ProxyCaller:
 
 
 async def authenticate_proxy(ctx: Context, token: str) -> ProxyCaller:
-    """The proxy behind a token. Raises Unauthenticated."""
+    """Return the proxy that a token belongs to. Raises Unauthenticated."""
     if not token:
         raise Unauthenticated(TOKEN_MISSING)
     identity, _, secret = token.partition(":")

@@ -39,20 +39,20 @@ _MAX_AGE = timedelta(days=1)
 
 
 async def crypto_keys(ctx: Context, feature: str) -> list[CryptoKey]:
-    """Keys of one feature. Raises Invalid for those that are none of a proxy's business."""
+    """Return the keys of a feature. Raises Invalid for a feature that proxies do not use."""
     if feature not in _FEATURES:
-        said = f'Query param "feature" must be one of [{", ".join(_FEATURES)}]' if feature else "It is required."
-        raise Invalid("Invalid query parameters.", validations=[("feature", said)])
+        problem = f'Query param "feature" must be one of [{", ".join(_FEATURES)}]' if feature else "It is required."
+        raise Invalid("Invalid query parameters.", validations=[("feature", problem)])
     keys = ctx.part(SigningKeys)
     return [
         CryptoKey(
             feature=feature,
-            secret=found.key.secret.hex(),
-            deletes_at=found.deletes_at or ZERO_TIME,
-            sequence=int(found.key.id),
-            starts_at=found.starts_at,
+            secret=item.key.secret.hex(),
+            deletes_at=item.deletes_at or ZERO_TIME,
+            sequence=int(item.key.id),
+            starts_at=item.starts_at,
         )
-        for found in await keys.describe(feature)
+        for item in await keys.describe(feature)
     ]
 
 
@@ -69,51 +69,51 @@ _REFUSED = {
 }
 
 
-async def issue_signed_token(ctx: Context, said: IssueTokenRequest) -> str:
-    """A ticket for what a proxy's visitor asked for. Raises what explains to the proxy why not."""
+async def issue_signed_token(ctx: Context, body: IssueTokenRequest) -> str:
+    """Return a ticket for the application that a visitor requested. Raises the refusal in the words for the proxy."""
     try:
-        return await open_for_visitor(ctx, said)
+        return await open_for_visitor(ctx, body)
     except AppRefusedError as error:
-        kind, words = _REFUSED[error.reason]
-        # The proxy shows the page we would have shown.
-        raise kind(words, error.detail, to_fields(error)) from error
+        kind, text = _REFUSED[error.reason]
+        # The proxy shows the page that this server would have shown.
+        raise kind(text, error.detail, to_fields(error)) from error
 
 
-async def open_for_visitor(ctx: Context, said: IssueTokenRequest) -> str:
-    """A ticket for what a proxy's visitor asked for. Raises AppRefusedError, Invalid."""
-    asked = said.app_request
+async def open_for_visitor(ctx: Context, body: IssueTokenRequest) -> str:
+    """Return a ticket for the application that a visitor requested. Raises AppRefusedError, Invalid."""
+    app_request = body.app_request
     subject: Subject | None = None
-    request = _request_of(asked)
-    if said.session_token:
+    request = _request_of(app_request)
+    if body.session_token:
         try:
-            subject = (await authenticate(ctx, Credentials(said.session_token))).subject
+            subject = (await authenticate(ctx, Credentials(body.session_token))).subject
         except Unauthenticated as error:
             raise AppRefusedError("sign_in") from error
-    if asked.access_method == "terminal":
+    if app_request.access_method == "terminal":
         return await _terminal_token(ctx, subject, request)
     ticket, _ = await open_app(ctx, request, subject)
     token, _ = await app_tokens.issue_ticket(ctx, ticket)
     return token
 
 
-def _request_of(asked: SignedAppRequest) -> AppRequest:
-    """Raises Invalid."""
-    if asked.access_method not in {"path", "subdomain", "terminal"}:
+def _request_of(app_request: SignedAppRequest) -> AppRequest:
+    """Return the request for an application. Raises Invalid for an unknown method of access."""
+    if app_request.access_method not in {"path", "subdomain", "terminal"}:
         raise Invalid("Validation failed.", validations=[("app_request.access_method", "It is unknown.")])
     return AppRequest(
-        cast("Any", asked.access_method),
-        asked.base_path,
-        asked.username_or_id,
-        asked.workspace_name_or_id,
-        asked.agent_name_or_id,
-        asked.app_slug_or_port,
-        asked.app_prefix,
+        cast("Any", app_request.access_method),
+        app_request.base_path,
+        app_request.username_or_id,
+        app_request.workspace_name_or_id,
+        app_request.agent_name_or_id,
+        app_request.app_slug_or_port,
+        app_request.app_prefix,
     )
 
 
-async def may_stay(ctx: Context, said: MayStayRequest) -> bool:
-    """Whether who came in by a ticket alone would be let in now. Raises Invalid."""
-    ticket = Ticket(_request_of(said.app_request), said.workspace_id, said.agent_id, "", said.user_id)
+async def may_stay(ctx: Context, body: MayStayRequest) -> bool:
+    """Return whether a visitor with only a ticket would still be admitted. Raises Invalid."""
+    ticket = Ticket(_request_of(body.app_request), body.workspace_id, body.agent_id, "", body.user_id)
     return await ctx.part(OpenVisits).may_stay(ticket)
 
 
@@ -133,16 +133,16 @@ async def _terminal_token(ctx: Context, subject: Subject | None, request: AppReq
 
 
 async def report_stats(ctx: Context, stats: list[AppStat]) -> None:
-    """Use of applications that passed through a proxy. Raises Invalid."""
+    """Store usage of applications that passed through a proxy. Raises Invalid."""
     if len(stats) > _MAX_STATS:
-        raise Invalid("Too many statistics.", f"At most {_MAX_STATS} at once.")
+        raise Invalid("Too many statistics.", f"At most {_MAX_STATS} in one request.")
     now = ctx.clock.now()
     rows = []
     for stat in stats:
         if stat.session_started_at > stat.session_ended_at or stat.requests < 0:
             raise Invalid("Validation failed.", validations=[("stats", "A session ends after it began.")])
         if now - stat.session_ended_at > _MAX_AGE or stat.session_started_at - now > timedelta(minutes=5):
-            continue  # a clock that is far off would spoil reports for good
+            continue  # a wrong clock would distort reports permanently
         rows.append(app_usage.row_of(stat))
     if rows:
         await app_usage.write_sessions(ctx, rows)

@@ -1,4 +1,4 @@
-"""Can workspace proxies be reached, and are they well? Looked at every minute by every replica for itself."""
+"""Health of workspace proxies, which each replica checks every minute for itself."""
 
 from __future__ import annotations
 
@@ -23,51 +23,51 @@ if TYPE_CHECKING:
     from coder.coderd.store.proxies.workspace_proxies import ProxyRow
 
 FIRST_REGION = 10_000
-"""Relay regions of proxies are numbered from here, far from everybody else's."""
-_MAX_WORDS = 20
-"""Errors and warnings taken over from one proxy."""
+"""First number of proxies' relay regions, far from all other regions."""
+_MAX_MESSAGES = 20
+"""Errors, and as many warnings, kept of one proxy's report."""
 SILENT = timedelta(hours=1)
-"""A process of a proxy registers every half minute; after this it is forgotten."""
+"""Time after which a silent process of a proxy is deleted; processes register every half minute."""
 
 
 async def look_at_proxies(ctx: Context) -> None:
-    """Asks every proxy how it is, and forgets processes of theirs that fell silent."""
+    """Check the health of every proxy, and delete processes of proxies that no longer register."""
     health = ctx.part(ProxyHealth)
-    await health.look()
+    await health.check_all()
     await ctx.db.run(store.forget_replicas, ctx.clock.now() - SILENT)
 
 
 class ProxyHealth:
-    """What was last seen of each proxy, see `Context.part`."""
+    """Latest health of each proxy. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._seen: dict[UUID, WorkspaceProxyStatus] = {}
-        self._asked: dict[UUID, ProxyRow] = {}
+        self._statuses: dict[UUID, WorkspaceProxyStatus] = {}
+        self._checked: dict[UUID, ProxyRow] = {}
 
     def well(self) -> tuple[ProxyRow, ...]:
-        """The proxies that answered well when they were asked last, as they were then."""
-        return tuple(row for key, row in self._asked.items() if self._seen[key].status == "ok")
+        """Return the proxies that were healthy at their latest check, with their rows of that time."""
+        return tuple(row for key, row in self._checked.items() if self._statuses[key].status == "ok")
 
     def of(self, row: ProxyRow) -> WorkspaceProxyStatus:
-        """A proxy's state; one that registered a moment ago counts as unreachable until it was asked."""
+        """Return a proxy's status; a newly registered proxy counts as unreachable until its first check."""
         now = self._ctx.clock.now()
         if not row.url:
             report = ProxyHealthReport(errors=["It never registered."], warnings=[])
             return WorkspaceProxyStatus(status="unregistered", checked_at=now, report=report)
-        found = self._seen.get(row.id)
-        if found is not None:
-            return found
-        report = ProxyHealthReport(errors=[], warnings=["It was not asked yet."])
+        status = self._statuses.get(row.id)
+        if status is not None:
+            return status
+        report = ProxyHealthReport(errors=[], warnings=["It was not checked yet."])
         return WorkspaceProxyStatus(status="unreachable", checked_at=now, report=report)
 
-    async def look(self) -> None:
-        """Asks every registered proxy at once."""
+    async def check_all(self) -> None:
+        """Check all registered proxies concurrently."""
         rows = [row for row in await self._ctx.db.read(store.list_proxies) if row.url]
         began = self._ctx.clock.monotonic()
         async with trio.open_nursery() as nursery:
             for row in rows:
-                nursery.start_soon(self.look_at, row)
+                nursery.start_soon(self.check, row)
         metrics = self._ctx.part(Metrics)
         metrics["coderd_proxyhealth_health_check_duration_seconds"].observe(self._ctx.clock.monotonic() - began)
         numbers = await self._ctx.db.read(store.list_region_ids)
@@ -79,11 +79,11 @@ class ProxyHealth:
             if row.derp_enabled and row.id in numbers and self.of(row).status == "ok"
         }
         known = {row.id for row in rows}
-        self._seen = {proxy_id: status for proxy_id, status in self._seen.items() if proxy_id in known}
-        self._asked = {proxy_id: row for proxy_id, row in self._asked.items() if proxy_id in known}
+        self._statuses = {proxy_id: status for proxy_id, status in self._statuses.items() if proxy_id in known}
+        self._checked = {proxy_id: row for proxy_id, row in self._checked.items() if proxy_id in known}
 
-    async def look_at(self, row: ProxyRow) -> None:
-        """Asks one proxy how it is."""
+    async def check(self, row: ProxyRow) -> None:
+        """Check the health of a proxy."""
         report = ProxyHealthReport(errors=[], warnings=[])
         status = "ok"
         try:
@@ -92,19 +92,19 @@ class ProxyHealth:
             )
             if reply.status != 200:
                 raise ValueError(f"it answers /healthz-report with status {reply.status}")
-            found = json.loads(reply.body)
-            report.errors = [str(text) for text in found.get("errors") or []][:_MAX_WORDS]
-            report.warnings = [str(text) for text in found.get("warnings") or []][:_MAX_WORDS]
+            answer = json.loads(reply.body)
+            report.errors = [str(text) for text in answer.get("errors") or []][:_MAX_MESSAGES]
+            report.warnings = [str(text) for text in answer.get("warnings") or []][:_MAX_MESSAGES]
             status = "unhealthy" if report.errors else "ok"
         except (CoderError, OSError, ValueError, AttributeError, TypeError, RecursionError) as error:
             status = "unreachable"
-            words = error.message if isinstance(error, CoderError) else str(error)
-            report.errors = [f"request to proxy failed: {words}"]
+            problem = error.message if isinstance(error, CoderError) else str(error)
+            report.errors = [f"request to proxy failed: {problem}"]
         if status == "ok" and row.version and row.version != BUILD_VERSION:
             report.warnings.append(f"The proxy is of version {row.version}, this server of {BUILD_VERSION}.")
-        self._seen[row.id] = WorkspaceProxyStatus(
+        self._statuses[row.id] = WorkspaceProxyStatus(
             status=status,  # type: ignore[arg-type]
             checked_at=self._ctx.clock.now(),
             report=report,
         )
-        self._asked[row.id] = row
+        self._checked[row.id] = row

@@ -31,78 +31,80 @@ if TYPE_CHECKING:
 
 
 SIBLING_AGE = timedelta(seconds=90)
-"""A process that missed two registrations is not named to its siblings."""
+"""Age of a registration after which a process is not named to its siblings: it missed two registrations."""
 _LONGEST_URL = 1024
 
 
 async def register(
-    ctx: Context, caller: ProxyCaller, said: RegisterWorkspaceProxyRequest
+    ctx: Context, caller: ProxyCaller, body: RegisterWorkspaceProxyRequest
 ) -> RegisterWorkspaceProxyResponse:
-    """Notes a living process of a proxy and tells it what it needs. Raises Invalid."""
-    _check(said)
+    """Store a process of a proxy, and return keys, relay map and siblings. Raises Invalid."""
+    _check(body)
     now = ctx.clock.now()
     row = caller.row
     replica = ProxyReplicaRow(
-        id=said.replica_id,
+        id=body.replica_id,
         proxy_id=row.id,
-        hostname=said.replica_hostname,
-        relay_address=said.replica_relay_address,
-        error=said.replica_error,
-        version=said.version,
+        hostname=body.replica_hostname,
+        relay_address=body.replica_relay_address,
+        error=body.replica_error,
+        version=body.version,
         created_at=now,
         updated_at=now,
     )
     values = {
-        "url": said.access_url.rstrip("/"),
-        "wildcard_hostname": said.wildcard_hostname,
-        "derp_enabled": said.derp_enabled,
-        "derp_only": said.derp_only,
-        "version": said.version,
+        "url": body.access_url.rstrip("/"),
+        "wildcard_hostname": body.wildcard_hostname,
+        "derp_enabled": body.derp_enabled,
+        "derp_only": body.derp_only,
+        "version": body.version,
     }
     changed = {name: value for name, value in values.items() if getattr(row, name) != value}
     region, siblings = await ctx.db.run(_register, replica, changed, now)
     if "url" in changed or ctx.part(ProxyHealth).of(row).status != "ok":
-        fresh = await ctx.db.read(store.find_proxy, str(row.id))
-        if fresh is not None:  # ask it now: people wait for it to become green
-            ctx.nursery.start_soon(_look, ctx, fresh)
+        stored = await ctx.db.read(store.find_proxy, str(row.id))
+        if stored is not None:  # check now: an administrator may wait for it to become healthy
+            ctx.nursery.start_soon(_check_health, ctx, stored)
     return RegisterWorkspaceProxyResponse(
         derp_mesh_key=_mesh_key(ctx, row.id),
         derp_region_id=FIRST_REGION + region,
         derp_map=derpmap.to_json(current_map(ctx)),
         derp_force_websockets=ctx.config.derp_force_websockets,
-        sibling_replicas=[_sibling(one, FIRST_REGION + region) for one in siblings],
+        sibling_replicas=[_sibling(sibling, FIRST_REGION + region) for sibling in siblings],
     )
 
 
 def _mesh_key(ctx: Context, proxy_id: UUID) -> str:
-    """By which relays of one proxy know each other, in hex; one of its own, so that it opens no relay of ours."""
-    ours = ctx.part(Relay).mesh_key
+    """Return the key by which a proxy's relays trust each other, in hex; the server's relays do not accept it."""
+    server_key = ctx.part(Relay).mesh_key
     return (
-        hmac.new(bytes.fromhex(ours), b"workspace proxy" + proxy_id.bytes, hashlib.sha256).hexdigest() if ours else ""
+        hmac.new(bytes.fromhex(server_key), b"workspace proxy" + proxy_id.bytes, hashlib.sha256).hexdigest()
+        if server_key
+        else ""
     )
 
 
-async def _look(ctx: Context, row: ProxyRow) -> None:
+async def _check_health(ctx: Context, row: ProxyRow) -> None:
     try:
-        await ctx.part(ProxyHealth).look_at(row)
+        await ctx.part(ProxyHealth).check(row)
     except Exception as error:
-        # It runs beside everything else in the server's nursery, and must not end that.
-        ctx.log.warn("a workspace proxy could not be asked", proxy=row.name, error=error)
+        # An error here would end the server's nursery.
+        ctx.log.warn("the health check of a workspace proxy failed", proxy=row.name, error=error)
 
 
-def _check(said: RegisterWorkspaceProxyRequest) -> None:
-    wrong: list[tuple[str, str]] = []
-    if not is_http_url(said.access_url):
-        wrong.append(("access_url", "It must be a URL with http:// or https://."))
-    elif "?" in said.access_url or len(said.access_url) > _LONGEST_URL:
-        wrong.append(("access_url", f"It must have no query, and at most {_LONGEST_URL} letters."))
-    problem = explain_wildcard(said.wildcard_hostname)
+def _check(body: RegisterWorkspaceProxyRequest) -> None:
+    faults: list[tuple[str, str]] = []
+    if not is_http_url(body.access_url):
+        faults.append(("access_url", "It must be a URL with http:// or https://."))
+    elif "?" in body.access_url or len(body.access_url) > _LONGEST_URL:
+        faults.append(("access_url", f"It must have no query, and at most {_LONGEST_URL} letters."))
+    problem = explain_wildcard(body.wildcard_hostname)
     if problem:
-        wrong.append(("wildcard_hostname", f"Not usable: {problem}."))
-    if said.derp_only and not said.derp_enabled:
-        wrong.append(("derp_only", "A proxy that only relays must have its relay enabled."))
-    if wrong:
-        raise Invalid("Validation failed.", validations=wrong)
+        faults.append(("wildcard_hostname", f"Not usable: {problem}."))
+    if body.derp_only and not body.derp_enabled:
+        faults.append(("derp_only", "A proxy that only relays must have its relay enabled."))
+    if faults:
+        raise Invalid("Validation failed.", validations=faults)
 
 
 async def _register(
@@ -113,7 +115,7 @@ async def _register(
     if not await store.put_replica(tx, replica):
         raise Invalid("Validation failed.", validations=[("replica_id", "It is another proxy's.")])
     living = await store.list_replicas(tx, replica.proxy_id, now - SIBLING_AGE)
-    return await store.get_region_id(tx, replica.proxy_id), [one for one in living if one.id != replica.id]
+    return await store.get_region_id(tx, replica.proxy_id), [other for other in living if other.id != replica.id]
 
 
 def _sibling(row: ProxyReplicaRow, region_id: int) -> Replica:
@@ -128,7 +130,7 @@ def _sibling(row: ProxyReplicaRow, region_id: int) -> Replica:
     )
 
 
-async def deregister(ctx: Context, caller: ProxyCaller, said: DeregisterWorkspaceProxyRequest) -> None:
-    """A process of the proxy ends. Raises NotFound."""
-    if not await ctx.db.run(store.delete_replica, caller.row.id, said.replica_id):
+async def deregister(ctx: Context, caller: ProxyCaller, body: DeregisterWorkspaceProxyRequest) -> None:
+    """Delete a process of the proxy that ends. Raises NotFound."""
+    if not await ctx.db.run(store.delete_replica, caller.row.id, body.replica_id):
         raise NotFound("Replica not found.")

@@ -1,6 +1,6 @@
-"""Workspace proxies as people see them: regions besides this server, made here, each with a token.
+"""Workspace proxies as users see them: regions in addition to this server, created here, each with a token.
 
-What proxies themselves say and ask is `proxy_calls.py`; whether they can be reached `proxy_health.py`.
+Calls of the proxies are `proxy_calls.py` and `proxy_registration.py`, their health is `proxy_health.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _SECRET_BYTES = 32
 
 
 def primary_region(ctx: Context) -> Region:
-    """This server itself."""
+    """Return this server as a region."""
     return Region(
         id=ctx.deployment_id,
         name=_PRIMARY,
@@ -52,9 +52,9 @@ def primary_region(ctx: Context) -> Region:
 
 
 async def list_regions(ctx: Context) -> list[Region]:
-    """Where applications can be reached: this server, and the proxies that serve any.
+    """Return the regions that serve applications: this server, and all proxies that are not only relays.
 
-    One that never registered is among them, unhealthy: whoever made it sees that it is missing.
+    A proxy that never registered is included as unhealthy, so that administrators see that it is missing.
     """
     proxies = [proxy_view(ctx, row) for row in await ctx.db.read(store.list_proxies) if not row.derp_only]
     return [primary_region(ctx), *(_region(proxy) for proxy in proxies)]
@@ -65,17 +65,17 @@ def _region(proxy: WorkspaceProxy) -> Region:
 
 
 async def list_proxies(ctx: Context, subject: Subject) -> list[WorkspaceProxy]:
-    """The primary region first."""
+    """Return all proxies, the primary region first. Raises Forbidden."""
     _require(subject, "read")
     return await everything(ctx)
 
 
 async def everything(ctx: Context) -> list[WorkspaceProxy]:
-    """The primary region and all proxies, without asking who wants to know."""
+    """Return the primary region and all proxies, without a check of permissions."""
     rows = await ctx.db.read(store.list_proxies)
-    here = primary_region(ctx)
+    region = primary_region(ctx)
     primary = WorkspaceProxy(
-        **{name: getattr(here, name) for name in here.__struct_fields__},
+        **{name: getattr(region, name) for name in region.__struct_fields__},
         derp_enabled=ctx.config.derp_server_enable,
         derp_only=False,
         created_at=ZERO_TIME,
@@ -102,18 +102,18 @@ async def _load(ctx: Context, subject: Subject, reference: str, action: str) -> 
 
 
 async def create_proxy(
-    ctx: Context, subject: Subject, wanted: CreateWorkspaceProxyRequest
+    ctx: Context, subject: Subject, body: CreateWorkspaceProxyRequest
 ) -> UpdateWorkspaceProxyResponse:
-    """With the token it will show; it is never shown again. Raises Forbidden, Invalid, Conflict."""
+    """Create a proxy; its token is in this answer only. Raises Forbidden, Invalid, Conflict."""
     _require(subject, "create")
-    _check_reserved(wanted.name)
+    _check_reserved(body.name)
     now = ctx.clock.now()
     secret = secrets.token_urlsafe(_SECRET_BYTES)
     row = ProxyRow(
         id=new_uuid(),
-        name=wanted.name,
-        display_name=wanted.display_name,
-        icon=wanted.icon,
+        name=body.name,
+        display_name=body.display_name,
+        icon=body.icon,
         url="",
         wildcard_hostname="",
         derp_enabled=True,
@@ -124,27 +124,27 @@ async def create_proxy(
         created_at=now,
         updated_at=now,
     )
-    with told_as({_NAME_INDEX: _taken(wanted.name)}):
+    with told_as({_NAME_INDEX: _taken(body.name)}):
         await ctx.db.run(store.insert_proxy, row)
     return UpdateWorkspaceProxyResponse(proxy=proxy_view(ctx, row), proxy_token=f"{row.id}:{secret}")
 
 
 async def update_proxy(
-    ctx: Context, subject: Subject, reference: str, wanted: PatchWorkspaceProxy
+    ctx: Context, subject: Subject, reference: str, body: PatchWorkspaceProxy
 ) -> UpdateWorkspaceProxyResponse:
-    """Empty fields stay. Raises Forbidden, NotFound, Invalid, Conflict."""
+    """Change a proxy; empty fields stay as they are. Raises Forbidden, NotFound, Invalid, Conflict."""
     row = await _load(ctx, subject, reference, "update")
     values: dict[str, Any] = {
-        name: getattr(wanted, name) for name in ("name", "display_name", "icon") if getattr(wanted, name)
+        name: getattr(body, name) for name in ("name", "display_name", "icon") if getattr(body, name)
     }
-    check_request(wanted, {"name": row.name})
+    check_request(body, {"name": row.name})
     _check_reserved(values.get("name", row.name))
     token = ""
-    if wanted.regenerate_token:
+    if body.regenerate_token:
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         values["hashed_secret"] = hash_secret(secret)
         token = f"{row.id}:{secret}"
-    with told_as({_NAME_INDEX: _taken(wanted.name)}):
+    with told_as({_NAME_INDEX: _taken(body.name)}):
         await ctx.db.run(store.update_proxy, row.id, {**values, "updated_at": ctx.clock.now()})
     return UpdateWorkspaceProxyResponse(proxy=await get_proxy(ctx, subject, str(row.id)), proxy_token=token)
 

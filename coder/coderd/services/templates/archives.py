@@ -1,7 +1,7 @@
-"""Archives from strangers: zip to tar and back without trusting a name or a size.
+"""Untrusted archives: conversion from zip to tar and back without trusting names or sizes.
 
-A zip is taken apart from file to file. A member whose name leaves the archive's root is refused; so is an archive that
-unpacks to more than `MAX_UNPACKED` bytes or `MAX_MEMBERS` members, however small it was packed.
+A zip is converted file by file. A member whose name leaves the archive's root is rejected, and so is an archive that
+unpacks to more than `MAX_UNPACKED` bytes or `MAX_MEMBERS` members.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from coder.base.errors import causes
 MAX_UNPACKED = 100 << 20
 MAX_MEMBERS = 20_000
 MAX_DIRECTORY = 8 << 20
-"Bytes of a zip's table of contents: four hundred for each member that may be there."
+"Bytes of a zip's central directory: four hundred for each allowed member."
 _DIRECTORY_SIZE = 5
 _CHUNK = 1 << 20
 UNREADABLE = (
@@ -42,37 +42,37 @@ UNREADABLE = (
     ValueError,
     OverflowError,
 )
-"What the standard library raises for archives that lie: names that are not UTF-8, modes and sizes out of range."
-_LIES = (None, errno.EINVAL)
-"""Numbers of an OSError that is the archive's: none (decompressors), a place before the file's beginning. Any other is
-our own disk's, on which archives are converted."""
-# Old zip programs write times before 1980 as zero; zip cannot say anything earlier.
+"Exceptions of the standard library for malformed archives: names that are not UTF-8, modes and sizes out of range."
+_ARCHIVE_ERRNOS = (None, errno.EINVAL)
+"""Numbers of an OSError that an archive causes: none (decompressors), a position before the file's beginning. Any other
+comes from the server's disk, on which archives are converted."""
+# Zip cannot represent times before 1980.
 _ZIP_EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class ArchiveError(Exception):
-    """The archive is not acceptable; its text says why."""
+    """Raised for an unacceptable archive; the text has the reason."""
 
 
 @contextmanager
 def _reading(kind: str) -> Iterator[None]:
-    """Raises ArchiveError for what the archive did; what our disk did, as it is."""
+    """Raise ArchiveError for errors of the archive, and OSError for errors of the server's disk."""
     try:
         yield
     except UNREADABLE as error:
-        if (failure := _of_our_disk(error)) is not None:
+        if (failure := _disk_error(error)) is not None:
             raise failure from None
         raise ArchiveError(f"not a readable {kind} archive: {error}") from error
 
 
-def _of_our_disk(error: BaseException) -> OSError | None:
-    """The standard library takes some failures of reading for "not a zip file"."""
+def _disk_error(error: BaseException) -> OSError | None:
+    """Return the disk's error, which the standard library may report as "not a zip file"; None without one."""
     chain = causes(error, with_context=True)
-    return next((one for one in chain if isinstance(one, OSError) and one.errno not in _LIES), None)
+    return next((cause for cause in chain if isinstance(cause, OSError) and cause.errno not in _ARCHIVE_ERRNOS), None)
 
 
 def safe_name_untrusted(name: str) -> str:
-    """`name` as a relative path without tricks. Raises ArchiveError."""
+    """Return `name` as a safe relative path. Raises ArchiveError."""
     cleaned = name.replace("\\", "/")
     path = PurePosixPath(cleaned)
     if path.is_absolute() or ".." in path.parts or "\x00" in name or (cleaned[1:2] == ":" and cleaned[0].isalpha()):
@@ -81,7 +81,7 @@ def safe_name_untrusted(name: str) -> str:
 
 
 def zip_to_tar(packed: BinaryIO, output: BinaryIO) -> None:
-    """Raises ArchiveError, and OSError for our disk."""
+    """Convert a zip to a tar. Raises ArchiveError, and OSError for the server's disk."""
     with _reading("zip"):
         _check_directory(packed)
         with zipfile.ZipFile(packed) as source, tarfile.open(fileobj=output, mode="w") as target:
@@ -91,8 +91,11 @@ def zip_to_tar(packed: BinaryIO, output: BinaryIO) -> None:
 
 
 def _check_directory(packed: BinaryIO) -> None:
-    """Before zipfile makes an object of each entry: a hundred megabytes have room for two million."""
-    # What ZipFile itself believes, whatever else the file says of itself.
+    """Check the directory's size before zipfile creates an object per entry: 100 MB have room for two million.
+
+    Raises ArchiveError.
+    """
+    # This is the record that ZipFile itself uses.
     end = zipfile._EndRecData(packed)  # type: ignore[attr-defined]
     if end and end[_DIRECTORY_SIZE] > MAX_DIRECTORY:
         raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
@@ -120,12 +123,12 @@ def _zip_members(source: zipfile.ZipFile) -> Iterator[tuple[tarfile.TarInfo, Bin
 
 
 def _read_bounded(source: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) -> BinaryIO:
-    """A file at its end; large ones are on disk."""
+    """Return a member's content in a file at its end; large files are on disk."""
     content = tempfile.SpooledTemporaryFile(max_size=_CHUNK, prefix="coder-member-")  # noqa: SIM115 - the caller's
     try:
         with source.open(entry) as member:
             while piece := member.read(_CHUNK):
-                # The header's size may lie: count what really comes out.
+                # The header's size is untrusted: count the unpacked bytes.
                 if content.tell() + len(piece) > left:
                     raise ArchiveError(f"the archive unpacks to more than {MAX_UNPACKED} bytes")
                 content.write(piece)
@@ -135,27 +138,27 @@ def _read_bounded(source: zipfile.ZipFile, entry: zipfile.ZipInfo, left: int) ->
     return cast("BinaryIO", content)
 
 
-def _last_of_each(source: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
-    """Members by name: of two of a name the last counts, as for whoever unpacks one after the other."""
-    found: dict[str, tarfile.TarInfo] = {}
+def _members_by_name(source: tarfile.TarFile) -> dict[str, tarfile.TarInfo]:
+    """Return members by name; the last of equal names counts, as when unpacking in order."""
+    members: dict[str, tarfile.TarInfo] = {}
     for count, member in enumerate(source):
         if count >= MAX_MEMBERS:
             raise ArchiveError(f"the archive has more than {MAX_MEMBERS} members")
         name = safe_name_untrusted(member.name)
         if member.isdir() or member.isfile():
-            found[name] = member
-    return found
+            members[name] = member
+    return members
 
 
 def tar_to_zip(packed: BinaryIO, output: BinaryIO) -> None:
-    """From file to file, a piece at a time. Raises ArchiveError, and OSError for our disk."""
+    """Convert a tar to a zip in pieces. Raises ArchiveError, and OSError for the server's disk."""
     left = MAX_UNPACKED
     with (
         _reading("tar"),
         tarfile.open(fileobj=packed, mode="r:") as source,
         zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as target,
     ):
-        for name, member in _last_of_each(source).items():
+        for name, member in _members_by_name(source).items():
             if member.isdir():
                 target.writestr(zipfile.ZipInfo(name + "/", _ZIP_EPOCH), b"")
             elif member.isfile():

@@ -1,7 +1,7 @@
-"""Dynamic parameters: what a version's form shows for given values, and which values a build may have.
+"""Dynamic parameters: a version's form for given values, and the values that a build may have.
 
-The rendering itself is `domain/rendering`, pure and in the sandbox (`foundation/sandbox.py`): a template that computes
-much delays its reader, not the server. Files come from `template_files.py`.
+The rendering itself is `domain/rendering`, pure and in the sandbox (`foundation/sandbox.py`): an expensive template
+delays its user, not the server. Files come from `template_files.py`.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ if TYPE_CHECKING:
 
 
 async def render_in_sandbox(
-    ctx: Context, call: str, request: RenderRequest, documents: Documents, caller: UUID, **more: Any
+    ctx: Context, call: str, request: RenderRequest, documents: Documents, caller: UUID, **arguments: Any
 ) -> Any:
-    """What the call of `sandbox_worker.py` gives. Raises SandboxEvaluationError."""
-    values = {"inputs": request.inputs, "owner": request.owner, "variables": request.variables, **more}
+    """Return the result of a call of `sandbox_worker.py`. Raises SandboxEvaluationError."""
+    values = {"inputs": request.inputs, "owner": request.owner, "variables": request.variables, **arguments}
     sandbox = ctx.part(Sandbox)
     return await sandbox.call(call, values, documents, caller=str(caller))
 
 
 @dataclass(frozen=True, slots=True)
 class VersionFiles:
-    """Everything about a version that its renderings depend on; `files` is None when it cannot be rendered."""
+    """Inputs of a version's rendering; `files` is None when the version cannot be rendered."""
 
     organization_id: UUID
     files: Documents | None
@@ -52,7 +52,7 @@ class VersionFiles:
 
 
 async def load_version_files(ctx: Context, version: VersionRow, job: JobRow) -> VersionFiles:
-    """Raises TooEarly while the import runs."""
+    """Load the inputs of a version's rendering. Raises TooEarly while the import runs."""
     if job.completed_at is None:
         raise TooEarly("Template version job has not finished")
     facts = await ctx.db.read(_read_facts, version.id)
@@ -77,13 +77,13 @@ async def _read_facts(tx: Tx, version_id: UUID) -> _Facts:
 
 
 def stored_values(rows: list[VariableRow]) -> dict[str, str]:
-    """What a version's variables are set to; empty texts count as not set, as upstream has it."""
+    """Return the values of a version's variables; empty ones count as unset, as upstream."""
     values = {row.name: row.value or row.default_value for row in rows}
     return {name: value for name, value in values.items() if value}
 
 
 def owner_values(user_id: UUID, facts: OwnerFacts) -> dict[str, Any]:
-    """`data.coder_workspace_owner` as templates see it."""
+    """Return `data.coder_workspace_owner` as templates see it."""
     return {
         "id": str(user_id),
         "name": facts.username,
@@ -97,7 +97,7 @@ def owner_values(user_id: UUID, facts: OwnerFacts) -> dict[str, Any]:
 
 
 async def read_owner(ctx: Context, subject: Subject, organization_id: UUID, user_id: UUID) -> dict[str, Any] | None:
-    """The owner's data for a template of that organization; None for somebody the caller may not know of."""
+    """Return an owner's data for a template of the organization; None for users that the caller may not see."""
     return await ctx.db.read(_read_owner, subject, organization_id, user_id)
 
 
@@ -105,20 +105,20 @@ async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: 
     user = await key_store.find_user_with_roles(tx, user_id)
     if user is None or user.deleted:
         return None
-    # Members see with whom they share an organization; a form tells no more than that (recorded).
-    both = organization_id in user.organization_roles and organization_id in subject.organization_roles
-    if not both and not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
+    # Members of an organization see each other; a form reveals no more than that (recorded).
+    is_shared = organization_id in user.organization_roles and organization_id in subject.organization_roles
+    if not is_shared and not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
         return None
     facts = await owner_store.get_owner_facts(tx, user_id, organization_id)
     return owner_values(user_id, facts) if facts is not None else None
 
 
-_MOST_OWNERS = 8
-"""Remembered by one form. A person tries a few; a program might try all ids there are."""
+_MAX_OWNERS = 8
+"""Owners cached by a form. A user tries a few; a program might try all ids."""
 
 
 class ParameterForm:
-    """A version's form in the hands of one caller, for any owner and any values."""
+    """A version's form for one caller, with any owner and any values."""
 
     def __init__(self, ctx: Context, subject: Subject, version: VersionFiles) -> None:
         self._ctx = ctx
@@ -127,7 +127,7 @@ class ParameterForm:
         self._owners: dict[UUID, dict[str, Any] | None] = {}
 
     async def answer(self, number: int, owner_id: UUID, inputs: Mapping[str, str]) -> Json:
-        """A message of the socket. Never fails: what is wrong is told in its diagnostics."""
+        """Return a message of the socket. Never raises: diagnostics in the message describe problems."""
         version = self._version
         if version.files is None:
             return {"id": number, **render_static(version.recorded, inputs)}
@@ -137,18 +137,18 @@ class ParameterForm:
         request = RenderRequest(inputs, owner, version.variables)
         caller = self._subject.user_id
         try:
-            found: Json = await render_in_sandbox(self._ctx, "form", request, version.files, caller, number=number)
+            response: Json = await render_in_sandbox(self._ctx, "form", request, version.files, caller, number=number)
         except SandboxEvaluationError as error:
-            told = diagnostic(error.message, error.hint, error.code)
-            return {"id": number, "diagnostics": [told], "parameters": None}
-        return found
+            problem = diagnostic(error.message, error.hint, error.code)
+            return {"id": number, "diagnostics": [problem], "parameters": None}
+        return response
 
     async def _owner(self, owner_id: UUID) -> dict[str, Any] | None:
         if owner_id not in self._owners:
-            found = await read_owner(self._ctx, self._subject, self._version.organization_id, owner_id)
-            if len(self._owners) >= _MOST_OWNERS:
+            owner = await read_owner(self._ctx, self._subject, self._version.organization_id, owner_id)
+            if len(self._owners) >= _MAX_OWNERS:
                 self._owners.clear()
-            self._owners[owner_id] = found
+            self._owners[owner_id] = owner
         return self._owners[owner_id]
 
 
@@ -158,13 +158,13 @@ _NO_OWNER = diagnostic(
 
 
 async def open_form(ctx: Context, subject: Subject, loaded: LoadedVersion) -> ParameterForm:
-    """Raises TooEarly while the version's import runs."""
+    """Open a version's form. Raises TooEarly while its import runs."""
     return ParameterForm(ctx, subject, await load_version_files(ctx, loaded.version, loaded.job))
 
 
 def refusal_of(refusal: Mapping[str, Any] | None) -> Invalid | None:
-    """The rendering's refusal as ours."""
+    """Return a rendering's refusal as an exception of the API; None without one."""
     if refusal is None:
         return None
     body = refusal["response"]
-    return Invalid(body["message"], validations=[(one["field"], one["detail"]) for one in body["validations"]])
+    return Invalid(body["message"], validations=[(item["field"], item["detail"]) for item in body["validations"]])

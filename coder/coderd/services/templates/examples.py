@@ -1,7 +1,7 @@
-"""The template examples that come with the server: a folder each in `coderd/examples`, with a README that has a
-front matter (display_name, description, icon, tags).
+"""Template examples that are bundled with the server: a folder each in `coderd/examples`, with a README whose front
+matter has display_name, description, icon and tags.
 
-A version may be made straight from one; the CLI's `templates init` shows the same list.
+Users can create a version from an example; the CLI's `templates init` shows the same list.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _URL = "https://github.com/coder/coder/tree/main/examples/templates/"
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One bundled template."""
+    """A bundled template."""
 
     id: str
     name: str
@@ -37,12 +37,12 @@ class Example:
     tags: tuple[str, ...]
     markdown: str
     archive: bytes
-    "A tar of its files, the same bytes every time."
+    "Reproducible tar of the example's files."
 
 
 @functools.cache
 def examples() -> tuple[Example, ...]:
-    """All of them, by id."""
+    """Return all examples, sorted by id."""
     return tuple(_read(folder) for folder in sorted(_FOLDER.iterdir()) if (folder / "README.md").is_file())
 
 
@@ -51,7 +51,7 @@ def find_example(example_id: str) -> Example | None:
 
 
 def list_examples(subject: Subject) -> list[TemplateExample]:
-    """What authors may start from. Raises NotFound for everybody else."""
+    """Return the examples for template authors. Raises NotFound for other users."""
     require(subject, "read", Resource("template", any_organization=True))
     return [
         TemplateExample(
@@ -81,15 +81,15 @@ def _read(folder: Path) -> Example:
 
 
 def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
-    """The YAML between two `---` lines at the start, and the rest."""
+    """Return the YAML between two `---` lines at the start, and the rest of the text."""
     if not text.startswith("---\n"):
         return {}, text
-    matter, found, rest = text[4:].partition("\n---\n")
-    return (yaml.safe_load(matter) or {}, rest.lstrip("\n")) if found else ({}, text)
+    matter, separator, rest = text[4:].partition("\n---\n")
+    return (yaml.safe_load(matter) or {}, rest.lstrip("\n")) if separator else ({}, text)
 
 
 def _pack(folder: Path) -> bytes:
-    # Owner, times and order are fixed: the same example is the same file, and stored once.
+    # Owner, times and order are fixed, so that an example is always the same file, which is stored once.
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for path in sorted(item for item in folder.rglob("*") if item.is_file() and "__pycache__" not in item.parts):

@@ -25,20 +25,22 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 TAR = "application/x-tar"
-# A conversion takes a core: two at once, the others wait.
+# A conversion takes a core: two run concurrently, the others wait.
 _CONVERSIONS = trio.CapacityLimiter(2)
 _ZIPS = ("application/zip", "application/x-zip-compressed")
 MAX_UPLOAD = 100 << 20
-"""Bytes of one upload, packed."""
-MOST_UNUSED, MOST_UNUSED_BYTES = 200, 1 << 30
-"""Uploads of one user that no job was made of, ours: every member may upload, and nobody else sees it."""
+"""Bytes of an upload, packed."""
+MAX_UNUSED, MAX_UNUSED_BYTES = 200, 1 << 30
+"""Uploads of a user without a job, our own limit: every member may upload, and nothing else bounds uploads."""
 UNUSED_FOR = timedelta(hours=1)
-"""After which they go when there is no room."""
+"""Age after which unused uploads are deleted to make room."""
 
 
 async def upload(ctx: Context, subject: Subject, content_type: str, content: BinaryIO) -> tuple[UUID, bool]:
-    """The file's id, and whether it is new. Raises Invalid (type, unreadable or exploding archive),
-    Conflict (too many)."""
+    """Store an upload; return the file's id, and whether it is new.
+
+    Raises Invalid (type, unreadable archive, archive that unpacks too large), Conflict (too many).
+    """
     kind = content_type.partition(";")[0].strip().lower()
     if kind != TAR and kind not in _ZIPS:
         raise Invalid(f'Unsupported content type header "{content_type}".')
@@ -55,31 +57,31 @@ async def upload(ctx: Context, subject: Subject, content_type: str, content: Bin
 
 async def _keep(ctx: Context, subject: Subject, content: BinaryIO) -> tuple[UUID, bool]:
     digest = await trio.to_thread.run_sync(_digest, content)
-    found = await ctx.db.read(store.find_file, digest, subject.user_id)
-    if found is not None:
-        return found, False
+    known_id = await ctx.db.read(store.find_file, digest, subject.user_id)
+    if known_id is not None:
+        return known_id, False
     row = FileRow(new_uuid(), digest, subject.user_id, ctx.clock.now(), TAR, b"")
-    kept = await ctx.db.run(_insert, row, content)
-    return kept, kept == row.id
+    file_id = await ctx.db.run(_insert, row, content)
+    return file_id, file_id == row.id
 
 
 async def _insert(tx: Tx, row: FileRow, content: BinaryIO) -> UUID:
-    """Raises Conflict for somebody who uploads and makes nothing of it."""
-    kept = await store.keep_file(tx, row, content)
-    if kept != row.id or not await _too_much(tx, row):
-        return kept
+    """Insert a file. Raises Conflict for a user with too many unused uploads."""
+    file_id = await store.keep_file(tx, row, content)
+    if file_id != row.id or not await _exceeds_limit(tx, row):
+        return file_id
     await store.delete_unused(tx, row.created_by, row.created_at - UNUSED_FOR)
-    if await _too_much(tx, row):
+    if await _exceeds_limit(tx, row):
         raise Conflict(
-            "You have too many uploads that nothing was made of.",
-            f"At most {MOST_UNUSED} with {MOST_UNUSED_BYTES >> 20} MiB; what is older than an hour makes room.",
+            "You have too many unused uploads.",
+            f"At most {MAX_UNUSED} with {MAX_UNUSED_BYTES >> 20} MiB; files older than an hour make room.",
         )
-    return kept
+    return file_id
 
 
-async def _too_much(tx: Tx, row: FileRow) -> bool:
+async def _exceeds_limit(tx: Tx, row: FileRow) -> bool:
     count, size = await store.count_unused(tx, row.created_by)
-    return count > MOST_UNUSED or size > MOST_UNUSED_BYTES
+    return count > MAX_UNUSED or size > MAX_UNUSED_BYTES
 
 
 def _digest(content: BinaryIO) -> str:
@@ -90,19 +92,20 @@ def _digest(content: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -> tuple[str, BinaryIO]:
-    """(content type, a file at its beginning, which is the caller's to close).
+async def download(ctx: Context, subject: Subject, file_id: UUID, target_format: str) -> tuple[str, BinaryIO]:
+    """Return the content type and a file at its beginning, which the caller closes.
 
-    `wanted` is "" for the archive as stored or "zip". What is large is never in memory as a whole. Raises NotFound,
-    Invalid.
+    `target_format` is "" for the archive as stored, or "zip". Large files are never in memory as a whole. Raises
+    NotFound, Invalid.
     """
     head = await ctx.db.read(store.get_file_head, file_id)
     if head is None or not await _may_read(ctx, subject, head):
         raise NotFound
-    if wanted not in {"", "zip"}:
-        raise Invalid(f'Unsupported conversion format "{wanted}"', f"{head.mimetype} cannot become {wanted}.")
+    if target_format not in {"", "zip"}:
+        detail = f"{head.mimetype} cannot become {target_format}."
+        raise Invalid(f'Unsupported conversion format "{target_format}"', detail)
     stored = await _copy(ctx, file_id)
-    if not wanted:
+    if not target_format:
         return head.mimetype, stored
     with stored:
         converted = _scratch()
@@ -118,7 +121,7 @@ async def download(ctx: Context, subject: Subject, file_id: UUID, wanted: str) -
 
 
 async def _copy(ctx: Context, file_id: UUID) -> BinaryIO:
-    """The content of a file of the database in one of ours."""
+    """Return a temporary copy of a stored file, at its beginning."""
     copy = _scratch()
     try:
         await copy_stored(ctx, file_id, copy)
@@ -130,14 +133,14 @@ async def _copy(ctx: Context, file_id: UUID) -> BinaryIO:
 
 
 async def copy_stored(ctx: Context, file_id: UUID, target: BinaryIO) -> bool:
-    """Writes a file of the database to `target`, a piece at a time; whether there is one."""
-    place = 0
-    while piece := await ctx.db.read(store.read_piece, file_id, place):
+    """Write a stored file to `target` in pieces; return whether the file exists."""
+    offset = 0
+    while piece := await ctx.db.read(store.read_piece, file_id, offset):
         await trio.to_thread.run_sync(target.write, piece)
-        place += len(piece)
+        offset += len(piece)
         if len(piece) < store.PIECE:
             break
-    return place > 0 or await ctx.db.read(store.get_file_head, file_id) is not None
+    return offset > 0 or await ctx.db.read(store.get_file_head, file_id) is not None
 
 
 def _scratch() -> BinaryIO:
@@ -145,17 +148,17 @@ def _scratch() -> BinaryIO:
 
 
 async def require_file(ctx: Context, subject: Subject, file_id: UUID) -> None:
-    """For whoever names a file in a request: one the caller may not read is as good as none. Raises NotFound."""
+    """Require a file that the caller may read. Raises NotFound."""
     row = await ctx.db.read(store.get_file_head, file_id)
     if row is None or not await _may_read(ctx, subject, row):
         raise NotFound("File not found.")
 
 
 async def _may_read(ctx: Context, subject: Subject, row: FileRow) -> bool:
-    """Its uploader, site roles, and whoever may change a template made from it."""
-    own = row.created_by == subject.user_id  # what organizations grant holds for own files only: they have none
+    """Return whether the caller uploaded the file, has a site role, or may change a template created from it."""
+    own = row.created_by == subject.user_id  # files have no organization, so organization roles cover own files only
     resource = Resource("file", id=str(row.id), owner_id=row.created_by, any_organization=own)
     if may(subject, "read", resource):
         return True
-    found = await ctx.db.read(template_store.list_templates_of_file, row.id)
-    return any(may(subject, "update", template_resource(template)) for template in found)
+    templates = await ctx.db.read(template_store.list_templates_of_file, row.id)
+    return any(may(subject, "update", template_resource(template)) for template in templates)

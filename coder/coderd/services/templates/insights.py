@@ -30,18 +30,18 @@ if TYPE_CHECKING:
 
 
 DAYS = 60
-"""How far back the daily lists go."""
+"""Days that the daily lists cover."""
 STATS_WINDOW = timedelta(minutes=15)
 
 
 async def daily_users(ctx: Context, subject: Subject, offset_hours: int) -> DAUsResponse:
-    """Of the whole deployment. Raises Forbidden."""
+    """Return the number of users per day in the whole deployment. Raises Forbidden."""
     require(subject, "read", Resource("deployment_stats"), hidden=False)
     return await count_daily_users(ctx, offset_hours)
 
 
 async def count_daily_users(ctx: Context, offset_hours: int = 0, template_id: UUID | None = None) -> DAUsResponse:
-    """Users a day, 60 days and today, without asking who wants it. A day begins when it does in that zone."""
+    """Count users per day for 60 days and today, in days of that zone, without a check of permissions."""
     today = (ctx.clock.now() + timedelta(hours=offset_hours)).date()
     days = [today - timedelta(days=back) for back in range(DAYS, -1, -1)]
     start = datetime.combine(days[0], datetime.min.time(), UTC) - timedelta(hours=offset_hours)
@@ -51,29 +51,29 @@ async def count_daily_users(ctx: Context, offset_hours: int = 0, template_id: UU
 
 
 async def status_counts(ctx: Context, subject: Subject, zone: tzinfo) -> dict[str, list[UserStatusChangeCount]]:
-    """How many users had which status at the beginning of each day. Raises Forbidden."""
-    manages = Resource("organization_member", any_organization=True)
-    if not may(subject, "read", Resource("user")) and not may(subject, "create", manages):
+    """Return the number of users by status at the beginning of each day. Raises Forbidden."""
+    membership = Resource("organization_member", any_organization=True)
+    if not may(subject, "read", Resource("user")) and not may(subject, "create", membership):
         raise Forbidden
     today = ctx.clock.now().astimezone(zone).date()
     dates = [today - timedelta(days=back) for back in range(DAYS, -1, -1)]
     days = [datetime.combine(day, datetime.min.time(), zone).astimezone(UTC) for day in dates]
-    found = await ctx.db.read(store.status_counts, days)
+    counts_by_status = await ctx.db.read(store.status_counts, days)
     return {
         status: [UserStatusChangeCount(date=day.astimezone(zone), count=counts.get(day, 0)) for day in days]
-        for status, counts in found.items()
+        for status, counts in counts_by_status.items()
     }
 
 
 async def deployment_stats(ctx: Context, subject: Subject) -> DeploymentStats:
-    """Raises Forbidden."""
+    """Return the figures of the deployment. Raises Forbidden."""
     require(subject, "read", Resource("deployment_stats"), hidden=False)
     stats: DeploymentStats = await ctx.part(StatsCache).get()
     return stats
 
 
 class StatsCache:
-    """The figures of one process, counted at most twice a minute: dashboards ask all the time."""
+    """Figures of the deployment, counted at most twice a minute per process because dashboards poll them."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -87,25 +87,25 @@ class StatsCache:
 
     async def _count(self, now: datetime) -> DeploymentStats:
         since = now - STATS_WINDOW
-        found = await self._ctx.db.read(store.figures, since)
+        figures = await self._ctx.db.read(store.figures, since)
         return DeploymentStats(
             aggregated_from=since,
             collected_at=now,
             next_update_at=now + self._ctx.config.agent_stats_refresh_interval,
             workspaces=WorkspaceDeploymentStats(
-                pending=found.pending,
-                building=found.building,
-                running=found.running,
-                failed=found.failed,
-                stopped=found.stopped,
-                connection_latency_ms=WorkspaceConnectionLatencyMS(P50=found.p50, P95=found.p95),
-                rx_bytes=found.rx_bytes,
-                tx_bytes=found.tx_bytes,
+                pending=figures.pending,
+                building=figures.building,
+                running=figures.running,
+                failed=figures.failed,
+                stopped=figures.stopped,
+                connection_latency_ms=WorkspaceConnectionLatencyMS(P50=figures.p50, P95=figures.p95),
+                rx_bytes=figures.rx_bytes,
+                tx_bytes=figures.tx_bytes,
             ),
             session_count=SessionCountDeploymentStats(
-                vscode=found.vscode,
-                ssh=found.ssh,
-                jetbrains=found.jetbrains,
-                reconnecting_pty=found.reconnecting_pty,
+                vscode=figures.vscode,
+                ssh=figures.ssh,
+                jetbrains=figures.jetbrains,
+                reconnecting_pty=figures.reconnecting_pty,
             ),
         )

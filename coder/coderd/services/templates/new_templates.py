@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 async def create_template(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateRequest
 ) -> Template:
-    """Makes a template of a version that belongs to none. Raises InvalidFields, NotFound, Conflict, Forbidden."""
+    """Create a template from a version without a template. Raises InvalidFields, NotFound, Conflict, Forbidden."""
     require(subject, "create", Resource("template", organization_id=organization_id))
     check_settings("Invalid create template request.", body)
     schedule = read_schedule(body, "Invalid create template request.")

@@ -1,8 +1,8 @@
-"""The other end of the sandbox's pipe: a process of its own, where what people wrote is parsed and evaluated.
+"""The sandbox's worker: a separate process that parses and evaluates content of users.
 
-Our end, the frames and the limits' sizes are `foundation/sandbox.py`. Nothing here knows of a server, a database or a
-secret. Standard input ends, and so does this. Templates that were parsed are remembered within a fixed amount of
-memory, the least recently used going first.
+The server's end, the frames and the limits are `foundation/sandbox.py`. The worker has no server, database or secret.
+The process ends with standard input. Parsed templates are cached within a fixed amount of memory; the least recently
+used is evicted first.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ from coder.domain.rendering.presets import check_presets, render_presets
 from coder.domain.rendering.sources import ParsedFiles
 from coder.domain.rendering.workspace_tags import render_tags
 
-MAX_REMEMBERED = 24 << 20
-"""Estimated bytes of everything remembered."""
+MAX_CACHED = 24 << 20
+"""Estimated bytes of all cached templates."""
 _LENGTH = struct.Struct(">I")
 
 Json = dict[str, Any]
@@ -45,12 +45,12 @@ def _request(values: Json) -> RenderRequest:
 
 
 def _form(files: ParsedFiles, values: Json) -> Any:
-    """What a form shows."""
+    """Return the content of a form."""
     return render(files, _request(values)).response(values["number"])
 
 
 def _build(files: ParsedFiles, values: Json) -> Any:
-    """`[parameter values, tags, refusal]` of a build."""
+    """Return `[parameter values, tags, refusal]` of a build."""
     request = _request(values)
     chosen, refusal = build_values(files, request, GivenValues(**values["given"]))
     if refusal is not None:
@@ -60,7 +60,7 @@ def _build(files: ParsedFiles, values: Json) -> Any:
 
 
 def _version(files: ParsedFiles, values: Json) -> Any:
-    """`[tags, refusal]` of a new version."""
+    """Return `[tags, refusal]` of a new version."""
     request = _request(values)
     rendered = render(files, request)
     tags, refusal = render_tags(rendered)
@@ -68,7 +68,7 @@ def _version(files: ParsedFiles, values: Json) -> Any:
 
 
 def _secrets(_files: ParsedFiles, values: Json) -> Any:
-    """Names and values of a file of secrets, or a text that says what is wrong."""
+    """Return names and values of a file of secrets, or a text that describes the problem."""
     kind, document = values["format"], values["content"]
     if kind == "yaml":
         import yaml
@@ -96,50 +96,52 @@ CALLS: Mapping[str, Callable[[ParsedFiles, Json], Any]] = {
 
 
 class SandboxWorker:
-    """Answers frames, one after the other."""
+    """Answers frames one after the other."""
 
     def __init__(self) -> None:
-        self._kept: OrderedDict[str, tuple[ParsedFiles, int]] = OrderedDict()
+        self._cache: OrderedDict[str, tuple[ParsedFiles, int]] = OrderedDict()
         self._size = 0
 
     def answer(self, head: Json) -> Json:
-        """Never raises: what is wrong is told as `failed`, with the thing there was too little of, or as `broken`, with
-        the place of the error: that one is ours."""
+        """Return the answer to a frame. Never raises.
+
+        `failed` names the exceeded resource; `broken` has the location of an error, which is a defect of this program.
+        """
         try:
             if "load" in head:
                 self._load(head["load"], head["files"])
                 return {"value": None}
             name = head["documents"]
-            if name and name not in self._kept:
+            if name and name not in self._cache:
                 return {"missing": True}
             if name:
-                self._kept.move_to_end(name)
-            files = self._kept[name][0] if name else ParsedFiles({})
+                self._cache.move_to_end(name)
+            files = self._cache[name][0] if name else ParsedFiles({})
             return {"value": CALLS[head["call"]](files, head["values"])}
         except MemoryError:
             return {"failed": "memory"}
         except RecursionError:
             return {"failed": "depth"}
         except Exception as error:
-            place = traceback.extract_tb(error.__traceback__)[-1]
-            return {"broken": {"error": type(error).__name__, "place": f"{place.filename}:{place.lineno}"}}
+            frame = traceback.extract_tb(error.__traceback__)[-1]
+            return {"broken": {"error": type(error).__name__, "place": f"{frame.filename}:{frame.lineno}"}}
 
     def _load(self, name: str, paths: Sequence[str]) -> None:
         with ExitStack() as opened:
             files, cost = parse_archives([opened.enter_context(Path(path).open("rb")) for path in paths])
-        self._kept[name] = (files, cost)
+        self._cache[name] = (files, cost)
         self._size += cost
-        while self._size > MAX_REMEMBERED and len(self._kept) > 1:
-            self._size -= self._kept.popitem(last=False)[1][1]
+        while self._size > MAX_CACHED and len(self._cache) > 1:
+            self._size -= self._cache.popitem(last=False)[1][1]
 
 
 # ---- the process
 
 
 def serve(cpu_seconds: int, memory: int) -> int:
-    """Until standard input ends."""
+    """Answer frames until standard input ends."""
     source, sink = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what a library prints must not become a frame
+    os.dup2(2, 1)  # output of a library must not become a frame
     limit = _limits(cpu_seconds, memory)
     worker = SandboxWorker()
     while (frame := _read(source)) is not None:
@@ -152,21 +154,21 @@ def serve(cpu_seconds: int, memory: int) -> int:
 
 def _encoded(answer: Json) -> bytes:
     try:
-        # Half a surrogate pair, from wherever, is nothing the other end would read.
+        # The server would not read half a surrogate pair.
         return json.dumps(well_formed(answer)).encode()
     except (MemoryError, RecursionError) as error:
         return json.dumps({"failed": "memory" if isinstance(error, MemoryError) else "depth"}).encode()
 
 
 def _limits(cpu_seconds: int, memory: int) -> Callable[[], None]:
-    """Sets what holds for the whole process; the result is called before each piece of work."""
+    """Set the limits of the process; return a function that resets the CPU limit before each frame."""
     if sys.platform == "win32":
-        return lambda: None  # waiting is bounded by the other end
+        return lambda: None  # the server bounds its wait
     import resource
 
-    for kind, most in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
+    for kind, limit in ((resource.RLIMIT_AS, memory), (resource.RLIMIT_FSIZE, 0), (resource.RLIMIT_CORE, 0)):
         if kind != resource.RLIMIT_AS or sys.platform == "linux":
-            resource.setrlimit(kind, (most, most))
+            resource.setrlimit(kind, (limit, limit))
 
     def begin() -> None:
         usage = resource.getrusage(resource.RUSAGE_SELF)

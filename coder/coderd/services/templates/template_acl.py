@@ -1,4 +1,4 @@
-"""Who may use or manage a template: users and groups with a role each."""
+"""Access to a template: users and groups with a role each."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
 
 
 class AclChange(ApiStruct):
-    """Roles by user and group id; an empty role takes access away."""
+    """Roles by user and group id; an empty role revokes access."""
 
     user_perms: dict[str, str] | UnsetType = UNSET
     group_perms: dict[str, str] | UnsetType = UNSET
 
 
 async def get_acl(ctx: Context, subject: Subject, template_id: UUID) -> TemplateACL:
-    """Group members are not listed, only counted."""
+    """Return users and groups with access; members of groups are counted, not listed."""
     row = await load_template(ctx, subject, template_id, "update")
     user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
     people, groups = await ctx.db.read(_load, list(user_acl), list(group_acl))
@@ -54,8 +54,8 @@ async def _load(tx: Tx, users: Sequence[str], groups: Sequence[str]) -> tuple[li
     people: list[UserRow] = []
     if users:
         people, _count = await user_store.list_users(tx, UserFilter(ids=[UUID(user) for user in users]))
-    _, found = await acl_store.load_actors(tx, [], groups)
-    return people, list(found)
+    _, acl_groups = await acl_store.load_actors(tx, [], groups)
+    return people, list(acl_groups)
 
 
 def _group(group: AclGroup) -> dict[str, Any]:
@@ -75,8 +75,10 @@ def _group(group: AclGroup) -> dict[str, Any]:
 
 
 async def update_acl(ctx: Context, subject: Subject, template_id: UUID, change: AclChange) -> None:
-    """Gives or takes access. Asks for `create`: an entry may give every right on the template, `delete` too, which
-    `update` alone does not have. Raises Invalid for unknown roles, users and groups, NotFound, Forbidden."""
+    """Grant or revoke access. Raises Invalid for unknown roles, users and groups, NotFound, Forbidden.
+
+    Requires `create`: an entry may grant every permission on the template, also `delete`, which `update` alone lacks.
+    """
     organization_id = (await load_template(ctx, subject, template_id, "create")).organization_id
     users = change.user_perms if isinstance(change.user_perms, dict) else {}
     groups = change.group_perms if isinstance(change.group_perms, dict) else {}
@@ -92,10 +94,10 @@ async def _update(
     tx: Tx, subject: Subject, template_id: UUID, users: Mapping[str, str], groups: Mapping[str, str]
 ) -> None:
     row = await lock_template(tx, subject, template_id, "create")
-    asked = Asked("group_perms", groups), Asked("user_perms", users)
-    wrong = await role_faults(tx, subject, row.organization_id, "template", *asked)
-    if wrong:
-        raise Invalid("Invalid request to update template ACL", validations=wrong)
+    requested = Asked("group_perms", groups), Asked("user_perms", users)
+    faults = await role_faults(tx, subject, row.organization_id, "template", *requested)
+    if faults:
+        raise Invalid("Invalid request to update template ACL", validations=faults)
     await store.update_template(
         tx, row.id, user_acl=_merged(row.user_acl, users), group_acl=_merged(row.group_acl, groups)
     )
@@ -106,18 +108,18 @@ def _merged(before: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, 
     return {key: role for key, role in merged.items() if role}
 
 
-async def list_available(ctx: Context, subject: Subject, template_id: UUID, wanted: UserFilter) -> ACLAvailable:
-    """Everybody who could be given access, as far as `wanted` finds them; a search finds groups by its words too."""
+async def list_available(ctx: Context, subject: Subject, template_id: UUID, which: UserFilter) -> ACLAvailable:
+    """Return users and groups that could get access and match the filter; its search applies to groups as well."""
     row = await load_template(ctx, subject, template_id, "update")
-    people, groups = await ctx.db.read(_available, row.organization_id, wanted)
+    people, groups = await ctx.db.read(_available, row.organization_id, which)
     return ACLAvailable(
         users=[reduced_user(person) for person in people], groups=[Group(**_group(group)) for group in groups]
     )
 
 
-async def _available(tx: Tx, organization_id: UUID, wanted: UserFilter) -> tuple[list[UserRow], list[AclGroup]]:
-    people, _count = await user_store.list_users(tx, wanted)
-    needle = wanted.search.lower()
+async def _available(tx: Tx, organization_id: UUID, which: UserFilter) -> tuple[list[UserRow], list[AclGroup]]:
+    people, _count = await user_store.list_users(tx, which)
+    needle = which.search.lower()
     groups = [
         group
         for group in await acl_store.available_groups(tx, organization_id)

@@ -47,7 +47,7 @@ _EDITABLE = (
 
 
 async def update_template(ctx: Context, subject: Subject, template_id: UUID, body: UpdateTemplateMeta) -> Template:
-    """Changes what the body names. Raises InvalidFields, Conflict, Forbidden, NotFound."""
+    """Change the settings in the body. Raises InvalidFields, Conflict, Forbidden, NotFound."""
     row = await load_template(ctx, subject, template_id)
     check_request(body, {"name": row.name, "display_name": row.display_name})
     check_settings("Invalid request to update template metadata!", body, row)
@@ -65,21 +65,21 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
 
 
 def _changes(body: UpdateTemplateMeta, present: TemplateRow) -> dict[str, Any]:
-    """Columns to set. Raises InvalidFields."""
+    """Return the columns to set. Raises InvalidFields."""
     changes = read_schedule(body, "Invalid request to update template metadata!", present)
     for name in _EDITABLE:
         if (value := value_or(getattr(body, name), None)) is not None:
             changes[name] = value
-    shut = value_or(body.disable_everyone_group_access, None)
-    if shut is not None:
+    is_restricted = value_or(body.disable_everyone_group_access, None)
+    if is_restricted is not None:
         everyone = str(present.organization_id)
         others = {key: role for key, role in present.group_acl.items() if key != everyone}
-        changes["group_acl"] = others if shut else {**others, everyone: "use"}
+        changes["group_acl"] = others if is_restricted else {**others, everyone: "use"}
     return changes
 
 
 async def delete_template(ctx: Context, subject: Subject, template_id: UUID) -> None:
-    """Marks it deleted. Raises Invalid while workspaces use it."""
+    """Mark a template deleted. Raises Invalid while it has workspaces."""
     await load_template(ctx, subject, template_id, "delete")
     await ctx.db.run(_delete, subject, template_id, ctx.clock.now())
 
@@ -92,7 +92,7 @@ async def _delete(tx: Tx, subject: Subject, template_id: UUID, now: datetime) ->
 
 
 async def set_active_version(ctx: Context, subject: Subject, template_id: UUID, version_id: UUID) -> None:
-    """Promotes a version. Raises Invalid, Forbidden (failed import), NotFound."""
+    """Promote a version to be the active one. Raises Invalid, Forbidden (failed import), NotFound."""
     await load_template(ctx, subject, template_id, "update")
     await ctx.db.run(_set_active, subject, template_id, version_id, ctx.clock.now())
 

@@ -21,7 +21,7 @@ NAME_INDEX = "ix_templates_organization_id_name_living"
 def check_settings(
     message: str, body: CreateTemplateRequest | UpdateTemplateMeta, present: TemplateRow | None = None
 ) -> None:
-    """What has a message of its own; a value that is there already passes."""
+    """Check settings with individual messages; an unchanged value passes. Raises InvalidFields."""
 
     def changed(name: str) -> Any:
         value = value_or(getattr(body, name), None)

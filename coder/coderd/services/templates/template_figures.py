@@ -1,4 +1,4 @@
-"""What is counted of each template: now and then, because counting reads every build of a month."""
+"""Figures of each template, counted at intervals because counting reads every build of a month."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ _log = get_logger("template_figures")
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """By template; those of which there is nothing to count are missing."""
+    """Build times and owners by template; templates without any are missing."""
 
     times: Mapping[UUID, Sequence[BuildTime]] = field(default_factory=dict)
     owners: Mapping[UUID, int] = field(default_factory=dict)
-    "People who have a workspace of it."
+    "Number of users with a workspace of the template."
 
 
 class TemplateFigures:
-    """The last count of one server process. Made once, see `Context.part`."""
+    """Latest figures of a server process. Created once, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -41,7 +41,7 @@ class TemplateFigures:
         self._counting = trio.Lock()
 
     async def get(self) -> Counts:
-        """The last count. The first caller waits for it; an old one is renewed behind the callers' backs."""
+        """Return the latest figures. The first caller waits for the count; later counts run in the background."""
         if self._counted_at is None:
             async with self._counting:
                 if self._counted_at is None:
@@ -61,8 +61,8 @@ class TemplateFigures:
             try:
                 await self._count()
             except Exception as error:
-                # Old figures are better than none; the next caller tries again.
-                _log.warn("figures of templates were not counted", error=error)
+                # Old figures are better than none; the next caller retries.
+                _log.warn("figures of templates could not be counted", error=error)
 
     async def _count(self) -> None:
         now = self._ctx.clock.now()

@@ -1,4 +1,4 @@
-"""Where the files of template versions are; the sandbox unpacks and parses them (`template_sources.py`)."""
+"""Sources of template files; the sandbox unpacks and parses them (`template_sources.py`)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def stored_template(ctx: Context, file_id: UUID, modules_id: UUID | None) -> Documents:
-    """An archive and that of the modules its import fetched. Loading raises NotFound."""
+    """Return a version's archive, with the archive of modules that its import fetched. Loading raises NotFound."""
 
     async def load(new_file: NewFile) -> None:
         if not await copy_stored(ctx, file_id, new_file()):
@@ -28,7 +28,7 @@ def stored_template(ctx: Context, file_id: UUID, modules_id: UUID | None) -> Doc
 
 
 def bundled_template(name: str, archive: bytes) -> Documents:
-    """A template that comes with the program."""
+    """Return a template that is bundled with the program."""
 
     async def load(new_file: NewFile) -> None:
         await trio.to_thread.run_sync(new_file().write, archive)

@@ -1,6 +1,6 @@
-"""The part of a template that says when its workspaces start, stop, sleep and go: read from requests, applied.
+"""Schedules of a template's workspaces: autostart, autostop, dormancy and deletion, read from requests and applied.
 
-Upstream keeps these fields for a licence; here they simply work. What they mean for a workspace is
+Upstream requires a license for these fields; this server does not. Their effect on a workspace is
 `services/workspaces/autobuilds.py`.
 """
 
@@ -34,7 +34,7 @@ _COLUMNS = {
     "failure_ttl_ms": "failure_ttl_ms",
     "time_til_dormant_ms": "time_til_dormant_ms",
     "time_til_dormant_autodelete_ms": "time_til_dormant_autodelete_ms",
-    # the same two as requests to create call them
+    # names of the same two in requests that create templates
     "dormant_ttl_ms": "time_til_dormant_ms",
     "delete_ttl_ms": "time_til_dormant_autodelete_ms",
     "allow_user_autostart": "allow_user_autostart",
@@ -47,11 +47,11 @@ _COLUMNS = {
 def read_schedule(
     body: CreateTemplateRequest | UpdateTemplateMeta, message: str, present: TemplateRow | None = None
 ) -> dict[str, Any]:
-    """Columns to set; what the body does not name, or names as it is, stays. Raises InvalidFields.
+    """Return the columns to set; omitted and unchanged values stay. Raises InvalidFields.
 
-    Whoever changes a template says how soon workspaces sleep or go; less than a minute can only be a slip of units.
+    Times until dormancy or deletion below a minute are rejected in changes: they can only be a mistake of units.
     """
-    found: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     faults: list[tuple[str, str]] = []
     for name, column in _COLUMNS.items():
         value = getattr(body, name, UNSET)
@@ -61,20 +61,20 @@ def read_schedule(
             faults.append((name, "Value must be at least one minute."))
         elif name.endswith("_ms") and value < 0:
             faults.append((name, "Must be a positive integer."))
-        found[column] = value
+        columns[column] = value
     stop, start = body.autostop_requirement, body.autostart_requirement
     if stop is not UNSET and stop is not None:
-        found["autostop_days"] = _mask("autostop_requirement", stop.days_of_week, faults)
-        found["autostop_weeks"] = max(stop.weeks, 1)
+        columns["autostop_days"] = _mask("autostop_requirement", stop.days_of_week, faults)
+        columns["autostop_weeks"] = max(stop.weeks, 1)
         if stop.weeks < 0:
             faults.append(("autostop_requirement.weeks", "Must be a positive integer."))
         elif stop.weeks > MAX_WEEKS:
             faults.append(("autostop_requirement.weeks", f"Must be less than {MAX_WEEKS}."))
     if start is not UNSET and start is not None:
-        found["autostart_days"] = _mask("autostart_requirement", start.days_of_week, faults)
+        columns["autostart_days"] = _mask("autostart_requirement", start.days_of_week, faults)
     if faults:
         raise InvalidFields(*faults, message=message)
-    return found
+    return columns
 
 
 def _mask(field: str, days: list[str], faults: list[tuple[str, str]]) -> int:
@@ -96,10 +96,10 @@ async def write_changes(
     default_quiet_hours: str,
     site: NotificationSite,
 ) -> None:
-    """Stores the changes of a row that `lock_template` gave, and lets existing workspaces follow them."""
+    """Store changes of a row from `lock_template`, and apply them to existing workspaces."""
     await store.update_template(tx, before.id, **changes)
     after = await store.get_template(tx, before.id)
-    if after is None:  # held by this transaction
+    if after is None:  # impossible: this transaction locked the row
         raise NotFound
     await apply_template_schedule(tx, before, after, now, default_quiet_hours)
     if before.max_port_share_level != after.max_port_share_level:
@@ -109,34 +109,34 @@ async def write_changes(
     if body.update_workspace_dormant_at is True:
         await autobuild_store.set_deleting(tx, after.id, after.time_til_dormant_autodelete_ms, now, restart=True)
     if before.time_til_dormant_autodelete_ms != after.time_til_dormant_autodelete_ms:
-        await _tell_marked(tx, after, now, site)
+        await _notify_marked(tx, after, now, site)
 
 
-async def _tell_marked(tx: Tx, template: TemplateRow, now: datetime, site: NotificationSite) -> None:
-    """Owners of sleeping workspaces hear that a new rule of the template will delete them."""
+async def _notify_marked(tx: Tx, template: TemplateRow, now: datetime, site: NotificationSite) -> None:
+    """Notify owners of dormant workspaces that the template's new setting will delete these."""
     labels = {"reason": "an update to the template's dormancy settings"}
     labels["timeTilDormant"] = in_words(template.time_til_dormant_autodelete_ms)
     for workspace in await autobuild_store.list_marked(tx, template.id):
         about = (workspace.id, template.id, workspace.owner_id, workspace.organization_id)
-        told = {**labels, "name": workspace.name}
-        notice = Notification(WORKSPACE_MARKED_FOR_DELETION, workspace.owner_id, told, about)
+        values = {**labels, "name": workspace.name}
+        notice = Notification(WORKSPACE_MARKED_FOR_DELETION, workspace.owner_id, values, about)
         await notifications.enqueue(tx, site, notice, now)
 
 
 async def apply_template_schedule(
     tx: Tx, before: TemplateRow, after: TemplateRow, now: datetime, default_quiet: str
 ) -> None:
-    """What a template's new schedule means for workspaces that exist: next starts, deletion, latest stops."""
+    """Apply a template's new schedule to existing workspaces: next starts, deletion, latest stops."""
     if before.autostart_days != after.autostart_days:
         schedules = await autobuild_store.list_schedules(tx, after.id)
-        starts = {one: next_start(one, now, allowed_days=after.autostart_days) for one in schedules}
+        starts = {schedule: next_start(schedule, now, allowed_days=after.autostart_days) for schedule in schedules}
         await autobuild_store.move_next_starts(tx, after.id, starts)
     if before.time_til_dormant_autodelete_ms != after.time_til_dormant_autodelete_ms:
         await autobuild_store.set_deleting(tx, after.id, after.time_til_dormant_autodelete_ms, now, restart=False)
     if (before.autostop_days, before.autostop_weeks) != (after.autostop_days, after.autostop_weeks):
         requirement = Requirement(after.autostop_days, after.autostop_weeks)
         running = await autobuild_store.list_running(tx, after.id)
-        # A stop that is required now counts from now: nobody is stopped for a requirement of the past.
+        # A new requirement counts from now on, so that no workspace is stopped for the past.
         latest = {
             quiet: deadlines(now, None, requirement, quiet_hours(quiet, default_quiet)).maximum
             for quiet in {build.quiet_hours for build in running}

@@ -1,4 +1,4 @@
-"""Archives of templates, unpacked and parsed: what renderings read. Runs in the sandbox."""
+"""Archives of templates, unpacked and parsed for rendering. Runs in the sandbox."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from coder.coderd.services.templates.archives import MAX_MEMBERS, UNREADABLE, Ar
 from coder.domain.rendering.sources import SUFFIXES, ParsedFiles
 
 MAX_FILE = 1 << 20
-"""Bytes. Ours: bigger files are no sources, and a form that shows their content helps nobody."""
+"""Bytes of a file, our own limit: larger files are no sources, and a form cannot show their content."""
 MAX_TEMPLATE = 16 << 20
-"""Bytes of all files together that are kept of one archive."""
+"""Bytes of all files together that are kept of an archive."""
 _TREE_COST = 30
-"""Measured: a parsed tree takes about thirty times its text."""
+"""Bytes of a parsed tree per byte of its text, as measured."""
 
 
 def parse_archives(archives: Sequence[BinaryIO]) -> tuple[ParsedFiles, int]:
-    """The files of all, parsed, and about how many bytes they take. Never raises for what is in them."""
-    found: dict[str, bytes] = {}
+    """Return the parsed files of all archives, and their estimated bytes. Never raises for their content."""
+    contents: dict[str, bytes] = {}
     for archive in archives:
-        found.update(unpack_untrusted(archive))
-    files = ParsedFiles(found)
+        contents.update(unpack_untrusted(archive))
+    files = ParsedFiles(contents)
     files.source("")
-    texts = sum(len(data) for name, data in found.items() if name.endswith(SUFFIXES))
-    return files, sum(map(len, found.values())) + texts * _TREE_COST
+    texts = sum(len(data) for name, data in contents.items() if name.endswith(SUFFIXES))
+    return files, sum(map(len, contents.values())) + texts * _TREE_COST
 
 
 def unpack_untrusted(archive: BinaryIO) -> Mapping[str, bytes]:
-    """Regular files by their path from the root. Never raises: of an archive that lies, what came before the lie."""
-    found: dict[str, bytes] = {}
+    """Return regular files by path from the root. Never raises: a malformed archive yields its valid beginning."""
+    contents: dict[str, bytes] = {}
     total = 0
     try:
         with tarfile.open(fileobj=archive, mode="r:") as tar:
@@ -42,7 +42,7 @@ def unpack_untrusted(archive: BinaryIO) -> Mapping[str, bytes]:
                 content = tar.extractfile(member)
                 data = content.read() if content else b""
                 total += len(data)
-                found[safe_name_untrusted(member.name)] = data
+                contents[safe_name_untrusted(member.name)] = data
     except (ArchiveError, *UNREADABLE):
-        return found
-    return found
+        return contents
+    return contents

@@ -35,7 +35,7 @@ DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 
 
 def days_of(mask: int) -> list[str]:
-    """Names of the days in a bit mask, Monday first."""
+    """Return the names of the days in a bit mask, Monday first."""
     return [day for number, day in enumerate(DAYS) if mask & (1 << number)]
 
 
@@ -45,7 +45,7 @@ async def get_template(ctx: Context, subject: Subject, template_id: UUID) -> Tem
 
 
 async def get_template_by_name(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> Template:
-    """Whatever the case of the name. Raises NotFound."""
+    """Return a template by name, ignoring case. Raises NotFound."""
     row = await ctx.db.read(store.get_template_by_name, organization_id, name)
     if row is None or not may(subject, "read", template_resource(row)):
         raise NotFound
@@ -53,14 +53,14 @@ async def get_template_by_name(ctx: Context, subject: Subject, organization_id: 
 
 
 async def list_templates(ctx: Context, subject: Subject, which: TemplateSearch) -> list[Template]:
-    """By name; only those the caller may read."""
+    """Return the templates that the caller may read, sorted by name."""
     views = await ctx.db.read(store.list_views, which)
     figures = await ctx.part(TemplateFigures).get()
     return [present_template(view, figures) for view in views if may(subject, "read", template_resource(view.template))]
 
 
 async def show_template(ctx: Context, template_id: UUID) -> Template:
-    """The template as JSON, without asking who wants it. Raises NotFound."""
+    """Return a template as JSON, without a check of permissions. Raises NotFound."""
     view = await ctx.db.read(store.get_view, template_id)
     if view is None:
         raise NotFound
@@ -68,14 +68,14 @@ async def show_template(ctx: Context, template_id: UUID) -> Template:
 
 
 async def get_daily_users(ctx: Context, subject: Subject, template_id: UUID, offset_hours: int = 0) -> DAUsResponse:
-    """People who used workspaces of the template, per day."""
+    """Return the number of users of the template's workspaces per day."""
     await load_template(ctx, subject, template_id)
     return await count_daily_users(ctx, offset_hours, template_id)
 
 
 def present_template(view: TemplateView, figures: Counts) -> Template:
     row = view.template
-    # Most fields have the same name on both sides; the others follow.
+    # Most fields have the same name in the row and in JSON; the others follow.
     copied = {name: getattr(row, name) for name in _COPIED}
     return Template(
         **copied,

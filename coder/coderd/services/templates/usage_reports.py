@@ -48,7 +48,7 @@ _BUILTIN = (
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What a report is about."""
+    """Period and templates of a report."""
 
     start: datetime
     end: datetime
@@ -56,27 +56,27 @@ class Window:
 
 
 def ends_with_a_week(window: Window) -> bool:
-    """Whether the last of a window's weeks is one: six days, too, which a change of the clock makes of seven."""
+    """Return whether the last week is complete; six days suffice, because a clock change shortens a week."""
     rest = (window.end - window.start) % timedelta(days=7)
     return not rest or rest >= timedelta(days=6)
 
 
 async def _require_insights(ctx: Context, subject: Subject, window: Window) -> None:
-    """Who may look at the use of each template asked for; without a choice, of every one. Others hear of nothing.
+    """Require permission for the insights of each requested template, or of all. Raises NotFound.
 
-    Ids of no living template, as recorded, are no error for those who may look at everything.
+    Unknown and deleted ids are no error for users who may view the insights of all templates, as recorded.
     """
-    found = await ctx.db.read(template_store.get_templates, window.template_ids)
-    living = [found[one] for one in window.template_ids if one in found and not found[one].deleted]
-    asked = [template_resource(one) for one in living]
+    templates = await ctx.db.read(template_store.get_templates, window.template_ids)
+    living = [templates[key] for key in window.template_ids if key in templates and not templates[key].deleted]
+    resources = [template_resource(template) for template in living]
     if len(living) < len(window.template_ids) or not living:
-        asked.append(Resource("template"))
-    if not all(may(subject, "view_insights", one) for one in asked):
+        resources.append(Resource("template"))
+    if not all(may(subject, "view_insights", resource) for resource in resources):
         raise NotFound
 
 
 async def user_activity(ctx: Context, subject: Subject, window: Window) -> UserActivityInsightsResponse:
-    """Raises NotFound."""
+    """Return the activity of users. Raises NotFound."""
     await _require_insights(ctx, subject, window)
     rows = await ctx.db.read(store.user_activity, window.start, window.end, window.template_ids)
     users = [
@@ -96,7 +96,7 @@ async def user_activity(ctx: Context, subject: Subject, window: Window) -> UserA
 
 
 async def user_latency(ctx: Context, subject: Subject, window: Window) -> UserLatencyInsightsResponse:
-    """Raises NotFound."""
+    """Return the latency of users. Raises NotFound."""
     await _require_insights(ctx, subject, window)
     rows = await ctx.db.read(store.user_latency, window.start, window.end, window.template_ids)
     users = [
@@ -116,13 +116,16 @@ async def user_latency(ctx: Context, subject: Subject, window: Window) -> UserLa
 
 
 def _all(lists: Iterable[Sequence[UUID]]) -> list[UUID]:
-    return sorted({found for ids in lists for found in ids})
+    return sorted({template_id for ids in lists for template_id in ids})
 
 
 async def template_usage(
     ctx: Context, subject: Subject, window: Window, interval: str, sections: Sequence[str]
 ) -> TemplateInsightsResponse:
-    """`interval` is day, week or empty; `sections` empty means both. Raises NotFound."""
+    """Return the usage of templates. Raises NotFound.
+
+    `interval` is day, week or empty; empty `sections` mean both.
+    """
     await _require_insights(ctx, subject, window)
     answer = TemplateInsightsResponse()
     if not sections or "report" in sections:
@@ -137,7 +140,7 @@ async def template_usage(
         )
     if interval and (not sections or "interval_reports" in sections):
         steps = _steps(window, timedelta(days=7 if interval == "week" else 1))
-        used_then = await ctx.db.read(store.active_in_steps, steps, window.template_ids)
+        usage_by_step = await ctx.db.read(store.active_in_steps, steps, window.template_ids)
         answer.interval_reports = [
             TemplateInsightsIntervalReport(
                 start_time=start,
@@ -146,32 +149,32 @@ async def template_usage(
                 interval=cast("Any", interval),
                 active_users=active,
             )
-            for (start, end), (active, template_ids) in zip(steps, used_then, strict=True)
+            for (start, end), (active, template_ids) in zip(steps, usage_by_step, strict=True)
         ]
     return answer
 
 
 def _steps(window: Window, step: timedelta) -> list[tuple[datetime, datetime]]:
-    """The window in pieces; the last may be shorter."""
-    found, start = [], window.start
+    """Split a window into steps; the last step may be shorter."""
+    steps, start = [], window.start
     while start < window.end:
         end = min(start + step, window.end)
-        found.append((start, end))
+        steps.append((start, end))
         start = end
-    return found
+    return steps
 
 
 def _apps(used: Usage) -> list[TemplateAppUsage]:
     none = store.AppUse(0, 0, [])
     return [
         TemplateAppUsage(
-            template_ids=(found := used.apps.get(name, none)).template_ids,
+            template_ids=(app := used.apps.get(name, none)).template_ids,
             type="builtin",
             display_name=display_name,
             slug=slug,
             icon=icon,
-            seconds=found.seconds,
-            times_used=found.times,
+            seconds=app.seconds,
+            times_used=app.times,
         )
         for name, slug, display_name, icon in _BUILTIN
     ]
@@ -195,11 +198,11 @@ async def _named_apps(ctx: Context, window: Window) -> list[TemplateAppUsage]:
 
 async def _parameters(ctx: Context, window: Window) -> list[TemplateParameterUsage]:
     rows = await ctx.db.read(store.parameter_values, window.start, window.end, window.template_ids)
-    found = []
+    usages = []
     for _, group in groupby(rows, key=lambda row: row.name):
         values = list(group)
         first = values[0]
-        found.append(
+        usages.append(
             TemplateParameterUsage(
                 template_ids=_all(row.template_ids for row in values),
                 display_name=first.display_name,
@@ -210,4 +213,4 @@ async def _parameters(ctx: Context, window: Window) -> list[TemplateParameterUsa
                 options=json.loads(first.options) or UNSET,
             )
         )
-    return found
+    return usages

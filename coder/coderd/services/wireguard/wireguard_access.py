@@ -1,6 +1,6 @@
-"""What a plain WireGuard client may reach at this moment: the policy's answer, as addresses.
+"""Agents that a plain WireGuard client may reach at present: the policy's answer, as addresses.
 
-The one place that decides it; the gateway asks for all clients at once, an answer to a person for one.
+Only this module decides it. The gateway asks for all clients together, a user's request for one client.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _ALIAS = "mesh alias"
 
 @dataclass(frozen=True, slots=True)
 class ReachableAgent:
-    """An agent that may be reached."""
+    """An agent that a client may reach, with its addresses."""
 
     place: AgentPlace
     stable: IPv6Address
-    "The same over builds."
+    "Address that stays the same over builds."
     addresses: tuple[IPv6Address, ...]
-    "Those the agent has itself, until its next build."
+    "Addresses of the agent itself, until its next build."
 
 
 async def require_creation(ctx: Context, subject: Subject, user_id: UUID, *, limited: bool) -> None:
@@ -51,26 +51,26 @@ async def require_creation(ctx: Context, subject: Subject, user_id: UUID, *, lim
 
 
 async def targets_of(ctx: Context, subject: Subject) -> list[ReachableAgent]:
-    """Every current agent the subject may enter by SSH: what a client of theirs may reach."""
+    """Return every current agent that the subject may enter by SSH, which are the agents a client may reach."""
     places = await ctx.db.read(search_store.list_readable_agents, readers(subject))
     return [_target(place) for place in places if may(subject, "ssh", agent_resource(place))]
 
 
 def of_workspaces(targets: Sequence[ReachableAgent], workspace_ids: Sequence[UUID] | None) -> list[ReachableAgent]:
-    """Those in the workspaces a client was limited to; None: all."""
+    """Return the targets in the workspaces a client is limited to; all of them for None."""
     if workspace_ids is None:
         return list(targets)
-    wanted = set(workspace_ids)
-    return [target for target in targets if target.place.workspace_id in wanted]
+    limited_to = set(workspace_ids)
+    return [target for target in targets if target.place.workspace_id in limited_to]
 
 
 def client_address(client_id: UUID) -> IPv6Address:
-    """A client's address, the same for its whole life."""
+    """Return a client's address, the same until the client is removed."""
     return address_in(TAILSCALE_SERVICE_PREFIX, client_id)
 
 
 def client_alias(client_id: UUID) -> IPv6Address:
-    """Its address in the mesh when it speaks to stable addresses (mesh/drivers/wireguard_gateway.py)."""
+    """Return a client's address in the mesh for traffic to stable addresses (`mesh/drivers/wireguard_gateway.py`)."""
     return address_in(TAILSCALE_SERVICE_PREFIX, uuid5(client_id, _ALIAS))
 
 

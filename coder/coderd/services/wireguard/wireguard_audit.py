@@ -1,6 +1,6 @@
-"""What the audit log says of plain WireGuard clients: made, removed, and everything that cut them off in between.
+"""Audit entries of plain WireGuard clients: created, removed, and every loss of access in between.
 
-Losses have a dozen causes (`wireguard_service.py`), so they are found by comparison: the present reach of a client
+Losses have a dozen causes (`wireguard_service.py`), so comparison finds them: the present reach of a client
 against its reach at the latest audit entry (table `wireguard_reach`). The entry and the new comparison are one
 transaction, which only the first replica completes: a loss is one entry, regardless of the number of replicas, polls
 and restarts. A stopped workspace is no loss: the client reaches it when it is started again.
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
 
 _KIND = "api_key"
-"""Kinds of audited things are upstream's; a client counts as the key to its owner's workspaces that it is."""
+"""Upstream's list of audited resource types has no clients; a client is a key to its owner's workspaces."""
 
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A client as last looked at."""
+    """A client with its owner and its targets, as last read."""
 
     client: WatchedClient
     owner: Subject | None
@@ -62,7 +62,7 @@ class _Change:
 
 
 def change(action: Literal["create", "delete"], row: WireguardClientRow, origin: Origin) -> AuditEvent:
-    """A client somebody made or removed."""
+    """Return the entry for a client that a user created or removed."""
     state = {
         "name": row.name,
         "public_key": key_text(row.public_key),
@@ -83,25 +83,25 @@ def _event(
     after: dict[str, Any] | None,
     **additional: Any,
 ) -> AuditEvent:
-    def shown(state: dict[str, Any] | None) -> AuditSnapshot | None:
+    def snapshot(state: dict[str, Any] | None) -> AuditSnapshot | None:
         return AuditSnapshot(row.id, row.name, None, "", "", state) if state is not None else None
 
-    more = {"wireguard_client": row.name, **additional}
-    return AuditEvent(_KIND, action, origin, status, shown(before), shown(after), additional=more)
+    fields = {"wireguard_client": row.name, **additional}
+    return AuditEvent(_KIND, action, origin, status, snapshot(before), snapshot(after), additional=fields)
 
 
-async def tell_losses(ctx: Context, watched: Sequence[Watched]) -> bool:
-    """Writes an entry for each loss. False: another replica was at it, so `watched` is of the past.
+async def write_losses(ctx: Context, watched: Sequence[Watched]) -> bool:
+    """Write an entry for each loss. Return False when another replica wrote first, which makes `watched` stale.
 
-    What is known of a client must have been read before its targets: so whoever gets through has seen at least as
-    much as the one before.
+    The known reach of a client must be read before its targets: then the replica that writes has seen at least as
+    much as the previous writer.
     """
-    gone = {ident for one in watched for ident in set(one.client.known.workspaces) - _reached(one)}
-    missed = await ctx.db.read(_read_missed, sorted(gone)) if gone else {}
-    changes = [found for one in watched if (found := _compare(one, missed))]
+    lost = {ident for item in watched for ident in set(item.client.known.workspaces) - _reached(item)}
+    missed = await ctx.db.read(_read_missed, sorted(lost)) if lost else {}
+    changes = [difference for item in watched if (difference := _compare(item, missed))]
     if not changes:
         return True
-    changes.sort(key=lambda found: found.client_id)  # replicas wait for each other, none for ever
+    changes.sort(key=lambda item: item.client_id)  # one order of locks at all replicas prevents deadlocks
     return await ctx.db.run(_write, changes, ctx.clock.now())
 
 
@@ -115,30 +115,30 @@ async def _read_missed(tx: Tx, ids: Sequence[UUID]) -> dict[UUID, _Missed]:
 
 async def _write(tx: Tx, changes: Sequence[_Change], now: datetime) -> bool:
     was_first = True
-    for found in changes:
-        if not await client_store.change_reach(tx, found.client_id, found.known, found.new):
+    for item in changes:
+        if not await client_store.change_reach(tx, item.client_id, item.known, item.new):
             was_first = False
             continue
-        for event in found.events:
+        for event in item.events:
             await audit.write(tx, event, now)
     return was_first
 
 
-def _reached(one: Watched) -> set[UUID]:
-    return {target.place.workspace_id for target in one.targets}
+def _reached(watched: Watched) -> set[UUID]:
+    return {target.place.workspace_id for target in watched.targets}
 
 
-def _compare(one: Watched, missed: Mapping[UUID, _Missed]) -> _Change | None:
-    client, known = one.client, one.client.known
+def _compare(watched: Watched, missed: Mapping[UUID, _Missed]) -> _Change | None:
+    client, known = watched.client, watched.client.known
     if known.standing == EXPIRED:
-        return None  # for good: another replica's clock was ahead of ours
+        return None  # expiry is final: another replica's clock was ahead
     if client.standing != ACTIVE:
         events = [_cut_off(client)] if known.standing == ACTIVE else []
         workspaces: set[UUID] = set()
     else:
         before = set(known.workspaces)
-        lost = {ident for ident in before - _reached(one) if not _may_return(one.owner, missed.get(ident))}
-        workspaces = _reached(one) | before - lost
+        lost = {ident for ident in before - _reached(watched) if not _may_return(watched.owner, missed.get(ident))}
+        workspaces = _reached(watched) | before - lost
         events = _lost(client, before, {ident: missed.get(ident) for ident in sorted(lost)})
     if client.standing == known.standing and workspaces == set(known.workspaces):
         return None
@@ -146,7 +146,7 @@ def _compare(one: Watched, missed: Mapping[UUID, _Missed]) -> _Change | None:
 
 
 def _may_return(owner: Subject | None, missed: _Missed | None) -> bool:
-    """Whether it is only stopped: its owner still may enter it."""
+    """Return whether the workspace is only stopped: the client's owner still may enter it."""
     if owner is None or missed is None or missed.row.deleted:
         return False
     resource = workspace_resource(missed.row, dormant=False)
@@ -155,12 +155,12 @@ def _may_return(owner: Subject | None, missed: _Missed | None) -> bool:
 
 def _cut_off(client: WatchedClient) -> AuditEvent:
     row, standing = client.row, client.standing
-    more = {"expires_at": row.expires_at.isoformat()} if standing == EXPIRED and row.expires_at else {}
-    return _change_of(client, {"status": ACTIVE}, {"status": standing}, reason=standing, **more)
+    expiry = {"expires_at": row.expires_at.isoformat()} if standing == EXPIRED and row.expires_at else {}
+    return _change_of(client, {"status": ACTIVE}, {"status": standing}, reason=standing, **expiry)
 
 
 def _lost(client: WatchedClient, before: Collection[UUID], lost: Mapping[UUID, _Missed | None]) -> list[AuditEvent]:
-    """An entry for each workspace, in turn."""
+    """Return an entry for each lost workspace, in order."""
     events = []
     left = sorted(before)
     for ident, missed in lost.items():
@@ -170,23 +170,23 @@ def _lost(client: WatchedClient, before: Collection[UUID], lost: Mapping[UUID, _
             about |= {"workspace_name": missed.row.name, "workspace_owner": missed.owner, "agents": missed.agents}
         is_deleted = missed is None or missed.row.deleted
         reason = "workspace_deleted" if is_deleted else "permission_lost"
-        states = [{"workspaces": [str(other) for other in some]} for some in (old, left)]
+        states = [{"workspaces": [str(other) for other in ids]} for ids in (old, left)]
         events.append(_change_of(client, *states, reason=reason, **about))
     return events
 
 
 def _change_of(client: WatchedClient, before: dict[str, Any], after: dict[str, Any], **additional: Any) -> AuditEvent:
-    """One that nobody made: the server found it."""
+    """Return an entry without a user: the server found the change."""
     return _event("write", client.row, Origin(), 200, before, after, owner=client.username, **additional)
 
 
 def key_text(key: bytes) -> str:
-    """A key as configurations have it."""
+    """Return a key in Base64, as WireGuard configurations write it."""
     return base64.b64encode(key).decode()
 
 
 def log_change(ctx: Context, subject: Subject, action: Literal["create", "delete"], row: WireguardClientRow) -> None:
-    """A line for the server's log; the audit entry is written with the change itself."""
+    """Write a line to the server's log; the audit entry is written with the change itself."""
     ctx.log.info(
         "wireguard client",
         action=action,

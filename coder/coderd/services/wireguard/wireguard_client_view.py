@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def list_owner_targets(ctx: Context, user_id: UUID) -> list[ReachableAgent]:
-    """What the owner may enter - the owner, not the caller: that is what the client can do."""
+    """Return the agents that the client's owner may enter, not the caller: these are what the client reaches."""
     owner = await authentication.user_subject(ctx, user_id)
     return await targets_of(ctx, owner) if owner is not None else []
 
@@ -48,7 +48,7 @@ def present_client(
         expires_at=row.expires_at,
         workspace_ids=list(row.workspace_ids) if row.workspace_ids is not None else None,
         status="expired" if is_expired else "active",
-        last_handshake_at=_moment(status.last_handshake, now) if status else None,
+        last_handshake_at=_wall_time(status.last_handshake, now) if status else None,
         endpoint=status.endpoint if status else "",
         rx_bytes=status.rx_bytes if status else 0,
         tx_bytes=status.tx_bytes if status else 0,
@@ -68,5 +68,5 @@ def _target_view(target: ReachableAgent) -> WireguardTarget:
     )
 
 
-def _moment(at: float | None, now: datetime) -> datetime | None:
+def _wall_time(at: float | None, now: datetime) -> datetime | None:
     return None if at is None else now - timedelta(seconds=trio.current_time() - at)

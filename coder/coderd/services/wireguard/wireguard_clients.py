@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 async def list_clients(ctx: Context, subject: Subject, user: UserRow) -> list[WireguardClient]:
-    """A user's clients, expired ones too."""
+    """Return a user's clients, expired ones included."""
     require(subject, "read", key_resource(user.id))
     rows = await ctx.db.read(client_store.list_clients, user.id)
     targets = await list_owner_targets(ctx, user.id) if rows else []
@@ -34,13 +34,16 @@ async def list_clients(ctx: Context, subject: Subject, user: UserRow) -> list[Wi
 
 
 async def get_client(ctx: Context, subject: Subject, user: UserRow, reference: str) -> WireguardClient:
-    """By name or id. Raises NotFound."""
+    """Return a client by name or id. Raises NotFound."""
     row = await _find(ctx, subject, user, reference, "read")
     return present_client(ctx, row, user.username, await list_owner_targets(ctx, user.id))
 
 
 async def remove_client(ctx: Context, subject: Subject, user: UserRow, reference: str, origin: Origin) -> None:
-    """By name or id; it is cut off when the transaction's notice arrives, milliseconds later. Raises NotFound."""
+    """Remove a client by name or id; the gateway disconnects it on the transaction's notice, milliseconds later.
+
+    Raises NotFound.
+    """
     row = await _find(ctx, subject, user, reference, "delete")
     await ctx.db.run(_delete, row, wireguard_audit.change("delete", row, origin), ctx.clock.now())
     wireguard_audit.log_change(ctx, subject, "delete", row)

@@ -33,7 +33,7 @@ _log = get_logger("wireguard")
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: the gateway, when it has an address. Raises CoderError when that cannot be bound."""
+    """Part: run the gateway when it has an address. Raises CoderError when the address cannot be bound."""
     if not ctx.config.wireguard_address or ctx.config.browser_only:
         task_status.started()
         return
@@ -52,10 +52,10 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         ):
             part = WireguardService(ctx, node, controller, "")
             try:
-                async with open_gateway(node, key, host, port, part.want) as part.gateway:
+                async with open_gateway(node, key, host, port, part.request_tunnel) as part.gateway:
                     part.endpoint = _endpoint(ctx, part.gateway.port)
                     ctx.parts[WireguardService] = part
-                    for task in (part.follow, part.tell, part.connect_wanted, part.drop_idle):
+                    for task in (part.follow, part.audit_losses, part.open_tunnels, part.drop_idle):
                         nursery.start_soon(task)
                     nursery.start_soon(coordinate_inside, ctx, controller)
                     _log.info(
@@ -69,7 +69,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 
 
 def _split(address: str) -> tuple[str, int]:
-    """`host:port`, `[v6]:port` or `:port`. Raises CoderError."""
+    """Split `host:port`, `[v6]:port` or `:port`. Raises CoderError."""
     try:
         parts = urlsplit(f"//{address}")
         host, port = parts.hostname or "", parts.port
@@ -83,8 +83,8 @@ def _split(address: str) -> tuple[str, int]:
 
 
 def _endpoint(ctx: Context, port: int) -> str:
-    """What clients are told. Raises CoderError where that is nothing they could use."""
+    """Return the endpoint for configurations of clients. Raises CoderError when clients could not use it."""
     host = urlsplit(ctx.access_url).hostname or "localhost"
-    told = ctx.config.wireguard_endpoint or str(HostPort(host, port))
-    check_wireguard_endpoint(told)
-    return told
+    endpoint = ctx.config.wireguard_endpoint or str(HostPort(host, port))
+    check_wireguard_endpoint(endpoint)
+    return endpoint

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 
 
 KEEPALIVE = 25
-"Seconds; keeps the way back through a phone's NAT open (the WireGuard tools' own advice)."
+"Seconds between keepalives, which keep the mapping of a phone's NAT open (the WireGuard tools' own advice)."
 _KEY_NAME = "wireguard_private_key"
 
 
 async def server_view(ctx: Context) -> WireguardServer:
-    """What every configuration says about this server."""
+    """Return what every client's configuration contains about this server."""
     gateway = gateway_of(ctx)
     return WireguardServer(
         enabled=gateway is not None,
@@ -39,17 +39,17 @@ async def server_view(ctx: Context) -> WireguardServer:
 
 
 async def public_key(ctx: Context) -> bytes:
-    """The server's key as clients know it."""
+    """Return the server's public key."""
     return (await load_private_key(ctx)).public
 
 
 async def load_private_key(ctx: Context) -> PrivateKey:
-    """The gateway's key, the same for all replicas; sealed in the database where the site has encryption keys."""
+    """Return the gateway's key, which all replicas share; encrypted in the database when the site has keys for that."""
     sealer = ctx.part(Sealer)
     stored = await ctx.db.read(site_settings.get_config, _KEY_NAME)
     if stored is None:
-        fresh = sealer.seal(PrivateKey.generate(secrets.token_bytes).reveal().hex())
-        stored = await ctx.db.run(site_settings.ensure_config, _KEY_NAME, fresh)
-    elif sealer.can_seal and sealer.is_plain(stored):  # of a time before the site had encryption keys
+        sealed = sealer.seal(PrivateKey.generate(secrets.token_bytes).reveal().hex())
+        stored = await ctx.db.run(site_settings.ensure_config, _KEY_NAME, sealed)
+    elif sealer.can_seal and sealer.is_plain(stored):  # stored before the site had encryption keys
         await ctx.db.run(site_settings.put_config, _KEY_NAME, sealer.seal(stored))
     return PrivateKey(bytes.fromhex(sealer.open(stored).reveal()))

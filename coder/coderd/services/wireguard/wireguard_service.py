@@ -40,9 +40,9 @@ if TYPE_CHECKING:
 
 
 REACH_TIMEOUT = 30.0
-"Seconds to wait for an agent a client wants; its next packet asks again."
+"Seconds to wait for an agent that a client sends to; the client's next packet retries."
 RETRY = 0.5
-"Seconds until the table is asked for again when the database did not answer."
+"Seconds until the table is loaded again after the database did not answer."
 
 _log = get_logger("wireguard")
 
@@ -60,7 +60,7 @@ class WireguardService:
 
     def __init__(self, ctx: Context, node: Node, controller: Controller, endpoint: str) -> None:
         self.endpoint = endpoint
-        "host:port clients are told."
+        "host:port in configurations of clients."
         self.gateway: WireguardGateway
         self._ctx = ctx
         self._node, self._controller = node, controller
@@ -68,32 +68,34 @@ class WireguardService:
         self._is_new = trio.Event()
         self._entries: list[Entry] = []
         self._agents: dict[bytes, UUID] = {}
-        "Overlay address -> agent, of everything any client may reach."
+        "Agent by overlay address, for all agents that any client may reach."
         self._used: dict[UUID, float] = {}
-        self._wanted, self._wants = trio.open_memory_channel[bytes](1024)
+        self._tunnel_requests, self._requested_tunnels = trio.open_memory_channel[bytes](1024)
         self._admitted: dict[bytes, str] = {}
 
     # -- the table ----------------------------------------------------------------------------------------------------
-    async def look(self) -> list[Watched]:
-        """Asks the database and the policy who may reach what."""
+    async def read_reach(self) -> list[Watched]:
+        """Return what each client may reach, according to the database and the policy."""
         clients = await self._ctx.db.read(client_store.list_watched, self._ctx.clock.now())
         owners: dict[UUID, tuple[Subject | None, list[ReachableAgent]]] = {}
         for owner in {client.row.user_id for client in clients if client.standing == ACTIVE}:
             subject = await authentication.user_subject(self._ctx, owner)
             owners[owner] = subject, await targets_of(self._ctx, subject) if subject is not None else []
-        found = []
+        watched = []
         for client in clients:
             subject, targets = owners.get(client.row.user_id, (None, []))
-            found.append(Watched(client, subject, of_workspaces(targets, client.row.workspace_ids)))
-        return found
+            watched.append(Watched(client, subject, of_workspaces(targets, client.row.workspace_ids)))
+        return watched
 
     async def load(self) -> None:
-        """Takes what is so at present for `apply`."""
-        self._watched = await self.look()
-        self._entries = [Entry(one.client.row, one.targets) for one in self._watched if one.client.standing == ACTIVE]
+        """Load clients and their targets for `apply`."""
+        self._watched = await self.read_reach()
+        self._entries = [
+            Entry(item.client.row, item.targets) for item in self._watched if item.client.standing == ACTIVE
+        ]
 
     def apply(self, now: datetime) -> datetime | None:
-        """Gives the gateway everybody who is not expired at `now`; the moment the next one will be."""
+        """Give the gateway all clients that are not expired at `now`; return when the next one expires."""
         living = [entry for entry in self._entries if entry.row.expires_at is None or entry.row.expires_at > now]
         self._agents = {
             address.packed: target.place.agent.id
@@ -102,62 +104,62 @@ class WireguardService:
             for address in target.addresses
         }
         self.gateway.set_clients([_gateway_client(entry) for entry in living])
-        self._tell_changes(living)
+        self._log_changes(living)
         self._forget_agents()
         return min((entry.row.expires_at for entry in living if entry.row.expires_at), default=None)
 
-    def _tell_changes(self, living: list[Entry]) -> None:
-        now_there = {entry.row.public_key: entry.row.name for entry in living}
-        for key in now_there.keys() - self._admitted.keys():
-            _log.info("client admitted", client=now_there[key], public_key=PublicKey(key).short)
-        for key in self._admitted.keys() - now_there.keys():
+    def _log_changes(self, living: list[Entry]) -> None:
+        present = {entry.row.public_key: entry.row.name for entry in living}
+        for key in present.keys() - self._admitted.keys():
+            _log.info("client admitted", client=present[key], public_key=PublicKey(key).short)
+        for key in self._admitted.keys() - present.keys():
             _log.info("client cut off", client=self._admitted[key], public_key=PublicKey(key).short)
-        self._admitted = now_there
+        self._admitted = present
 
     def _forget_agents(self) -> None:
-        """Tunnels to agents nobody may reach any more are given up: an agent need not know of us."""
+        """Close tunnels to agents that no client may reach any more."""
         reachable = set(self._agents.values())
         for agent_id in [agent_id for agent_id in self._used if agent_id not in reachable]:
-            self._give_up(agent_id)
+            self._close_tunnel(agent_id)
 
     async def follow(self) -> None:
-        """Keeps the table right until cancelled."""
+        """Reload the table on changes and expiry, until cancelled."""
         async with self._ctx.db.listen(CHANNEL) as notices:
             while True:
                 next_expiry = await self._refresh()
                 with trio.move_on_after(self._seconds_until(next_expiry)):
                     await notices.receive()
                 while notices.statistics().current_buffer_used:
-                    notices.receive_nowait()  # one look answers them all
+                    notices.receive_nowait()  # one reload covers all of them
 
     async def _refresh(self) -> datetime | None:
-        """Loads and applies; the moment to do it again.
+        """Load and apply the table; return when to do it again.
 
-        A database that does not answer changes nothing, except that clients still expire.
+        When the database does not answer, the table stays, except that clients still expire.
         """
         try:
             await self.load()
-        except Exception as error:  # whatever is wrong with the database: the gateway must outlive it
-            _log.warn("permissions could not be read; trying again", error=error)
+        except Exception as error:  # the gateway must outlive any failure of the database
+            _log.warn("permissions could not be read; retrying", error=error)
             self.apply(self._ctx.clock.now())
             return self._ctx.clock.now() + timedelta(seconds=RETRY)
         self._is_new.set()
         now = self._ctx.clock.now()
         next_expiry = self.apply(now)
         overtaken = any(entry.row.expires_at and entry.row.expires_at <= now for entry in self._entries)
-        return now if overtaken else next_expiry  # who expired while we were looking was not seen to have
+        return now if overtaken else next_expiry  # a client that expired during the load was loaded as active
 
-    async def tell(self) -> None:
-        """Tells the audit log of losses, until cancelled. Cutting off never waits for it."""
+    async def audit_losses(self) -> None:
+        """Write losses to the audit log, until cancelled. Disconnecting a client never waits for the entry."""
         while True:
             await self._is_new.wait()
             self._is_new = trio.Event()
             watched = self._watched
             try:
-                while not await wireguard_audit.tell_losses(self._ctx, watched):
-                    watched = await self.look()  # another replica was first: of what is still to be told?
+                while not await wireguard_audit.write_losses(self._ctx, watched):
+                    watched = await self.read_reach()  # another replica was first: read which entries are left
             except Exception as error:  # as above
-                _log.warn("the audit log could not be told of losses; trying again", error=error)
+                _log.warn("losses could not be written to the audit log; retrying", error=error)
                 await trio.sleep(RETRY)
                 self._is_new.set()
 
@@ -165,17 +167,17 @@ class WireguardService:
         return float("inf") if at is None else max(0.0, (at - self._ctx.clock.now()).total_seconds())
 
     # -- agents -------------------------------------------------------------------------------------------------------
-    def want(self, address: bytes) -> None:
-        """A client sent something to an agent we have no tunnel to."""
+    def request_tunnel(self, address: bytes) -> None:
+        """Request a tunnel to an agent that a client sent a packet to."""
         try:
-            self._wanted.send_nowait(address)
+            self._tunnel_requests.send_nowait(address)
         except trio.WouldBlock:
             self.gateway.peer_lost(address)
 
-    async def connect_wanted(self) -> None:
-        """Joins agents to our node as clients want them, until cancelled."""
+    async def open_tunnels(self) -> None:
+        """Connect the gateway's node to agents as clients send to them, until cancelled."""
         async with trio.open_nursery() as nursery:
-            async for address in self._wants:
+            async for address in self._requested_tunnels:
                 nursery.start_soon(self._connect, address)
 
     async def _connect(self, address: bytes) -> None:
@@ -193,7 +195,7 @@ class WireguardService:
         self.gateway.peer_lost(address)
 
     async def drop_idle(self) -> None:
-        """Gives up tunnels through which nothing went for a while, until cancelled."""
+        """Close tunnels that were idle for a while, until cancelled."""
         seen: dict[UUID, int] = {}
         while True:
             await trio.sleep(IDLE_CHECK)
@@ -204,7 +206,7 @@ class WireguardService:
                     seen[agent_id], self._used[agent_id] = moved, now
                 elif now - self._used[agent_id] > IDLE_TIMEOUT:
                     seen.pop(agent_id, None)
-                    self._give_up(agent_id)
+                    self._close_tunnel(agent_id)
 
     def _bytes_of(self, agent_id: UUID) -> int:
         key = self._controller.public_key_of(agent_id)
@@ -213,15 +215,15 @@ class WireguardService:
         try:
             status = self._node.peer_status(key)
         except MeshError:
-            return 0  # replaced at this very moment
+            return 0  # the peer was replaced meanwhile
         return status.rx_bytes + status.tx_bytes
 
-    def _give_up(self, agent_id: UUID) -> None:
+    def _close_tunnel(self, agent_id: UUID) -> None:
         del self._used[agent_id]
         self._controller.remove_tunnel(agent_id)
 
     def status(self, public_key: bytes) -> ClientStatus | None:
-        """How a client stands; None when it is not admitted."""
+        """Return a client's state; None when the client is not admitted."""
         return self.gateway.status(public_key)
 
 
@@ -236,5 +238,5 @@ def _gateway_client(entry: Entry) -> GatewayClient:
 
 
 def gateway_of(ctx: Context) -> WireguardService | None:
-    """The running gateway; None when this server has none."""
+    """Return the running gateway; None when this server has none."""
     return ctx.find(WireguardService)

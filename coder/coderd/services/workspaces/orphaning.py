@@ -14,7 +14,7 @@ from coder.api.base.refusals import Conflict, NotFound
 from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
 from coder.coderd.services.provisioning.job_endings import end_with_error
-from coder.coderd.services.provisioning.jobs import cancel_job, tell
+from coder.coderd.services.provisioning.jobs import cancel_job, notify_job_change
 from coder.coderd.services.workspaces.builds import build_events
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
@@ -71,7 +71,7 @@ async def _abandon(
     await complete_build(tx, job, provisionerd_pb2.CompletedJob.WorkspaceBuild(), now)
     # In the transaction that posted it: no daemon ever sees the job.
     await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
-    await tell(tx, job)
+    await notify_job_change(tx, job)
     return found, job
 
 

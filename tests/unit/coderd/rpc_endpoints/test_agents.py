@@ -100,9 +100,9 @@ async def test_revoked_token_ends_its_links(how: str, monkeypatch: pytest.Monkey
 async def test_ending_link_gives_no_secret(how: str) -> None:
     async with workspace_world() as view_context, connected_agent(view_context) as agent:
         await ENDS[how](view_context)
-        with pytest.raises(RpcError, match="good no longer"):
+        with pytest.raises(RpcError, match="no longer valid"):
             await _manifest(agent.session)
-        with pytest.raises(RpcError, match="good no longer"):
+        with pytest.raises(RpcError, match="no longer valid"):
             await agent.call("ListSubAgents", agent_pb2.ListSubAgentsRequest(), agent_pb2.ListSubAgentsResponse)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from google.protobuf.message import Message
 
-from coder.coderd.services.agents.agent_access import find_again
+from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.agents.agent_api.app_calls import AppCalls
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.configuration_calls import ConfigurationCalls
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 GIVE_SECRETS = frozenset({"GetManifest", "CreateSubAgent", "ListSubAgents"})
-"""Calls whose answer holds a secret: the agent's right is looked at before each, not only every quarter of a minute."""
+"""Calls whose answer has a secret: the token is checked before each, not only every 15 seconds."""
 
 
 class AgentService:
-    """The handlers for one agent."""
+    """Handlers of the service for an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx
@@ -45,26 +45,26 @@ class AgentService:
         for group in (ConfigurationCalls, StateCalls, LogCalls, UsageCalls, AppCalls, SubAgentCalls):
             table |= group(self._ctx, self._place).calls()
         return {
-            AGENT + name: Unary(self._in_turn(name, self._by_right(fn) if name in GIVE_SECRETS else fn), request)
+            AGENT + name: Unary(self._limited(name, self._checked(fn) if name in GIVE_SECRETS else fn), request)
             for name, (fn, request) in table.items()
         }
 
-    def _in_turn(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+    def _limited(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
         budgets = self._ctx.part(ReportBudgets)
 
-        async def waited_for(request: Any) -> Message:
+        async def answer_within_budget(request: Any) -> Message:
             await budgets.take(self._place.agent.id, name)
             return await answer(request)
 
-        return waited_for
+        return answer_within_budget
 
-    def _by_right(self, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
-        async def looked_at(request: Any) -> Message:
-            if await self._ctx.db.read(find_again, self._place) is None:
-                raise RpcError(0, "the agent's token is good no longer")
+    def _checked(self, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
+        async def answer_if_valid(request: Any) -> Message:
+            if await self._ctx.db.read(find_current_agent, self._place) is None:
+                raise RpcError(0, "the agent's token is no longer valid")
             return await answer(request)
 
-        return looked_at
+        return answer_if_valid
 
 
 async def _refuse(_request: Message) -> Message:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class AppCalls:
-    """Calls of one agent."""
+    """Health and status calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx
@@ -46,24 +46,24 @@ class AppCalls:
         return agent_pb2.UpdateAppStatusResponse()
 
     async def _store_healths(self, updates: Sequence[agent_pb2.BatchUpdateAppHealthRequest.HealthUpdate]) -> None:
-        """Raises RpcError for an app that is not this agent's or has no health check."""
-        wanted: dict[UUID, str] = {}
+        """Store healths. Raises RpcError for an application of another agent or without a health check."""
+        healths: dict[UUID, str] = {}
         for update in updates:
             if update.health not in agent_pb2.AppHealth.values() or not update.health:
                 raise RpcError(0, f"unknown health status: {update.health}")
-            wanted[uuid_untrusted(update.id)] = agent_pb2.AppHealth.Name(update.health).lower()
-        await self._ctx.db.run(_store_app_healths, self._place, wanted)
+            healths[uuid_untrusted(update.id)] = agent_pb2.AppHealth.Name(update.health).lower()
+        await self._ctx.db.run(_store_app_healths, self._place, healths)
 
     async def _report_status(self, request: agent_pb2.UpdateAppStatusRequest) -> None:
-        """Raises Invalid for a message over 160 characters or an app that is not there."""
+        """Store a status. Raises Invalid for a message over 160 characters or an unknown application."""
         state = agent_pb2.UpdateAppStatusRequest.AppStatusState.Name(request.state).lower()
         report = AppReport(request.slug, state, request.message, request.uri)
         await report_app_status(self._ctx, self._place, report)
 
 
-async def _store_app_healths(tx: Tx, place: AgentPlace, wanted: dict[UUID, str]) -> None:
-    known = await app_store.list_app_owners(tx, list(wanted))
-    for app_id, health in wanted.items():
+async def _store_app_healths(tx: Tx, place: AgentPlace, healths: dict[UUID, str]) -> None:
+    known = await app_store.list_app_owners(tx, list(healths))
+    for app_id, health in healths.items():
         owner = known.get(app_id)
         if owner is None or owner[0] != place.agent.id:
             raise RpcError(0, f'workspace app ID "{app_id}" not found')

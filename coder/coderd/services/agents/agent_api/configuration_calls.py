@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.agents.agent_access import gets_user_data
+from coder.coderd.services.agents.agent_access import may_read_user_data
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_manifest import build_manifest, monitoring_configuration
 from coder.coderd.services.agents.resource_monitors import take_readings
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class ConfigurationCalls:
-    """Calls of one agent."""
+    """Configuration calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx
@@ -50,7 +50,7 @@ class ConfigurationCalls:
     async def get_manifest(self, _request: agent_pb2.GetManifestRequest) -> agent_pb2.Manifest:
         apps, scripts, metadata, children = await self._ctx.db.read(_read_parts, self._place.agent)
         manifest = build_manifest(self._ctx, self._place, apps, scripts, metadata, children)
-        if await gets_user_data(self._ctx, self._place):
+        if await may_read_user_data(self._ctx, self._place):
             manifest.secrets.extend(await user_secrets.for_workspace(self._ctx, self._place.owner_id))
         return manifest
 

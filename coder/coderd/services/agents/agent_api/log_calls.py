@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 MAX_BOUNDARY_LOGS = 1000
 EXTERNAL_SOURCE = UUID("3b579bf4-1ed8-4b99-87a8-e9a1e3410410")
-"""Source of lines that have no source of their own."""
+"""Source of lines without a source."""
 
 _log = get_logger("agents")
 
 
 class LogCalls:
-    """Calls of one agent."""
+    """Log calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx
@@ -49,7 +49,7 @@ class LogCalls:
     async def report_boundary_logs(
         self, request: agent_pb2.ReportBoundaryLogsRequest
     ) -> agent_pb2.ReportBoundaryLogsResponse:
-        """Re-emitted to our own log."""
+        """Write requests that the boundary decided to the server's log."""
         if len(request.logs) > MAX_BOUNDARY_LOGS:
             raise RpcError(0, f"too many boundary logs: {len(request.logs)} > {MAX_BOUNDARY_LOGS}")
         for entry in request.logs:
@@ -64,18 +64,18 @@ class LogCalls:
         return agent_pb2.ReportBoundaryLogsResponse()
 
     async def _append(self, source: bytes, lines: Sequence[agent_pb2.Log]) -> bool:
-        """Stores a batch. False: the agent's log is full, now and for ever."""
+        """Store a batch; return False when the agent's log is full, which is permanent."""
         source_id = uuid_untrusted(source)
         if not lines:
             return True
         now = self._ctx.clock.now()
         rows = [AgentLogLine(now, line.output, _level(line.level)) for line in lines]
         stored = await self._ctx.db.run(_store_logs, self._place, source_id, rows, now)
-        self._remember_logs(stored=stored)
+        self._update_row(stored=stored)
         return stored
 
-    def _remember_logs(self, *, stored: bool) -> None:
-        """Our row of the agent is as old as the connection; what it says of logs decides who is told of the next."""
+    def _update_row(self, *, stored: bool) -> None:
+        """Update the logs' state in the cached row, which decides the notices of the next batch."""
         agent = replace(self._place.agent, logs_length=max(1, self._place.agent.logs_length))
         self._place = replace(self._place, agent=agent if stored else replace(agent, logs_overflowed=True))
 

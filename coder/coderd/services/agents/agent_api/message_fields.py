@@ -12,14 +12,14 @@ from coder.rpc.errors import RpcError
 
 
 def uuid_untrusted(raw: bytes) -> UUID:
-    """Raises RpcError for anything but 16 bytes."""
+    """Return a UUID. Raises RpcError for anything but 16 bytes."""
     if len(raw) != 16:
         raise RpcError(0, f"invalid UUID (got {len(raw)} bytes)")
     return UUID(bytes=raw)
 
 
 def time_of(stamp: Timestamp) -> datetime:
-    """A protobuf time; out-of-range ones become 1970, as missing ones are."""
+    """Return a protobuf time; 1970 for a time out of range, as for a missing one."""
     try:
         return stamp.ToDatetime(UTC)
     except (ValueError, OverflowError):
@@ -27,7 +27,7 @@ def time_of(stamp: Timestamp) -> datetime:
 
 
 def address_untrusted(text: str) -> str:
-    """An IP address in its usual form; empty for anything else."""
+    """Return an IP address in canonical form; empty for any other text."""
     try:
         return str(ip_address(text))
     except ValueError:
@@ -35,5 +35,5 @@ def address_untrusted(text: str) -> str:
 
 
 def clean_text(text: str) -> str:
-    """What Postgres can hold: no NUL (invalid UTF-8 does not pass protobuf)."""
+    """Replace NUL, which Postgres cannot store; protobuf already rejects invalid UTF-8."""
     return text.replace("\x00", "❌")

@@ -33,7 +33,7 @@ _LifecycleState = agent_pb2.Lifecycle.State
 
 
 class StateCalls:
-    """Calls of one agent."""
+    """State calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx
@@ -69,7 +69,7 @@ class StateCalls:
         return agent_pb2.WorkspaceAgentScriptCompletedResponse()
 
     async def _store_startup(self, startup: agent_pb2.Startup) -> None:
-        """Raises RpcError for a version that is no semver with a leading v, or an unspecified subsystem."""
+        """Store the startup. Raises RpcError for a version that is no semver with a leading v, or a bad subsystem."""
         if not _SEMVER.fullmatch(startup.version):
             raise RpcError(0, f'invalid agent semver version "{startup.version}"')
         if 0 in startup.subsystems:
@@ -84,7 +84,7 @@ class StateCalls:
         await self._change("startup", values)
 
     async def _store_lifecycle(self, lifecycle: agent_pb2.Lifecycle) -> None:
-        """Raises RpcError for a state that is none."""
+        """Store the lifecycle state. Raises RpcError for an unknown state."""
         if lifecycle.state not in _LifecycleState.values() or not lifecycle.state:
             raise RpcError(0, f"unknown lifecycle state: {lifecycle.state}")
         state = _LifecycleState.Name(lifecycle.state).lower()
@@ -94,15 +94,15 @@ class StateCalls:
             values |= {"started_at": changed_at, "ready_at": None}
         elif state in ready_times.ENDED:
             values |= {"ready_at": changed_at}
-            took = await self._ctx.db.run(_end_start, self._place, values, changed_at)
-            if took is not None:
-                took.observe(self._ctx.part(Metrics))
+            ready_time = await self._ctx.db.run(_end_start, self._place, values, changed_at)
+            if ready_time is not None:
+                ready_time.observe(self._ctx.part(Metrics))
             return
         await self._change("lifecycle", values)
 
     async def _store_metadata(self, results: Sequence[agent_pb2.Metadata]) -> None:
-        """Stores what fits; raises RpcError afterwards when keys were dropped."""
-        kept: dict[str, tuple[str, str]] = {}
+        """Store metadata within the limit. Raises RpcError afterwards when keys were dropped."""
+        results_by_key: dict[str, tuple[str, str]] = {}
         size = 0
         dropped = False
         for item in results:
@@ -110,19 +110,19 @@ class StateCalls:
             if size > MAX_KEYS:
                 dropped = True
                 continue
-            kept[clean_text(item.key)] = _trimmed_result(item.result)
-        await self._ctx.db.run(_store_metadata, self._place, kept, self._ctx.clock.now())
+            results_by_key[clean_text(item.key)] = _trimmed_result(item.result)
+        await self._ctx.db.run(_write_metadata, self._place, results_by_key, self._ctx.clock.now())
         if dropped:
             raise RpcError(0, f"metadata keys of {size} bytes exceeded {MAX_KEYS} bytes")
 
     async def _store_timing(self, timing: agent_pb2.Timing) -> None:
-        """Raises RpcError for a script that is not this agent's."""
+        """Store the timing of a script. Raises RpcError for a script of another agent."""
         script_id = uuid_untrusted(timing.script_id)
         if not timing.HasField("start") or not timing.HasField("end"):
             raise RpcError(0, "script start and end time are required")
         if time_of(timing.start) > time_of(timing.end):
             raise RpcError(0, "script start time cannot be after end time")
-        await self._ctx.db.run(_store_timing, self._place, script_id, timing)
+        await self._ctx.db.run(_insert_timing, self._place, script_id, timing)
 
     async def _change(self, kind: Change, values: dict[str, Any]) -> None:
         await self._ctx.db.run(update_agent, self._place, kind, values)
@@ -135,12 +135,12 @@ async def _end_start(
     return await ready_times.measure(tx, place, ended_at)
 
 
-async def _store_metadata(tx: Tx, place: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
+async def _write_metadata(tx: Tx, place: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
     await metadata_store.update_metadata(tx, place.agent.id, results, now)
     await notify_agent_change(tx, place, "metadata")
 
 
-async def _store_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
+async def _insert_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
     scripts = await script_store.list_scripts(tx, [place.agent.id])
     if script_id not in {script.id for script in scripts}:
         raise RpcError(0, f'script "{script_id}" is not one of this agent')

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class SubAgentCalls:
-    """Calls of one agent."""
+    """Sub-agent calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx

@@ -37,7 +37,7 @@ _MAX_COUNT = (1 << 63) - 1
 
 
 class UsageCalls:
-    """Calls of one agent."""
+    """Usage calls of an agent."""
 
     def __init__(self, ctx: Context, place: AgentPlace) -> None:
         self._ctx = ctx
@@ -59,7 +59,7 @@ class UsageCalls:
         return answer
 
     async def report_connection(self, request: agent_pb2.ReportConnectionRequest) -> Empty:
-        """A session began or ended; goes to the connection log."""
+        """Write the beginning or end of a session to the connection log."""
         connection = request.connection
         connection_id = uuid_untrusted(connection.id)
         if connection_id.int == 0:
@@ -70,9 +70,9 @@ class UsageCalls:
         return Empty()
 
     async def _store_stats(self, stats: agent_pb2.Stats) -> None:
-        """One report; use of the workspace moves its deadline."""
+        """Store a report; usage of the workspace extends its deadline."""
         now = self._ctx.clock.now()
-        if await self._ctx.db.run(_store_stats, self._place, stats, now):
+        if await self._ctx.db.run(_insert_stats, self._place, stats, now):
             self._ctx.part(LastUse).note(self._place.workspace_id, now)
         if stats.metrics and self._ctx.config.prometheus_collect_agent_stats:
             samples = (
@@ -88,14 +88,14 @@ class UsageCalls:
             self._ctx.part(Metrics).forwarded.take(self._place.agent.id, await self._names(), samples, now)
 
     async def _names(self) -> tuple[str, str, str, str]:
-        """The agent's, its template's, its owner's and its workspace's."""
+        """Return the names of the agent, its template, its owner and its workspace."""
         if self._template_name is None:
             template = await self._ctx.db.read(template_store.get_template, self._place.template_id)
             self._template_name = template.name if template else ""
         return self._place.agent.name, self._template_name, self._place.owner_username, self._place.workspace_name
 
     async def _record(self, connection_id: UUID, connection: agent_pb2.Connection) -> None:
-        """A session to the agent began or ended."""
+        """Store the beginning or end of a session to the agent."""
         kind = agent_pb2.Connection.Type.Name(connection.type).lower()
         at = time_of(connection.timestamp) if connection.HasField("timestamp") else self._ctx.clock.now()
         ip = "127.0.0.1" if connection.ip == "localhost" else address_untrusted(connection.ip)
@@ -107,8 +107,8 @@ class UsageCalls:
         await self._ctx.db.run(_record_ended, self._place, connection_id, kind, ip, at, code, reason)
 
 
-async def _store_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
-    """Whether somebody uses the workspace."""
+async def _insert_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
+    """Insert statistics; return whether the workspace is in use."""
     sessions = _session_counts(stats)
     latency = stats.connection_median_latency_ms
     await stats_store.insert_stats(
@@ -142,7 +142,7 @@ async def _record_ended(
 
 
 def _session_counts(stats: agent_pb2.Stats) -> dict[str, int]:
-    """The four kinds the database knows, from the map of newer agents or the old fields."""
+    """Return counts of the four kinds in the database, from the map of newer agents or the older fields."""
     if not stats.session_counts:
         return {
             "vscode": stats.session_count_vscode,

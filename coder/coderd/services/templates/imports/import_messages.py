@@ -1,7 +1,7 @@
-"""Messages of template imports and dry runs: their description for a daemon, and what an import's parse reports.
+"""Messages of template imports and dry runs: their description for a daemon, and the report of an import's parse.
 
-Dry runs are here too, since they ask for the same things. The result is `import_results.py`; which messages arrive
-when: docs/protocol/provisioners.md#jobs.
+Dry runs are included because they need the same values. The result is `import_results.py`; the order of messages is
+docs/protocol/provisioners.md#jobs.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EVERYONE = "Everyone"
 
 
 async def describe_import(tx: Tx, job: JobRow, access_url: str) -> provisionerd_pb2.AcquiredJob.TemplateImport:
-    """An import as a daemon gets it."""
+    """Return an import as a daemon receives it."""
     version = await require_version(tx, job)
     return provisionerd_pb2.AcquiredJob.TemplateImport(
         metadata=provisioner_pb2.Metadata(
@@ -44,13 +44,13 @@ async def describe_import(tx: Tx, job: JobRow, access_url: str) -> provisionerd_
 
 
 async def describe_dry_run(tx: Tx, job: JobRow, access_url: str) -> provisionerd_pb2.AcquiredJob.TemplateDryRun:
-    """A dry run as a daemon gets it."""
+    """Return a dry run as a daemon receives it."""
     version = await require_version(tx, job)
-    given = job.input.get("rich_parameter_values") or []
+    parameters = job.input.get("rich_parameter_values") or []
     overrides = _user_values(job)
     return provisionerd_pb2.AcquiredJob.TemplateDryRun(
         rich_parameter_values=[
-            provisioner_pb2.RichParameterValue(name=item["name"], value=item["value"]) for item in given
+            provisioner_pb2.RichParameterValue(name=item["name"], value=item["value"]) for item in parameters
         ],
         variable_values=await variable_values(tx, version.id, overrides),
         metadata=provisioner_pb2.Metadata(
@@ -64,7 +64,7 @@ async def describe_dry_run(tx: Tx, job: JobRow, access_url: str) -> provisionerd
 async def variable_values(
     tx: Tx, version_id: UUID, overrides: Mapping[str, str] | None = None
 ) -> list[provisioner_pb2.VariableValue]:
-    """The values stored with a version, as every job that plans with it gets them."""
+    """Return the values of a version's variables, as every job that plans with it receives them."""
     return [
         provisioner_pb2.VariableValue(
             name=row.name, value=(overrides or {}).get(row.name, row.value), sensitive=row.sensitive
@@ -74,7 +74,7 @@ async def variable_values(
 
 
 async def record_parse(tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobRequest, now: datetime) -> JobUpdate:
-    """Stores what an update says about the template; absent parts leave what is there."""
+    """Store the parts of the template that an update has; absent parts stay as stored."""
     version = await require_version(tx, job)
     if request.readme:
         readme = clean_text(request.readme.decode("utf-8", "replace"))
@@ -83,14 +83,14 @@ async def record_parse(tx: Tx, job: JobRow, request: provisionerd_pb2.UpdateJobR
         await store.replace_workspace_tags(tx, version.id, dict(request.workspace_tags))
     if not request.template_variables:
         return JobUpdate()
-    given = _user_values(job) | {item.name: item.value for item in request.user_variable_values}
+    values_by_name = _user_values(job) | {item.name: item.value for item in request.user_variable_values}
     rows = [
         VariableRow(
             template_version_id=version.id,
             name=variable.name,
             description=clean_text(variable.description),
             type=variable.type,
-            value=given.get(variable.name, variable.default_value),
+            value=values_by_name.get(variable.name, variable.default_value),
             default_value=variable.default_value,
             required=variable.required,
             sensitive=variable.sensitive,
@@ -109,5 +109,5 @@ def _user_values(job: JobRow) -> dict[str, str]:
 async def require_version(tx: Tx, job: JobRow) -> store.VersionRow:
     version = await store.get_version(tx, job.version_id) if job.version_id else None
     if version is None:
-        raise Invalid("the template version of the job is gone")
+        raise Invalid("the template version of the job was deleted")
     return version

@@ -45,7 +45,7 @@ async def complete_import(
     now: datetime,
     configured: Collection[str] = (),
 ) -> str:
-    """Stores everything an import found; returns the error the job completes with, usually none."""
+    """Store the results of an import; return the error that the job completes with, usually none."""
     version = await require_version(tx, job)
     await insert_resources(tx, job.id, "start", completed.start_resources, now)
     await insert_resources(tx, job.id, "stop", completed.stop_resources, now)
@@ -71,10 +71,10 @@ async def complete_import(
 
 
 def _external_auth(completed: provisionerd_pb2.CompletedJob.TemplateImport) -> list[dict[str, Any]]:
-    found = {item.id: item.optional for item in completed.external_auth_providers}
+    providers = {item.id: item.optional for item in completed.external_auth_providers}
     for name in completed.external_auth_providers_names:
-        found.setdefault(name, False)
-    return [{"id": name, "optional": optional} for name, optional in found.items()]
+        providers.setdefault(name, False)
+    return [{"id": name, "optional": optional} for name, optional in providers.items()]
 
 
 async def _parameter_rows(

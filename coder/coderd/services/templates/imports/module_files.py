@@ -1,4 +1,4 @@
-"""Archives of Terraform modules on their way: from an import that downloaded them to builds that use them."""
+"""Archives of Terraform modules: uploaded by an import that downloaded them, and read by builds."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 UPLOAD_START = 60.0
-"Seconds an upload has, and more for what came of it, as bodies of requests have."
+"Seconds that an upload has, plus time for received bytes, as for bodies of requests."
 UPLOAD_SLOWEST = 4096.0
-"Bytes a second below which a daemon is not waited for."
+"Bytes per second below which an upload fails."
 UPLOAD_TOTAL = 3600.0
-"Seconds for the whole of it."
+"Seconds for an entire upload."
 
 
 class ModuleFiles:
-    """Module archives daemons uploaded, until the job that named them completes. Made once, see `Context.part`.
+    """Module archives that daemons uploaded, until their job completes. Created once, see `Context.part`.
 
-    Files without a name are enough: when a restart loses one, the version merely has no cached modules, and builds
-    fetch them again.
+    Unnamed temporary files suffice: when a restart loses one, the version has no cached modules, and builds fetch them
+    again.
     """
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._files: dict[UUID, tuple[bytes, BinaryIO, object]] = {}
-        "One archive a worker: it works on one job at a time, and nobody's uploads push another's out."
+        "Archive by worker, which has one job at a time; so uploads do not evict another worker's."
         self._uploads: dict[UUID, trio.CancelScope] = {}
-        "Those under way, by worker."
+        "Running uploads, by worker."
 
     @contextmanager
     def receiving(self, worker: Worker) -> Iterator[Callable[[int], None]]:
-        """For the length of an upload, which says how many bytes came; raises Invalid when they come too slowly.
+        """Time an upload, which reports received bytes by the yielded function. Raises Invalid when it is too slow.
 
-        A worker has one under way: the next ends it, so that a link that hangs is in nobody's way.
+        A worker has one upload: the next one cancels it, so that a hung link does not block the worker.
         """
         earlier = self._uploads.get(worker.id)
         if earlier is not None:
@@ -59,11 +59,11 @@ class ModuleFiles:
         with trio.CancelScope(deadline=trio.current_time() + UPLOAD_START) as scope:
             self._uploads[worker.id] = scope
 
-            def came(size: int) -> None:
+            def received(size: int) -> None:
                 scope.deadline = min(scope.deadline + size / UPLOAD_SLOWEST, last)
 
             try:
-                yield came
+                yield received
             finally:
                 if self._uploads.get(worker.id) is scope:
                     del self._uploads[worker.id]
@@ -71,25 +71,25 @@ class ModuleFiles:
             raise Invalid("the upload was too slow, or another one began")
 
     def put(self, worker: Worker, digest: bytes, content: BinaryIO, link: object) -> None:
-        """Takes the file over, which came on this link."""
+        """Store the file of a worker, which came over this link; takes ownership of it."""
         self.forget(worker)
         self._files[worker.id] = (digest, content, link)
 
     def get(self, worker: Worker, digest: bytes) -> BinaryIO | None:
-        """The archive, which stays ours."""
+        """Return the worker's archive; this object still owns it."""
         known, content, _ = self._files.get(worker.id, (b"", None, None))
         return content if digest and digest == known else None
 
     def forget(self, worker: Worker, link: object = None) -> None:
-        """The worker's job is over; or a link of it, which takes only what came on it along: there may be another."""
-        found = self._files.get(worker.id)
-        if found is not None and (link is None or link is found[2]):
+        """Delete the archive of a worker whose job ended, or only if it came over `link`: there may be another link."""
+        entry = self._files.get(worker.id)
+        if entry is not None and (link is None or link is entry[2]):
             del self._files[worker.id]
-            found[1].close()
+            entry[1].close()
 
 
 async def require_running_import(ctx: Context, worker: Worker) -> None:
-    """Raises Invalid unless the worker has an import under way: nobody else has modules to hand over."""
+    """Require a running import of the worker; other workers have no modules to upload. Raises Invalid."""
     jobs = await ctx.db.read(job_store.list_worker_jobs, worker.id)
     if not any(job.type == "template_version_import" and job.completed_at is None for job in jobs):
         raise Invalid("you have no import running that modules could belong to")
@@ -97,24 +97,24 @@ async def require_running_import(ctx: Context, worker: Worker) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ModuleFile:
-    """One that is stored."""
+    """A stored archive of modules."""
 
     id: UUID
     digest: bytes
-    "SHA-256."
+    "SHA-256 of the archive."
     size: int
 
 
 async def find_module_file(ctx: Context, worker: Worker, file_id: str) -> ModuleFile:
-    """The archive of modules that belongs to a build the worker runs. Raises Refusal."""
+    """Return the archive of modules of a build that the worker runs. Raises Refusal."""
     try:
-        wanted = UUID(file_id)
+        parsed_id = UUID(file_id)
     except ValueError as error:
         raise Invalid("parse file id: not a UUID") from error
-    found = await ctx.db.read(_find_module_file, worker.id, wanted)
-    if found is None:
+    file = await ctx.db.read(_find_module_file, worker.id, parsed_id)
+    if file is None:
         raise Refusal("no build you run has a module file of that id")
-    return found
+    return file
 
 
 async def _find_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> ModuleFile | None:
@@ -125,7 +125,7 @@ async def _find_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> ModuleFil
 
 
 async def read_piece(ctx: Context, file: ModuleFile, offset: int, size: int) -> bytes:
-    """At most `size` bytes from there on."""
+    """Return at most `size` bytes from `offset` on."""
     return await ctx.db.read(file_store.read_piece, file.id, offset, size)
 
 

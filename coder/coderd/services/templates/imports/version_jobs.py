@@ -1,6 +1,6 @@
-"""Jobs of template versions, as the queue handles them: imports and dry runs.
+"""Handlers of template versions' jobs: imports and dry runs.
 
-What a daemon gets and reports is `import_messages.py`.
+Messages of daemons are `import_messages.py`, results `import_results.py`.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class ImportJobs:
         self, tx: Tx, worker: Worker, job: JobRow, request: provisionerd_pb2.CompletedJob, now: datetime
     ) -> str:
         completed = request.template_import
-        sent = io.BytesIO(completed.module_files) if completed.module_files else None
-        modules = sent or self._files.get(worker, completed.module_files_hash)
+        inline = io.BytesIO(completed.module_files) if completed.module_files else None
+        modules = inline or self._files.get(worker, completed.module_files_hash)
         configured = frozenset(provider.id for provider in self._ctx.config.external_auth_providers)
         return await import_results.complete_import(tx, job, completed, modules, now, configured)
 
     async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
-        pass  # the version shows its job's error, and keeps what parsing found
+        pass  # the version shows its job's error, and keeps the results of parsing
 
     async def ended(
         self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
@@ -59,7 +59,7 @@ class ImportJobs:
 
 
 class DryRunJobs:
-    """The `JobHandler` of dry runs, which leave resources to look at and nothing else."""
+    """The `JobHandler` of dry runs, which store only resources."""
 
     result = "template_dry_run"
 
@@ -80,9 +80,9 @@ class DryRunJobs:
         return ""
 
     async def fail(self, tx: Tx, job: JobRow, request: provisionerd_pb2.FailedJob | None, now: datetime) -> None:
-        pass  # its error is the job's
+        pass  # the job has the error
 
     async def ended(
         self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
     ) -> None:
-        pass  # whoever started it follows the job
+        pass  # the initiator follows the job

@@ -1,6 +1,6 @@
-"""Dry runs of template versions: a plan with given values, and nothing built.
+"""Dry runs of template versions: a plan with given values, without a build.
 
-Anybody who may make workspaces of a version may try it; the run itself belongs to whoever started it.
+A user who may create workspaces of a version may dry-run it; the run belongs to the user who started it.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
 async def start_dry_run(
     ctx: Context, subject: Subject, version_id: UUID, body: CreateTemplateVersionDryRunRequest
 ) -> ProvisionerJob:
-    """Queues a dry run. Raises Precondition while the version's own import runs."""
+    """Queue a dry run. Raises Precondition while the version's own import runs."""
     loaded = await load_version(ctx, subject, version_id)
     own = Resource("workspace", owner_id=subject.user_id, organization_id=loaded.version.organization_id)
     if not may(subject, "create", own):
-        raise NotFound  # who may not make workspaces has nothing to try
+        raise NotFound  # users without permission to create workspaces have no dry runs
     if loaded.job.completed_at is None:
         raise Precondition("Template version import job hasn't completed!")
     new = NewJob(
@@ -55,7 +55,7 @@ async def start_dry_run(
                 {"name": item.name, "value": item.value} for item in body.user_variable_values or ()
             ],
         },
-        # The import settled the tags; a dry run goes where the import went.
+        # The import fixed the tags; the same daemons take the dry run.
         tags=loaded.job.tags,
     )
     job = await ctx.db.run(enqueue_job, new, ctx.clock.now())
@@ -63,7 +63,7 @@ async def start_dry_run(
 
 
 async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> JobRow:
-    """Raises NotFound, Forbidden (somebody else's)."""
+    """Load a dry run. Raises NotFound, Forbidden (another user's)."""
     await load_version(ctx, subject, version_id)
     job = await ctx.db.read(job_store.get_job, job_id)
     if job is None or job.type != "template_version_dry_run" or job.version_id != version_id:
@@ -74,7 +74,7 @@ async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id:
 
 
 def _as_workspace(job: JobRow) -> Resource:
-    """A dry run is as private as a workspace of whoever started it."""
+    """Return the resource of a dry run, which is as private as a workspace of its initiator."""
     return Resource("workspace", owner_id=job.initiator_id, organization_id=job.organization_id)
 
 
@@ -90,7 +90,7 @@ async def _present(tx: Tx, job: JobRow, now: datetime, strict: bool) -> Provisio
 
 
 async def get_resources(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> list[WorkspaceResource]:
-    """Raises Invalid before the run's end."""
+    """Return the resources that a dry run planned. Raises Invalid before its end."""
     return await show_resources(ctx, await load_dry_run(ctx, subject, version_id, job_id))
 
 
@@ -104,7 +104,7 @@ async def _match(tx: Tx, job: JobRow, now: datetime, strict: bool) -> MatchedPro
 
 
 async def cancel_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> None:
-    """Raises Invalid when it ended or was canceled before, NotFound for those who may look but not act."""
+    """Cancel a dry run. Raises Invalid when it already ended or was canceled, NotFound without permission."""
     job = await load_dry_run(ctx, subject, version_id, job_id)
     if not may(subject, "update", _as_workspace(job)):
         raise NotFound

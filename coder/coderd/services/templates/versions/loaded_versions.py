@@ -1,4 +1,4 @@
-"""A template version as a request meets it: found, with its template and import job, and the question asked."""
+"""Template versions of requests: loaded with template and import job, and checked for permission."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadedVersion:
-    """A version with what decides who may see it."""
+    """A version with the template and job that its permissions depend on."""
 
     version: VersionRow
     template: TemplateRow | None
@@ -32,20 +32,22 @@ class LoadedVersion:
 
     @property
     def resource(self) -> Resource:
-        """What the policy is asked about."""
+        """Resource of the policy for the version."""
         if self.template is None:
             return Resource("template", organization_id=self.version.organization_id)
         return template_resource(self.template)
 
 
 async def load_version(ctx: Context, subject: Subject, version_id: UUID, action: str = "read") -> LoadedVersion:
-    """Raises NotFound, Forbidden."""
+    """Load a version and require `action`. Raises NotFound, Forbidden."""
     return _required(subject, await ctx.db.read(_load, version_id), action)
 
 
 async def lock_version(tx: Tx, subject: Subject, version_id: UUID, action: str = "update") -> LoadedVersion:
-    """The version once its template, which says who may change it, is held until the transaction ends. Refusals as of
-    `load_version`. The version's own row is left to whoever writes it: an import locks its job first."""
+    """Load a version with its template locked, which decides the permission. Raises as `load_version`.
+
+    The version's own row is not locked here: an import locks its job first, and the caller locks the row to write it.
+    """
     seen = await store.get_version(tx, version_id)
     if seen is not None and seen.template_id is not None:
         await template_store.get_template(tx, seen.template_id, lock=True)

@@ -34,7 +34,7 @@ _NIL = UUID(int=0)
 async def create_version(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
 ) -> TemplateVersion:
-    """Queues an import. Raises InvalidFields, NotFound (file, example, template), Conflict (name taken)."""
+    """Queue the import of a new version. Raises InvalidFields, NotFound (file, example, template), Conflict (name)."""
     _check_request(body)
     template = await _target(ctx, subject, organization_id, body)
     now = ctx.clock.now()
@@ -60,7 +60,7 @@ async def create_version(
 
 
 def _check_request(body: CreateTemplateVersionRequest) -> None:
-    """Beyond the table of field rules."""
+    """Check rules beyond the table of field rules. Raises Invalid."""
     if isinstance(body.file_id, UUID) and body.file_id.int and _text(body.example_id):
         raise Invalid("You cannot specify both an example_id and a file_id.")
 
@@ -68,11 +68,13 @@ def _check_request(body: CreateTemplateVersionRequest) -> None:
 async def _target(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateVersionRequest
 ) -> TemplateRow | None:
-    """The template the version is for, once the caller may create it: a version is a program on the provisioner, not a
-    setting that `update` would cover."""
+    """Return the template of the version, None without one. Raises NotFound without permission.
+
+    The caller needs `create`: a version is a program that runs on the provisioner, not a setting that `update` covers.
+    """
     if not isinstance(body.template_id, UUID) or not body.template_id.int:
         if not may(subject, "create", Resource("template", organization_id=organization_id)):
-            raise NotFound  # readers are told no more than others (recorded)
+            raise NotFound  # the same answer as for users who cannot read it (recorded)
         return None
     row = await ctx.db.read(template_store.get_template, body.template_id)
     if row is None or row.deleted or row.organization_id != organization_id:
@@ -83,7 +85,7 @@ async def _target(
 
 
 def name_taken(name: str) -> dict[str, Refusal]:
-    """For `told_as`."""
+    """Return the refusal for a taken name, by index."""
     taken = Conflict(
         f'A template version with name "{name}" already exists for this template.',
         validations=[("name", "This value is already in use and should be unique.")],

@@ -1,4 +1,4 @@
-"""Template versions as JSON: rows in, answers out, without touching the database."""
+"""Template versions as JSON, converted from rows without the database."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _REDACTED = "*redacted*"
 def present_version(
     view: VersionView, job: JobRow, place: QueuePlace = NO_PLACE, *, matched: MatchedProvisioners | None = None
 ) -> TemplateVersion:
-    """`matched` is shown while the import waits for a daemon."""
+    """Return a version as JSON; `matched` is set while the import is pending."""
     version = view.version
     return TemplateVersion(
         id=version.id,

@@ -46,40 +46,41 @@ async def get_version(ctx: Context, subject: Subject, version_id: UUID) -> Templ
 
 
 async def show_version(ctx: Context, version_id: UUID) -> TemplateVersion:
-    shown = await ctx.db.read(_read_shown, version_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
-    if not shown:
+    """Return a version as JSON, without a check of permissions. Raises NotFound."""
+    version = await ctx.db.read(_read_version, version_id, ctx.clock.now(), ctx.config.provisioner_strict_tags)
+    if not version:
         raise NotFound
-    return shown
+    return version
 
 
-async def _read_shown(tx: Tx, version_id: UUID, now: datetime, strict: bool) -> TemplateVersion | None:
+async def _read_version(tx: Tx, version_id: UUID, now: datetime, strict: bool) -> TemplateVersion | None:
     view = await store.get_view(tx, version_id)
     if view is None:
         return None
-    shown = (await _present_all(tx, [view], now, strict))[0]
-    if isinstance(shown.job.completed_at, datetime) and shown.job.completed_at > view.version.updated_at:
-        # The import ended between the two statements: its version is one of before, which a client that waits for the
-        # end must not be shown.
+    version = (await _present_all(tx, [view], now, strict))[0]
+    if isinstance(version.job.completed_at, datetime) and version.job.completed_at > view.version.updated_at:
+        # The import ended between the two statements, so the version is outdated. A client that waits for the end must
+        # not get it.
         view = await store.get_view(tx, version_id) or view
-        shown = (await _present_all(tx, [view], now, strict))[0]
-    return shown
+        version = (await _present_all(tx, [view], now, strict))[0]
+    return version
 
 
 async def _present_all(tx: Tx, views: Sequence[VersionView], now: datetime, strict: bool) -> list[TemplateVersion]:
     jobs = await job_store.get_jobs(tx, [view.version.job_id for view in views])
     places = await load_places(tx, list(jobs.values()), now, strict=strict)
-    shown = []
+    versions = []
     for view in views:
         job = jobs[view.version.job_id]
-        waits = job.status == "pending"
-        matched = await match_provisioners(tx, job, now, strict=strict) if waits else None
-        shown.append(present_version(view, job, places.get(job.id, NO_PLACE), matched=matched))
-    return shown
+        is_pending = job.status == "pending"
+        matched = await match_provisioners(tx, job, now, strict=strict) if is_pending else None
+        versions.append(present_version(view, job, places.get(job.id, NO_PLACE), matched=matched))
+    return versions
 
 
 @dataclass(frozen=True, slots=True)
 class VersionPage:
-    """Which versions of a template to list."""
+    """Page of a list of a template's versions."""
 
     include_archived: bool = False
     after_id: UUID | None = None
@@ -88,7 +89,7 @@ class VersionPage:
 
 
 async def list_versions(ctx: Context, subject: Subject, template_id: UUID, page: VersionPage) -> list[TemplateVersion]:
-    """Oldest first. Raises Invalid for an unknown `after_id`."""
+    """Return a template's versions, oldest first. Raises Invalid for an unknown `after_id`."""
     template = await load_template(ctx, subject, template_id)
     return await ctx.db.read(_list, template.id, page, ctx.clock.now(), ctx.config.provisioner_strict_tags)
 
@@ -111,7 +112,7 @@ async def _list(tx: Tx, template_id: UUID, page: VersionPage, now: datetime, str
 
 
 async def get_version_by_name(ctx: Context, subject: Subject, template: TemplateRow, name: str) -> TemplateVersion:
-    """Raises NotFound with the name in it."""
+    """Return a version by name. Raises NotFound with the name."""
     require(subject, "read", template_resource(template))
     view = await ctx.db.read(store.get_view_by_name, template.id, name)
     if view is None:
@@ -122,7 +123,7 @@ async def get_version_by_name(ctx: Context, subject: Subject, template: Template
 async def get_previous_version(
     ctx: Context, subject: Subject, template: TemplateRow, name: str
 ) -> TemplateVersion | None:
-    """The version before the one of that name; None for the first."""
+    """Return the version before the one with that name; None for the first version."""
     require(subject, "read", template_resource(template))
     view = await ctx.db.read(store.get_view_by_name, template.id, name)
     if view is None:
@@ -132,7 +133,7 @@ async def get_previous_version(
 
 
 async def find_template(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> TemplateRow:
-    """A template by its name. Raises NotFound."""
+    """Return a template by name. Raises NotFound."""
     row = await ctx.db.read(template_store.get_template_by_name, organization_id, name)
     if row is None or not may(subject, "read", template_resource(row)):
         raise NotFound

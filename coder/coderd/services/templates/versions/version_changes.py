@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 async def update_version(
     ctx: Context, subject: Subject, version_id: UUID, body: PatchTemplateVersionRequest
 ) -> TemplateVersion:
-    """Renames it or changes its message. Raises InvalidFields, Conflict."""
+    """Rename a version or change its message. Raises InvalidFields, Conflict."""
     loaded = await load_version(ctx, subject, version_id, "update")
     check_request(body, {"name": loaded.version.name, "message": loaded.version.message})
     changes: dict[str, Any] = {"updated_at": ctx.clock.now()}
@@ -50,7 +50,7 @@ async def _write(tx: Tx, subject: Subject, version_id: UUID, changes: dict[str, 
 
 
 async def cancel_import(ctx: Context, subject: Subject, version_id: UUID) -> None:
-    """Raises Invalid when the import ended or was canceled before."""
+    """Cancel a version's import. Raises Invalid when the import already ended or was canceled."""
     await load_version(ctx, subject, version_id, "update")
     await ctx.db.run(_cancel, subject, version_id, ctx.clock.now())
 
@@ -60,10 +60,10 @@ async def _cancel(tx: Tx, subject: Subject, version_id: UUID, now: datetime) -> 
 
 
 async def archive_version(ctx: Context, subject: Subject, version_id: UUID, *, archived: bool) -> None:
-    """Raises Invalid when it is so already, Failed when it is in use."""
+    """Archive or unarchive a version. Raises Invalid when that is its state already, Failed when it is in use."""
     loaded = await ctx.db.read(_load, version_id)
     if loaded is None or not may(subject, "update", loaded.resource):
-        # Upstream tells readers who may not archive that there is nothing.
+        # Upstream answers Not Found to readers without permission to archive.
         raise NotFound("Template or template versions not found.")
     await ctx.db.run(_archive, subject, version_id, archived, ctx.clock.now())
 
@@ -85,7 +85,7 @@ async def _archive(tx: Tx, subject: Subject, version_id: UUID, archived: bool, n
 
 
 async def archive_unused(ctx: Context, subject: Subject, template_id: UUID, *, everything: bool) -> list[UUID]:
-    """Archives what nobody needs: failed versions, or all that are not in use."""
+    """Archive failed versions, or all versions that are not in use; return their ids."""
     template = await ctx.db.read(template_store.get_template, template_id)
     if template is None or template.deleted or not may(subject, "read", template_resource(template)):
         raise NotFound

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 async def list_parameters(ctx: Context, subject: Subject, version_id: UUID) -> list[TemplateVersionParameter]:
-    """Raises TooEarly while the import runs."""
+    """Return a version's parameters. Raises TooEarly while the import runs."""
     _check_imported(await load_version(ctx, subject, version_id))
     return [present_parameter(row) for row in await ctx.db.read(store.list_parameters, version_id)]
 
 
 async def list_variables(ctx: Context, subject: Subject, version_id: UUID) -> list[TemplateVersionVariable]:
-    """Values of sensitive ones are not shown. Raises TooEarly while the import runs."""
+    """Return a version's variables; values of sensitive ones are redacted. Raises TooEarly while the import runs."""
     _check_imported(await load_version(ctx, subject, version_id))
     return [present_variable(row) for row in await ctx.db.read(store.list_variables, version_id)]
 
@@ -57,26 +57,26 @@ async def list_presets(ctx: Context, subject: Subject, version_id: UUID) -> list
 async def list_external_auth(
     ctx: Context, subject: Subject, version_id: UUID, user_id: UUID | None = None
 ) -> list[TemplateVersionExternalAuth]:
-    """Providers the template wants its users to be linked to, and whether that user (None: the caller) is.
+    """Return the template's required logins, and whether the user (the caller for None) is linked to each.
 
-    Of others it is told to those who may create workspaces for them.
+    For another user, the caller needs permission to create workspaces for that user.
     """
     loaded = await load_version(ctx, subject, version_id)
     if user_id is not None and user_id != subject.user_id:
-        theirs = Resource("workspace", owner_id=user_id, organization_id=loaded.version.organization_id)
-        require(subject, "create", theirs)
+        resource = Resource("workspace", owner_id=user_id, organization_id=loaded.version.organization_id)
+        require(subject, "create", resource)
         await ctx.db.read(owner_identity.require_member, subject, user_id, loaded.version.organization_id)
     return await external_auth.required_of(ctx, user_id or subject.user_id, wanted_of(loaded.version))
 
 
 async def list_resources(ctx: Context, subject: Subject, version_id: UUID) -> list[WorkspaceResource]:
-    """Raises Invalid while the import runs."""
+    """Return the resources that a version's import found. Raises Invalid while the import runs."""
     loaded = await load_version(ctx, subject, version_id)
     return await show_resources(ctx, loaded.job)
 
 
 async def show_resources(ctx: Context, job: JobRow) -> list[WorkspaceResource]:
-    """What a finished import or dry run found. Raises Invalid before its end."""
+    """Return the resources that an import or dry run found. Raises Invalid before its end."""
     if job.completed_at is None:
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [job.id])

@@ -36,11 +36,11 @@ class VersionSpec:
     tags: Mapping[str, str]
     values: Mapping[str, str]
     failure: str = ""
-    "Why the import has failed before it began."
+    "Error of an import that failed before it began."
 
 
 async def with_all_tags(ctx: Context, subject: Subject, spec: VersionSpec) -> VersionSpec:
-    """The template's own workspace tags below those asked for. Raises Invalid for tags or presets that cannot be."""
+    """Add the template's workspace tags; requested tags override them. Raises Invalid for invalid tags or presets."""
     files = await _files(ctx, spec)
     owner = await read_owner(ctx, subject, spec.organization_id, spec.user_id)
     variables = {name: value for name, value in (await ctx.db.read(with_last_values, spec)).items() if value}
@@ -48,11 +48,11 @@ async def with_all_tags(ctx: Context, subject: Subject, spec: VersionSpec) -> Ve
     try:
         tags, refusal = await render_in_sandbox(ctx, "version", request, files, subject.user_id)
     except SandboxEvaluationError as error:
-        # The version is made, so that its author sees in its import what is wrong with it.
+        # The version is created, so that its author sees the error in its import.
         return replace(spec, tags=normalize_tags(str(spec.user_id), spec.tags), failure=f"{error.message} {error.hint}")
-    told = refusal_of(refusal)
-    if told is not None:
-        raise told
+    problem = refusal_of(refusal)
+    if problem is not None:
+        raise problem
     return replace(spec, tags=normalize_tags(str(spec.user_id), tags, spec.tags))
 
 
@@ -70,7 +70,7 @@ def no_example(spec: VersionSpec) -> NotFound:
 
 
 async def with_last_values(tx: Tx, spec: VersionSpec) -> dict[str, str]:
-    """What was given, over what the active version was given; defaults are left to the new source."""
+    """Return the given values, on top of the active version's; defaults come from the new source."""
     values: dict[str, str] = {}
     if spec.template is not None:
         for row in await store.list_variables(tx, spec.template.active_version_id):

@@ -1,4 +1,4 @@
-"""Agents that fall silent, leave, or are replaced: the watch over one connection on a simulated clock."""
+"""Agents that fall silent, leave, or are replaced: supervision of a connection on a simulated clock."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
 
 class Scene:
-    """A server whose database is a list of what was asked of it."""
+    """A server whose database is a list of its queries."""
 
     def __init__(self) -> None:
         self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
@@ -44,7 +44,7 @@ class Scene:
         return [name for name, _ in self.calls]
 
 
-async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock: trio.testing.MockClock) -> None:
+async def test_frozen_agent_disconnects_in_17_seconds(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, _frozen = trio.testing.memory_stream_pair()
     async with (
@@ -58,7 +58,7 @@ async def test_a_frozen_agent_is_gone_within_17_seconds(autojump_clock: trio.tes
     assert view_context.ended == ["silent"]
 
 
-async def test_a_closed_connection_is_noticed_at_once(autojump_clock: trio.testing.MockClock) -> None:
+async def test_closed_connection_noticed_immediately(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, trio.open_nursery() as nursery:
@@ -69,7 +69,7 @@ async def test_a_closed_connection_is_noticed_at_once(autojump_clock: trio.testi
     assert view_context.ended == ["closed"]
 
 
-async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_clock: trio.testing.MockClock) -> None:
+async def test_answering_agent_marked_every_15_seconds(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client") as agent:
@@ -80,7 +80,7 @@ async def test_an_answering_agent_stays_and_is_marked_every_15_seconds(autojump_
     assert view_context.names() == ["mark_connected", "touch", "touch", "touch", "mark_disconnected"]
 
 
-async def test_an_agent_that_would_not_be_let_in_again_is_sent_away(autojump_clock: trio.testing.MockClock) -> None:
+async def test_agent_with_revoked_token_disconnects(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with (
@@ -94,7 +94,7 @@ async def test_an_agent_that_would_not_be_let_in_again_is_sent_away(autojump_clo
         assert trio.current_time() == pytest.approx(15)
 
 
-async def test_only_the_last_connection_marks_the_end(autojump_clock: trio.testing.MockClock) -> None:
+async def test_last_connection_marks_end(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client"):
@@ -105,7 +105,7 @@ async def test_only_the_last_connection_marks_the_end(autojump_clock: trio.testi
         assert view_context.names().count("mark_disconnected") == 1
 
 
-async def test_a_database_that_is_away_sends_nobody_away(autojump_clock: trio.testing.MockClock) -> None:
+async def test_database_outage_keeps_agents(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
     run = view_context.run
 

@@ -43,7 +43,7 @@ async def as_agent(world: World, method: str, path: str, json: Any = None, token
     return await world.request(method, f"/api/v2/workspaceagents/me/{path}", json=json, token=token)
 
 
-async def test_tokens_are_good_for_the_newest_build_only() -> None:
+async def test_tokens_valid_for_newest_build() -> None:
     async with workspace_world() as (world, _):
         missing = await as_agent(world, "GET", "gitsshkey", token="")
         assert missing.status_code == 401
@@ -61,29 +61,31 @@ async def test_tokens_are_good_for_the_newest_build_only() -> None:
         assert (await as_agent(world, "GET", "gitsshkey")).status_code == 401
 
 
-async def test_sources_of_logs_have_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_log_sources_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world() as (world, _):
-        found = agent_of(await new_workspace(world, "w"))
-        monkeypatch.setattr(agent_logs, "MAX_LOG_SOURCES", len(found["log_sources"]) + 2)
-        made = [
+        agent = agent_of(await new_workspace(world, "w"))
+        monkeypatch.setattr(agent_logs, "MAX_LOG_SOURCES", len(agent["log_sources"]) + 2)
+        answer = [
             {"id": f"22222222-2222-4222-8222-22222222222{number}", "display_name": f"{number}\x00", "icon": ""}
             for number in range(3)
         ]
-        statuses = [(await as_agent(world, "POST", "log-source", source)).status_code for source in (*made, made[0])]
+        statuses = [
+            (await as_agent(world, "POST", "log-source", source)).status_code for source in (*answer, answer[0])
+        ]
         assert statuses == [201, 201, 400, 201]
-        long = await as_agent(world, "POST", "log-source", {**made[0], "display_name": "x" * 1025})
+        long = await as_agent(world, "POST", "log-source", {**answer[0], "display_name": "x" * 1025})
         assert (long.status_code, long.json()["validations"][0]["field"]) == (400, "display_name")
-        shown = (await world.get(f"/api/v2/workspaceagents/{found['id']}")).json()["log_sources"]
-        assert {"0❌", "1❌"} < {source["display_name"] for source in shown} | {""}
+        current = (await world.get(f"/api/v2/workspaceagents/{agent['id']}")).json()["log_sources"]
+        assert {"0❌", "1❌"} < {source["display_name"] for source in current} | {""}
 
 
-async def test_logs_sources_and_the_limit() -> None:
+async def test_log_sources_and_log_limit() -> None:
     async with workspace_world() as (world, _):
-        found = agent_of(await new_workspace(world, "w"))
+        agent = agent_of(await new_workspace(world, "w"))
         source = {"id": "22222222-2222-4222-8222-222222222222", "display_name": "Extra", "icon": "/icon/x.svg"}
-        made = await as_agent(world, "POST", "log-source", source)
-        assert made.status_code == 201
-        check("WorkspaceAgentLogSource", made.json())
+        answer = await as_agent(world, "POST", "log-source", source)
+        assert answer.status_code == 201
+        check("WorkspaceAgentLogSource", answer.json())
         again = await as_agent(world, "POST", "log-source", {**source, "icon": ""})
         assert again.status_code == 201
         at = "2020-01-01T00:00:00.5Z"
@@ -92,7 +94,7 @@ async def test_logs_sources_and_the_limit() -> None:
         assert sent.status_code == 200, sent.text
         empty = await as_agent(world, "PATCH", "logs", {"log_source_id": source["id"], "logs": []})
         assert (empty.status_code, empty.json()["message"]) == (400, "No logs provided.")
-        path = f"/api/v2/workspaceagents/{found['id']}/logs"
+        path = f"/api/v2/workspaceagents/{agent['id']}/logs"
         logs = (await world.get(path)).json()
         check_list("WorkspaceAgentLog", logs)
         assert [(item["output"], item["level"]) for item in logs] == [("one", "info"), ("two❌", "error")]
@@ -102,14 +104,14 @@ async def test_logs_sources_and_the_limit() -> None:
         assert (await as_agent(world, "PATCH", "logs", {"log_source_id": source["id"], "logs": big})).status_code == 200
         full = await as_agent(world, "PATCH", "logs", {"log_source_id": source["id"], "logs": big})
         assert (full.status_code, full.json()["message"]) == (413, "Logs limit exceeded")
-        shown = (await world.get(f"/api/v2/workspaceagents/{found['id']}")).json()
-        check("WorkspaceAgent", shown)
-        assert shown["logs_overflowed"] is True
-        assert [item["icon"] for item in shown["log_sources"] if item["display_name"] == "Extra"] == ["/icon/x.svg"]
+        current = (await world.get(f"/api/v2/workspaceagents/{agent['id']}")).json()
+        check("WorkspaceAgent", current)
+        assert current["logs_overflowed"] is True
+        assert [item["icon"] for item in current["log_sources"] if item["display_name"] == "Extra"] == ["/icon/x.svg"]
         assert (await world.get(path, params={"follow": ""})).status_code == 426
 
 
-async def test_following_logs_until_a_newer_build() -> None:
+async def test_follow_logs_until_newer_build() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaceagents/{agent_of(workspace)['id']}/logs?follow"
@@ -142,16 +144,16 @@ async def test_app_status() -> None:
         ):
             refused = await as_agent(world, "PATCH", "app-status", {**report, **change})
             assert (refused.status_code, refused.json()["message"]) == (400, message)
-        shown = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()
-        check("Workspace", shown)
-        assert shown["latest_app_status"]["message"] == "busy"
-        assert agent_of(shown)["apps"][0]["statuses"][0]["state"] == "working"
+        current = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()
+        check("Workspace", current)
+        assert current["latest_app_status"]["message"] == "busy"
+        assert agent_of(current)["apps"][0]["statuses"][0]["state"] == "working"
         unknown = await as_agent(world, "GET", "external-auth?match=github.com")
         assert unknown.status_code == 404
 
 
 async def sse_events(world: World, path: str, count: int, act: Any = None) -> list[tuple[str, Any]]:
-    """The first events of a stream; `act` runs after the first data."""
+    """Return the first events of a stream; `act` runs after the first data."""
     url = urlsplit(world.url)
     events: list[tuple[str, Any]] = []
     kind = ""
@@ -186,14 +188,14 @@ async def _lines(stream: trio.SocketStream, path: str, token: str) -> AsyncItera
             elif isinstance(event, h11.Response):
                 assert (b"content-type", b"text/event-stream") in event.headers
             elif isinstance(event, h11.Data):
-                *whole, rest = (rest + bytes(event.data).decode()).split("\n")
-                for text in whole:
+                *complete, rest = (rest + bytes(event.data).decode()).split("\n")
+                for text in complete:
                     yield text
             else:
                 return
 
 
-async def test_watching_a_workspace() -> None:
+async def test_watch_workspace() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w")
         path = f"/api/v2/workspaces/{workspace['id']}"
@@ -214,9 +216,9 @@ async def test_watching_a_workspace() -> None:
         assert (await world.get(f"{path}/watch-ws")).status_code == 426
 
 
-async def test_watching_metadata() -> None:
+async def test_watch_metadata() -> None:
     async with workspace_world() as (world, _):
-        found = agent_of(await new_workspace(world, "w"))
+        agent = agent_of(await new_workspace(world, "w"))
         place = await authenticate_agent(world.ctx, Credentials(TOKEN))
 
         async def report() -> None:
@@ -230,13 +232,13 @@ async def test_watching_metadata() -> None:
 
             await world.ctx.db.run(store)
 
-        events = await sse_events(world, f"/api/v2/workspaceagents/{found['id']}/watch-metadata", 2, report)
+        events = await sse_events(world, f"/api/v2/workspaceagents/{agent['id']}/watch-metadata", 2, report)
         assert [data[0]["result"]["value"] for _, data in events] == ["", "7"]
         assert events[0][1][0]["result"]["collected_at"] == "0001-01-01T00:00:00Z"
         check_list("WorkspaceAgentMetadata", events[1][1])
 
 
-async def test_answers_have_the_public_shapes() -> None:
+async def test_answers_match_public_schema() -> None:
     async with workspace_world() as (world, _):
         workspace = await new_workspace(world, "w", ttl_ms=3_600_000, autostart_schedule="0 9 * * 1-5")
         check("Workspace", workspace)
@@ -252,15 +254,15 @@ async def test_answers_have_the_public_shapes() -> None:
         check("WorkspaceBuildTimings", (await world.get(f"{path}/timings")).json())
         check_list("ProvisionerJobLog", (await world.get(f"{build_path}/logs")).json())
         check("WorkspaceACL", (await world.get(f"{path}/acl")).json())
-        found = agent_of(workspace)
-        connection = (await world.get(f"/api/v2/workspaceagents/{found['id']}/connection")).json()
+        agent = agent_of(workspace)
+        connection = (await world.get(f"/api/v2/workspaceagents/{agent['id']}/connection")).json()
         assert set(connection) == {"derp_map", "derp_force_websockets", "disable_direct_connections", "hostname_suffix"}
-        offline = await world.get(f"/api/v2/workspaceagents/{found['id']}/listening-ports")
+        offline = await world.get(f"/api/v2/workspaceagents/{agent['id']}/listening-ports")
         assert offline.json() == {"message": 'Agent state is "connecting", it must be in the "connected" state.'}
         check("Response", offline.json())
         bad = await world.get("/api/v2/workspaceagents/abc")
         assert bad.json() == {"message": 'Invalid UUID "abc".', "detail": "invalid UUID length: 3"}
-        pty = await world.get(f"/api/v2/workspaceagents/{found['id']}/pty", params={"reconnect": found["id"]})
+        pty = await world.get(f"/api/v2/workspaceagents/{agent['id']}/pty", params={"reconnect": agent["id"]})
         assert pty.status_code == 426
 
 
@@ -277,9 +279,9 @@ async def test_external_agents() -> None:
         workspace = await new_workspace(world, "hello-world")
         assert workspace["latest_build"]["has_external_agent"] is True
         path = f"/api/v2/workspaces/{workspace['id']}/external-agent"
-        found = await world.get(f"{path}/main/credentials")
-        check("ExternalAgentCredentials", found.json())
-        assert found.json() == {
+        answer = await world.get(f"{path}/main/credentials")
+        check("ExternalAgentCredentials", answer.json())
+        assert answer.json() == {
             "agent_token": TOKEN,
             "command": (
                 f'curl -fsSL "{world.ctx.access_url}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="{TOKEN}" sh'
@@ -326,7 +328,7 @@ async def test_init_scripts_and_programs(tmp_path: Path) -> None:
         assert "root:" not in (await world.get("/bin/..%2f..%2fetc%2fpasswd")).text
 
 
-async def test_banners_are_for_people_and_agents() -> None:
+async def test_banners_for_users_and_agents() -> None:
     async with workspace_world() as (world, _):
         await new_workspace(world)
         for token, status in ((TOKEN, 200), (world.token, 200), (str(uuid4()), 401), ("x" * 36, 401), ("", 401)):

@@ -1,4 +1,4 @@
-"""Absences of agents: recorded by the server, explained by the agent when it is back."""
+"""Absences of agents: recorded by the server, explained by the agent after it reconnects."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from coder.coderd.store.agents import agents as agent_store
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
 EARLIER, LATER = (datetime.now(UTC) - timedelta(hours=hours) for hours in (2, 1))
-"Of the agent's record."
+"Kinds of events in the agent's record."
 
 
 def event(kind: str, at: datetime = EARLIER, **data: Any) -> dict[str, Any]:
     return {"at": at.isoformat(), "kind": kind, "data": data}
 
 
-async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
+async def report(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
     body = {"sent_at": datetime.now(UTC).isoformat(), "events": list(events), **reading}
     answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
     return answer.status_code
@@ -30,8 +30,8 @@ async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> in
 async def disconnects(scene: AgentWorld) -> list[dict[str, Any]]:
     answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")
     assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()
-    return found
+    disconnects: list[dict[str, Any]] = answer.json()
+    return disconnects
 
 
 async def _come_and_go(scene: AgentWorld, count: int) -> None:
@@ -48,7 +48,7 @@ async def _status(scene: AgentWorld, status: str) -> bool:
     return bool((await scene.agent())["status"] == status)
 
 
-async def test_an_absence_is_named_when_the_agent_is_back() -> None:
+async def test_absence_explained_after_return() -> None:
     async with workspace_world() as scene:
         assert await disconnects(scene) == []
         await _come_and_go(scene, 1)
@@ -56,39 +56,39 @@ async def test_an_absence_is_named_when_the_agent_is_back() -> None:
         assert (away["cause"], away["ended"], away["told"], away["returned_at"]) == ("unknown", "closed", False, None)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
-            assert await tell(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
+            assert await report(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
             back = (await disconnects(scene))[0]
             assert (back["cause"], back["told"]) == ("out_of_memory", True) and back["returned_at"]
             assert back["events"][0]["data"]["oom_kills"] == 1
-            assert await tell(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
-            assert len(await disconnects(scene)) == 1, "told again, because our answer was lost"
-            # a cut that only the agent noticed is one more
+            assert await report(scene, event("started", previous="died", same_boot=True, oom_kills=1)) == 204
+            assert len(await disconnects(scene)) == 1, "repeated, because the answer was lost"
+            # a disconnect that only the agent noticed counts as well
             later = event("disconnected", LATER, how="closed")
-            assert await tell(scene, later, event("connected")) == 204
+            assert await report(scene, later, event("connected")) == 204
             cut = (await disconnects(scene))[0]
             assert (cut["cause"], cut["ended"]) == ("proxy_cut", "unnoticed")
-            assert await tell(scene, event("clock_jumped", seconds=3600)) == 204
+            assert await report(scene, event("clock_jumped", seconds=3600)) == 204
             assert len(await disconnects(scene)) == 2, "a clock that jumps is no absence"
 
 
-async def test_what_was_told_before_explains_no_later_absence() -> None:
-    """A way that is cut while the agent tells: the server has heard, and the agent tells all of it once more."""
+async def test_repeated_report_explains_nothing_new() -> None:
+    """The connection breaks after the server stored a report, so the agent repeats it."""
     async with workspace_world() as scene:
         await _come_and_go(scene, 1)
         began = event("started", previous="died", same_boot=True)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
-            assert await tell(scene, began) == 204
+            assert await report(scene, began) == 204
         await eventually(lambda: _status(scene, "disconnected"))
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             cut = event("disconnected", LATER, how="closed")
-            assert await tell(scene, began, cut) == 204
+            assert await report(scene, began, cut) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["proxy_cut", "killed"]
 
 
-async def test_only_the_end_of_the_newest_stay_is_an_absence() -> None:
-    """An agent that dials another replica, or us again before its end was written: whatever the clocks say."""
+async def test_only_newest_presence_ends() -> None:
+    """An agent reconnects, to this or another replica, before its end is stored; clocks may differ."""
     async with workspace_world() as scene:
         db, now = scene.world.ctx.db, datetime.now(UTC)
         place = await db.read(agent_store.get_agent_place, UUID(str(scene.agent_id)))
@@ -103,7 +103,7 @@ async def test_only_the_end_of_the_newest_stay_is_an_absence() -> None:
         assert [item["ended"] for item in await disconnects(scene)] == ["closed"]
 
 
-async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_back() -> None:
+async def test_connection_lost_with_server() -> None:
     async with workspace_world() as scene:
         then = (datetime.now(UTC) - timedelta(days=1)).replace(microsecond=0)
         await scene.world.ctx.db.run(agent_store.mark_connected, scene.agent_id, new_uuid(), then)
@@ -112,16 +112,16 @@ async def test_a_connection_that_went_with_its_server_is_told_when_the_agent_is_
             lost = (await disconnects(scene))[0]
             assert (lost["cause"], lost["ended"]) == ("server_restarted", "lost")
             assert datetime.fromisoformat(lost["disconnected_at"]) == then
-            assert await tell(scene, event("disconnected", how="closed"), event("connected")) == 204
+            assert await report(scene, event("disconnected", how="closed"), event("connected")) == 204
             assert [item["cause"] for item in await disconnects(scene)] == ["server_restarted"]
 
 
-def test_an_absence_begins_within_the_last_year_whatever_the_agents_clock_says() -> None:
+def test_absence_begins_within_last_year() -> None:
     leap_day = datetime(2028, 2, 29, 12, tzinfo=UTC)
-    for said, begun in (
+    for response, begun in (
         (datetime(1970, 1, 1, tzinfo=UTC), leap_day - timedelta(days=366)),
         (leap_day - timedelta(hours=1), leap_day - timedelta(hours=1)),
         (leap_day + timedelta(days=900), leap_day),
     ):
-        assert began_of([FlightRecord(at=said, kind="disconnected", data={})], leap_day) == begun
+        assert began_of([FlightRecord(at=response, kind="disconnected", data={})], leap_day) == begun
     assert began_of([], leap_day) == leap_day

@@ -1,4 +1,4 @@
-"""Machines of three clouds exchange what their cloud signed for their agent's token; nobody else does."""
+"""Machines of three clouds exchange signed documents for their agent's token; other machines are rejected."""
 
 from __future__ import annotations
 
@@ -48,15 +48,15 @@ async def agents_token(view_context: AgentWorld) -> str:
 # ---- Google
 
 
-async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_google_machine_gets_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(instance_identity, "fetch", served({instance_identity.GOOGLE_KEYS: google_keys()}))
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         token = await agents_token(view_context)
         assert await ask(view_context, "google", json_web_token=google_token()) == (200, {"session_token": token})
         assert (await ask(view_context, "google", json_web_token=google_token(), agent_name="main"))[0] == 200
-        status, said = await ask(view_context, "google", json_web_token=google_token(), agent_name="other")
-        assert (status, said["message"]) == (404, f'Instance with id "{INSTANCE}" not found.')
-        for wrong in (
+        status, answer = await ask(view_context, "google", json_web_token=google_token(), agent_name="other")
+        assert (status, answer["message"]) == (404, f'Instance with id "{INSTANCE}" not found.')
+        for invalid in (
             google_token(OTHER_KEY),
             google_token(iss="https://example.com"),
             google_token(exp=NOW - DAY),
@@ -65,33 +65,35 @@ async def test_a_machine_of_google(monkeypatch: pytest.MonkeyPatch) -> None:
             google_token(aud="https://another.service"),
             jwt.encode({"iss": "accounts.google.com", "exp": NOW + DAY}, "s" * 32, "HS256", headers={"kid": "k1"}),
         ):
-            status, said = await ask(view_context, "google", json_web_token=wrong)
-            assert (status, said["message"]) == (401, "Invalid GCP identity."), wrong
+            status, answer = await ask(view_context, "google", json_web_token=invalid)
+            assert (status, answer["message"]) == (401, "Invalid GCP identity."), invalid
         claims: tuple[Any, ...] = ({}, {"compute_engine": {}}, {"compute_engine": []}, "text")
         for claim in claims:
-            status, said = await ask(view_context, "google", json_web_token=google_token(google=claim))
-            assert (status, said["message"]) == (400, "Error decoding JWT claims."), claim
+            status, answer = await ask(view_context, "google", json_web_token=google_token(google=claim))
+            assert (status, answer["message"]) == (400, "Error decoding JWT claims."), claim
 
 
-async def test_a_machine_two_workspaces_claim_is_nobodys(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A template that names somebody else's machine does not get its agent to run there."""
+async def test_machine_claimed_twice_gets_no_token(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template that names another user's machine does not get its agent to run there."""
     monkeypatch.setattr(instance_identity, "fetch", served({instance_identity.GOOGLE_KEYS: google_keys()}))
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         world, template = view_context.world, view_context.workspace["template_id"]
         _, token = await world.member("another")
-        made = await world.post("/api/v2/users/me/workspaces", {"template_id": template, "name": "thief"}, token=token)
-        assert made.status_code == 201, made.text
+        response = await world.post(
+            "/api/v2/users/me/workspaces", {"template_id": template, "name": "thief"}, token=token
+        )
+        assert response.status_code == 201, response.text
 
         async def running() -> bool:
-            found = (await world.get(f"/api/v2/workspaces/{made.json()['id']}")).json()
-            return bool(found["latest_build"]["status"] == "running")
+            result = (await world.get(f"/api/v2/workspaces/{response.json()['id']}")).json()
+            return bool(result["latest_build"]["status"] == "running")
 
         await eventually(running)
         for name in ({}, {"agent_name": "main"}):
-            status, said = await ask(view_context, "google", json_web_token=google_token(), **name)
-            assert (status, "session_token" in said) == (409, False)
+            status, answer = await ask(view_context, "google", json_web_token=google_token(), **name)
+            assert (status, "session_token" in answer) == (409, False)
         stop = {"transition": "stop"}
-        await world.post(f"/api/v2/workspaces/{made.json()['id']}/builds", stop, token=token)
+        await world.post(f"/api/v2/workspaces/{response.json()['id']}/builds", stop, token=token)
 
         async def mine_again() -> bool:
             return (await ask(view_context, "google", json_web_token=google_token()))[0] == 200
@@ -102,17 +104,17 @@ async def test_a_machine_two_workspaces_claim_is_nobodys(monkeypatch: pytest.Mon
 # ---- Amazon
 
 
-async def test_a_machine_of_amazon(tmp_path: Path) -> None:
+async def test_amazon_machine_gets_token(tmp_path: Path) -> None:
     bundle = tmp_path / "aws.pem"
     bundle.write_bytes(aws_bundle())
     settings = {"aws_identity_certificates": str(bundle)}
     async with workspace_world(agent_fields={"instance_id": INSTANCE}, **settings) as view_context:
         document = aws_document()
-        found = await ask(view_context, "aws", document=document, signature=aws_signature(document))
-        assert found == (200, {"session_token": await agents_token(view_context)})
+        result = await ask(view_context, "aws", document=document, signature=aws_signature(document))
+        assert result == (200, {"session_token": await agents_token(view_context)})
         other = aws_document(instanceId="i-2")
         assert (await ask(view_context, "aws", document=other, signature=aws_signature(other)))[0] == 404
-        for told, signature in (
+        for claimed, signature in (
             (other, aws_signature(aws_document())),
             (document, aws_signature(document, OTHER_KEY)),
             (document, "%%%"),
@@ -121,28 +123,28 @@ async def test_a_machine_of_amazon(tmp_path: Path) -> None:
             (aws_document(instanceId=5), "x"),
             ("", ""),
         ):
-            status, said = await ask(view_context, "aws", document=told, signature=signature)
-            assert (status, said["message"]) == (401, "Invalid AWS identity.")
+            status, answer = await ask(view_context, "aws", document=claimed, signature=signature)
+            assert (status, answer["message"]) == (401, "Invalid AWS identity.")
 
 
-async def test_without_amazons_certificates_the_answer_says_what_is_missing() -> None:
+async def test_missing_aws_certificates_reported() -> None:
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         document = aws_document()
-        status, said = await ask(view_context, "aws", document=document, signature=aws_signature(document))
-        assert status == 401 and "--aws-identity-certificates" in said["detail"]
+        status, answer = await ask(view_context, "aws", document=document, signature=aws_signature(document))
+        assert status == 401 and "--aws-identity-certificates" in answer["detail"]
 
 
 # ---- Azure
 
 
-async def test_a_machine_of_azure(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_azure_machine_gets_token(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world(agent_fields={"instance_id": INSTANCE}) as view_context:
         with trusting(monkeypatch):
             for options in ((), (pkcs7.PKCS7Options.NoAttributes,)):
                 message = base64.b64encode(attested(azure_signer(), INSTANCE, *options)).decode()
-                found = await ask(view_context, "azure", signature=message, encoding="pkcs7")
-                assert found == (200, {"session_token": await agents_token(view_context)})
-            for wrong in (
+                result = await ask(view_context, "azure", signature=message, encoding="pkcs7")
+                assert result == (200, {"session_token": await agents_token(view_context)})
+            for invalid in (
                 attested(azure_signer("metadata.azure.com.example.com")),
                 attested(azure_signer("xmetadata.azure.com")),
                 attested(azure_signer(by=OTHER_KEY)),
@@ -153,21 +155,21 @@ async def test_a_machine_of_azure(monkeypatch: pytest.MonkeyPatch) -> None:
                 (signed := attested(azure_signer()))[:-1] + bytes((signed[-1] ^ 1,)),
                 b"",
             ):
-                status, said = await ask(
-                    view_context, "azure", signature=base64.b64encode(wrong).decode(), encoding="pkcs7"
+                status, answer = await ask(
+                    view_context, "azure", signature=base64.b64encode(invalid).decode(), encoding="pkcs7"
                 )
-                assert (status, said["message"]) == (401, "Invalid Azure identity."), wrong
+                assert (status, answer["message"]) == (401, "Invalid Azure identity."), invalid
             assert (await ask(view_context, "azure", signature="%", encoding="pkcs7"))[0] == 401
             message = base64.b64encode(attested(azure_signer(), "another")).decode()
             assert (await ask(view_context, "azure", signature=message, encoding="pkcs7"))[0] == 404
 
 
-def test_a_message_names_its_signer_and_cannot_be_changed() -> None:
+def test_changed_message_is_rejected() -> None:
     signer = azure_signer()
     message = attested(signer)
-    found = open_untrusted(message)
-    assert json.loads(found.content)["vmId"] == INSTANCE
-    assert found.signer == signer and found.others == ()
+    result = open_untrusted(message)
+    assert json.loads(result.content)["vmId"] == INSTANCE
+    assert result.signer == signer and result.others == ()
     for at in range(0, len(message), 7):
         changed = bytearray(message)
         changed[at] ^= 1
@@ -175,10 +177,10 @@ def test_a_message_names_its_signer_and_cannot_be_changed() -> None:
             opened = open_untrusted(bytes(changed))
         except MessageRefused:
             continue
-        # What is not covered by the signature may change: unused fields, the certificate's own signature.
-        assert opened.content == found.content
+        # Parts outside the signature may change: unused fields, the certificate's own signature.
+        assert opened.content == result.content
         assert opened.signer.public_key() == signer.public_key()
 
 
-def test_this_machine_trusts_somebody() -> None:
+def test_system_roots_exist() -> None:
     assert len(instance_identity.roots()) > 10

@@ -1,4 +1,4 @@
-"""A start is measured once, when its last agent has ended its start, and says how the worst of them ended."""
+"""A start is measured once, when its last agent has started, with the worst result of all agents."""
 
 from __future__ import annotations
 
@@ -21,60 +21,62 @@ def _build(job: Any) -> dict[str, Any]:
     return {"state": b"{}", "resources": [resource("box", agents=[agent(n, token=t) for n, t in TOKENS.items()])]}
 
 
-async def _tell(one: FakeAgent, *states: str) -> None:
+async def _send_states(agent: FakeAgent, *states: str) -> None:
     for state in states:
         lifecycle = agent_pb2.Lifecycle(state=agent_pb2.Lifecycle.State.Value(state))
         lifecycle.changed_at.FromDatetime(datetime.now(UTC) + timedelta(seconds=7))
         request = agent_pb2.UpdateLifecycleRequest(lifecycle=lifecycle)
-        await one.call("UpdateLifecycle", request, agent_pb2.Lifecycle)
+        await agent.call("UpdateLifecycle", request, agent_pb2.Lifecycle)
 
 
 async def _child(world: World, workspace: Any, name: str) -> AgentWorld:
-    """An agent of a dev container beside agent `name`: its start is none of the workspace's."""
+    """Create a sub-agent of agent `name`, whose start does not count for the workspace."""
     async with connected_agent(AgentWorld(world, workspace, UUID(int=0), TOKENS[name])) as parent:
         request = agent_pb2.CreateSubAgentRequest(name="inner")
-        made = await parent.call("CreateSubAgent", request, agent_pb2.CreateSubAgentResponse)
-    return AgentWorld(world, workspace, UUID(bytes=made.agent.id), str(UUID(bytes=made.agent.auth_token)))
+        response = await parent.call("CreateSubAgent", request, agent_pb2.CreateSubAgentResponse)
+    return AgentWorld(world, workspace, UUID(bytes=response.agent.id), str(UUID(bytes=response.agent.auth_token)))
 
 
-async def _say(world: World, workspace: Any, name: str, *states: str) -> None:
-    agents = {one["name"]: one["id"] for part in workspace["latest_build"]["resources"] for one in part["agents"]}
+async def _report(world: World, workspace: Any, name: str, *states: str) -> None:
+    agents = {agent["name"]: agent["id"] for part in workspace["latest_build"]["resources"] for agent in part["agents"]}
     async with connected_agent(AgentWorld(world, workspace, UUID(agents[name]), TOKENS[name])) as one:
-        await _tell(one, *states)
+        await _send_states(one, *states)
 
 
-async def _shown(world: World) -> list[str]:
+async def _metrics(world: World) -> list[str]:
     text = await world.ctx.part(Metrics).exposition()
     return [line for line in text.splitlines() if line.startswith((f"{FAMILY}_count", f"{FAMILY}_sum"))]
 
 
-async def test_a_start_with_two_agents() -> None:
+async def test_start_with_two_agents() -> None:
     async with workspace_world(Answers(build=_build)) as (world, _):
         workspace = await new_workspace(world)
-        await _say(world, workspace, "one", "STARTING", "READY", "READY")
-        assert await _shown(world) == [], "the other has not said anything"
-        await _say(world, workspace, "two", "STARTING", "START_ERROR")
-        place = 'is_prebuild="false",organization_name="coder",status="error",template_name="full",transition="start"'
-        count, total = sorted(await _shown(world))
-        assert count == f"{FAMILY}_count{{{place}}} 1"
+        await _report(world, workspace, "one", "STARTING", "READY", "READY")
+        assert await _metrics(world) == [], "the other agent has not reported"
+        await _report(world, workspace, "two", "STARTING", "START_ERROR")
+        labels = 'is_prebuild="false",organization_name="coder",status="error",template_name="full",transition="start"'
+        count, total = sorted(await _metrics(world))
+        assert count == f"{FAMILY}_count{{{labels}}} 1"
         assert 7 < float(total.rpartition(" ")[2]) < 3600, "in seconds"
-        await _say(world, workspace, "two", "STARTING", "READY")
-        assert sorted(await _shown(world)) == [count, total], "its machine came back: that is no start of the workspace"
+        await _report(world, workspace, "two", "STARTING", "READY")
+        assert sorted(await _metrics(world)) == [count, total], "a reboot of its machine is no start of the workspace"
         for name, state in (("one", "READY"), ("two", "START_TIMEOUT")):
-            await _say(world, workspace, name, "STARTING")
-            await _say(world, workspace, name, state)
-        assert sorted(await _shown(world)) == [count, total], "its connection dropped before the end of a later start"
+            await _report(world, workspace, name, "STARTING")
+            await _report(world, workspace, name, state)
+        assert sorted(await _metrics(world)) == [count, total], (
+            "the connection was lost before the end of a later start"
+        )
 
 
-async def test_a_first_start_over_two_connections() -> None:
+async def test_first_start_over_two_connections() -> None:
     async with workspace_world(Answers(build=_build)) as (world, _):
         workspace = await new_workspace(world)
-        await _say(world, workspace, "one", "STARTING", "READY")
-        await _say(world, workspace, "two", "STARTING")
-        assert await _shown(world) == []
+        await _report(world, workspace, "one", "STARTING", "READY")
+        await _report(world, workspace, "two", "STARTING")
+        assert await _metrics(world) == []
         child = await _child(world, workspace, "one")
-        async with connected_agent(child) as inside:
-            await _tell(inside, "STARTING", "START_ERROR")
-        await _say(world, workspace, "two", "READY")
-        count, _ = sorted(await _shown(world))
+        async with connected_agent(child) as sub_agent:
+            await _send_states(sub_agent, "STARTING", "START_ERROR")
+        await _report(world, workspace, "two", "READY")
+        count, _ = sorted(await _metrics(world))
         assert count.endswith(" 1") and 'status="success"' in count

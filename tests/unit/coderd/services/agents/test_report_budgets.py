@@ -1,4 +1,4 @@
-"""Calls of an agent wait when they come faster than their budget; nobody else's do."""
+"""Calls of an agent wait when they exceed their budget; calls of other agents do not."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ ONE, OTHER = UUID(int=1), UUID(int=2)
 
 
 @pytest.mark.parametrize(("name", "most"), [*FEWER.items(), ("BatchCreateLogs", A_MINUTE)])
-async def test_a_minutes_worth_is_taken_at_once_and_then_a_minutes_worth_a_minute(
-    autojump_clock: MockClock, name: str, most: int
-) -> None:
+async def test_burst_then_rate_limit(autojump_clock: MockClock, name: str, most: int) -> None:
     budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
     began = trio.current_time()
     for _ in range(most):
@@ -31,7 +29,7 @@ async def test_a_minutes_worth_is_taken_at_once_and_then_a_minutes_worth_a_minut
     assert trio.current_time() - began == pytest.approx(60)
 
 
-async def test_whole_budgets_are_forgotten(monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock) -> None:
+async def test_full_budgets_are_evicted(monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock) -> None:
     monkeypatch.setattr(report_budgets, "_REMEMBERED", 2)
     budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
     await budgets.take(ONE, "UpdateStats")
@@ -41,7 +39,7 @@ async def test_whole_budgets_are_forgotten(monkeypatch: pytest.MonkeyPatch, auto
     assert {key[0] for key in budgets._paid_until} == {OTHER}
 
 
-async def test_calls_that_were_given_up_are_no_debt(autojump_clock: MockClock) -> None:
+async def test_cancelled_calls_cost_nothing(autojump_clock: MockClock) -> None:
     budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
     for _ in range(A_MINUTE):
         await budgets.take(ONE, "BatchCreateLogs")

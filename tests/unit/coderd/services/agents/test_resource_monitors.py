@@ -1,4 +1,4 @@
-"""Readings an agent sends: which of them count, and how many of them are looked at."""
+"""Readings of an agent: the ones that count, and their limit."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from coder.coderd.services.agents.resource_monitors import MAX_VOLUMES, MEMORY, 
 Memory, Volume = Datapoint.MemoryUsage, Datapoint.VolumeUsage
 
 
-def test_each_path_has_its_window() -> None:
+def test_readings_by_path() -> None:
     points = [
         Datapoint(memory=Memory(used=9, total=10), volumes=[Volume(volume="/", used=1, total=10)]),
         Datapoint(volumes=[Volume(volume="/", used=9, total=10), Volume(volume="/", used=1, total=10)]),
@@ -15,13 +15,13 @@ def test_each_path_has_its_window() -> None:
     ]
     assert readings_of({MEMORY: 80, "/": 80}, points) == {
         MEMORY: ["NOK", "unknown", "OK"],
-        "/": ["OK", "NOK", "unknown"],  # of two the first
+        "/": ["OK", "NOK", "unknown"],  # the first of equal paths
     }
     assert readings_of({}, points) == {}
 
 
-def test_a_message_full_of_volumes_is_not_read_to_its_end() -> None:
-    """It has room for half a million, and a template for many paths: each times each would hold up everybody."""
+def test_volumes_of_message_are_limited() -> None:
+    """A message has room for half a million volumes, a template for many paths; their product would block."""
     crowd = [Volume(volume=str(number), used=9, total=10) for number in range(MAX_VOLUMES + 1)]
-    found = readings_of({"0": 80, str(MAX_VOLUMES - 1): 80, str(MAX_VOLUMES): 80}, [Datapoint(volumes=crowd)])
-    assert list(found.values()) == [["NOK"], ["NOK"], ["unknown"]]
+    readings = readings_of({"0": 80, str(MAX_VOLUMES - 1): 80, str(MAX_VOLUMES): 80}, [Datapoint(volumes=crowd)])
+    assert list(readings.values()) == [["NOK"], ["NOK"], ["unknown"]]

@@ -1,4 +1,4 @@
-"""Readings of agents' machines and the lights made of them, over the API."""
+"""Readings of agents' machines and their health indicators, through the API."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ def event(kind: str, **data: Any) -> dict[str, Any]:
     return {"at": NOW, "kind": kind, "data": data}
 
 
-async def tell(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
+async def report(scene: AgentWorld, *events: dict[str, Any], **reading: Any) -> int:
     body = {"sent_at": datetime.now(UTC).isoformat(), "events": list(events), **reading}
     answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
     return answer.status_code
 
 
-async def lights(scene: AgentWorld) -> dict[str, Any]:
+async def indicators_of(scene: AgentWorld) -> dict[str, Any]:
     answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    answer_body: dict[str, Any] = answer.json()
+    return answer_body
 
 
 async def _status(scene: AgentWorld, status: str) -> bool:
@@ -39,32 +39,32 @@ NO_REPORTS: list[dict[str, Any]] = [
 ]
 
 
-async def test_what_is_no_report_is_refused() -> None:
+async def test_invalid_report_rejected() -> None:
     async with workspace_world() as scene:
-        for wrong in NO_REPORTS:
-            body = {"sent_at": NOW, **wrong}
+        for invalid in NO_REPORTS:
+            body = {"sent_at": NOW, **invalid}
             answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
-            assert answer.status_code == 400, f"{list(wrong)}: {answer.text}"
+            assert answer.status_code == 400, f"{list(invalid)}: {answer.text}"
 
 
-async def test_lights_show_what_is_known_and_to_whom() -> None:
+async def test_health_indicators_and_permissions() -> None:
     async with workspace_world() as scene:
-        before = await lights(scene)
+        before = await indicators_of(scene)
         assert {name: light["status"] for name, light in before.items()} == dict.fromkeys(
             ("host", "agent", "path"), "unknown"
         )
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             reading = {"disk_used": 99, "disk_total": 100, "memory_used": 1, "memory_total": 4, "load": 0.1, "cores": 2}
-            assert await tell(scene, **reading, uptime_s=86400.0, direct=0, relayed=1) == 204
-            shown = await lights(scene)
-            assert shown["host"]["status"] == "bad" and shown["path"]["status"] == "warning"
-            values = {value["name"]: value for value in shown["host"]["values"]}
+            assert await report(scene, **reading, uptime_s=86400.0, direct=0, relayed=1) == 204
+            indicators = await indicators_of(scene)
+            assert indicators["host"]["status"] == "bad" and indicators["path"]["status"] == "warning"
+            values = {value["name"]: value for value in indicators["host"]["values"]}
             assert values["disk"]["status"] == "bad" and values["disk"]["age_seconds"] < 60
             assert values["memory"]["status"] == "good"
-            assert await tell(scene, disk_used=-1, disk_total=100) == 204
-            odd = {value["name"]: value for value in (await lights(scene))["host"]["values"]}
-            assert odd["disk"]["status"] == "unknown"
+            assert await report(scene, disk_used=-1, disk_total=100) == 204
+            values_by_name = {value["name"]: value for value in (await indicators_of(scene))["host"]["values"]}
+            assert values_by_name["disk"]["status"] == "unknown"
         _, stranger = await scene.world.member()
         for path in ("lights", "disconnects"):
             answer = await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/{path}", token=stranger)

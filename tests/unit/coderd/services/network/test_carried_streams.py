@@ -1,4 +1,4 @@
-"""Carried streams: bytes arrive once and in order whatever happens to the requests that bring them."""
+"""Carried streams: bytes arrive once and in order, regardless of the requests that carry them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tests.kit.network.middleboxes import IdleCutter, serve_box
 from tests.kit.server.server_in_process import World, running_coderd
 
 
-def test_an_outbox_keeps_what_is_not_acknowledged() -> None:
+def test_retransmit_buffer_keeps_unacknowledged() -> None:
     box = RetransmitBuffer()
     box.write(b"hello world")
     assert (box.read(0, 5), box.read(6, 99), box.read(11, 1)) == (b"hello", b"world", b"")
@@ -50,7 +50,7 @@ def test_an_outbox_keeps_what_is_not_acknowledged() -> None:
 async def test_repeated_and_missing_bytes(autojump_clock: trio.testing.MockClock) -> None:
     stream = CarriedServerStream()
     await stream.feed(0, b"abc", 0, ended=False)
-    await stream.feed(0, b"abcdef", 0, ended=False)  # the first answer was lost, so it came again with more
+    await stream.feed(0, b"abcdef", 0, ended=False)  # a retry with more bytes, after a lost answer
     await stream.feed(3, b"def", 0, ended=False)
     assert await stream.receive_some() == b"abcdef"
     with pytest.raises(Conflict):
@@ -61,7 +61,7 @@ async def test_repeated_and_missing_bytes(autojump_clock: trio.testing.MockClock
         await stream.feed(6, b"", 1, ended=False)
 
 
-async def test_memory_is_bounded_both_ways(autojump_clock: trio.testing.MockClock) -> None:
+async def test_memory_bounded_in_both_directions(autojump_clock: trio.testing.MockClock) -> None:
     stream = CarriedServerStream()
     with trio.move_on_after(5) as sending:
         while True:
@@ -76,8 +76,8 @@ async def test_memory_is_bounded_both_ways(autojump_clock: trio.testing.MockCloc
     assert len(stream._in) <= WINDOW + 100_000
 
 
-async def test_only_the_last_of_repeated_requests_waits(autojump_clock: trio.testing.MockClock) -> None:
-    """Each holds a body: their number must not be the client's choice."""
+async def test_only_latest_retry_waits(autojump_clock: trio.testing.MockClock) -> None:
+    """Each request holds a body, so the client must not control their number."""
     stream = CarriedServerStream()
     await stream.feed(0, bytes(WINDOW + 1), 0, ended=False)
     refused_at: list[float] = []
@@ -94,7 +94,7 @@ async def test_only_the_last_of_repeated_requests_waits(autojump_clock: trio.tes
     assert [at - began >= carried_streams.ROOM_TIMEOUT for at in refused_at] == [False, False, True]
 
 
-async def test_a_client_that_stays_away_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+async def test_silent_client_expires(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
 
         class Ctx:
@@ -102,59 +102,59 @@ async def test_a_client_that_stays_away_is_gone(autojump_clock: trio.testing.Moc
 
         ctx: Any = Ctx()
         ctx.nursery = nursery
-        book = CarriedStreams(ctx)
-        ident, stream = book.open()
+        streams = CarriedStreams(ctx)
+        ident, stream = streams.open()
         await trio.sleep(carried_streams.LINGER - 5)
-        assert await book.find(ident).poll(0, 1.0) == MARK
+        assert await streams.find(ident).poll(0, 1.0) == MARK
         await trio.sleep(carried_streams.LINGER - 5)
-        assert book.find(ident) is stream
+        assert streams.find(ident) is stream
         await trio.sleep(15)
         with pytest.raises(NotFound):
-            book.find(ident)
+            streams.find(ident)
         with pytest.raises(trio.BrokenResourceError):
             await stream.receive_some()
 
 
-async def test_strangers_and_hoarders_take_nobody_elses_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(carried_streams, "MOST_STREAMS", 4)
-    monkeypatch.setattr(carried_streams, "MOST_OF_ADDRESS", 3)
+async def test_pools_and_addresses_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(carried_streams, "MAX_STREAMS", 4)
+    monkeypatch.setattr(carried_streams, "MAX_STREAMS_PER_ADDRESS", 3)
     monkeypatch.setattr(carried_streams, "BUDGET", 1000)
-    strangers, known = Pool(), Pool()
-    hoard = [strangers.open(f"2001:db8::{number}") for number in range(3)]
+    anonymous, known = Pool(), Pool()
+    streams = [anonymous.open(f"2001:db8::{number}") for number in range(3)]
     with pytest.raises(Unavailable, match="from this address"):
-        strangers.open("2001:db8::99")
-    other = strangers.open("192.0.2.1")
+        anonymous.open("2001:db8::99")
+    other = anonymous.open("192.0.2.1")
     with pytest.raises(Unavailable, match="Too many"):
-        strangers.open("192.0.2.2")
+        anonymous.open("192.0.2.2")
     known.open("2001:db8::1")
     await other.feed(0, bytes(350), 0, ended=False)
-    for stream, size in zip(hoard, (200, 240, 220), strict=True):
+    for stream, size in zip(streams, (200, 240, 220), strict=True):
         await stream.feed(0, bytes(size), 0, ended=False)
     with pytest.raises(trio.BrokenResourceError):
-        await hoard[1].receive_some()
-    assert [len(await one.receive_some()) for one in (hoard[0], hoard[2], other)] == [200, 220, 350]
-    assert strangers._held == 0
-    strangers.forget(hoard[1])
-    strangers.open("2001:db8::99")
+        await streams[1].receive_some()
+    assert [len(await stream.receive_some()) for stream in (streams[0], streams[2], other)] == [200, 220, 350]
+    assert anonymous._held == 0
+    anonymous.forget(streams[1])
+    anonymous.open("2001:db8::99")
 
 
-async def test_bytes_on_their_way_count_for_their_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incoming_bytes_count_for_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(carried_streams, "BUDGET", 1000)
     pool = Pool()
-    hoarder, other = pool.open("192.0.2.1"), pool.open("192.0.2.2")
-    with hoarder.receiving() as many, other.receiving() as few:
+    large, other = pool.open("192.0.2.1"), pool.open("192.0.2.2")
+    with large.receiving() as many, other.receiving() as few:
         many.take(700)
         few.take(300)
-        assert (hoarder.held, other.held, pool._held) == (700, 300, 1000)
+        assert (large.held, other.held, pool._held) == (700, 300, 1000)
         few.take(100)
-        assert (hoarder.held, other.held, pool._held) == (0, 400, 400)
+        assert (large.held, other.held, pool._held) == (0, 400, 400)
         with pytest.raises(NotFound):
             many.take(1)
     assert pool._held == 0
 
 
 def echo_world(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Adds a link that says back what it hears."""
+    """Add a link that echoes its input."""
     add = EndpointTable.add
 
     async def echo(_ctx: Any, upgrade: Any) -> None:
@@ -162,16 +162,16 @@ def echo_world(monkeypatch: pytest.MonkeyPatch) -> None:
         while data := await stream.receive_some(65536):
             await stream.send_all(data)
 
-    def also(self: EndpointTable, pattern: str, handler: Any, **said: Any) -> None:
+    def add_with_echo(self: EndpointTable, pattern: str, handler: Any, **options: Any) -> None:
         if not self.routes:
             add(self, "/echo", echo, scope=PUBLIC, budgets=(PUBLIC_ROUTE,))
-        add(self, pattern, handler, **said)
+        add(self, pattern, handler, **options)
 
-    monkeypatch.setattr(EndpointTable, "add", also)
+    monkeypatch.setattr(EndpointTable, "add", add_with_echo)
 
 
-async def test_whoever_has_a_stream_shares_no_budget_with_strangers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """An office behind one address is many streams, and sign-ins beside them."""
+async def test_streams_exempt_from_address_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An office behind one address has many streams, and sign-ins at the same time."""
     monkeypatch.setattr(body_bounds, "ADDRESS_BYTES", 1000)
     monkeypatch.setattr(carried_stream, "PAUSES", (0.0,))
     echo_world(monkeypatch)
@@ -179,15 +179,15 @@ async def test_whoever_has_a_stream_shares_no_budget_with_strangers(monkeypatch:
         stream, _ = await connect_carried(DialPolicy(world.url), "/echo", "echo")
         async with stream:
             await stream.send_all(bytes(50_000))
-            heard = 0
+            received = 0
             with trio.fail_after(60):
-                while heard < 50_000:
-                    heard += len(await stream.receive_some())
+                while received < 50_000:
+                    received += len(await stream.receive_some())
         assert (await world.post("/api/v2/users/login", {"email": "x" * 2000}, token="")).status_code == 429
 
 
-async def test_many_bytes_over_connections_that_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Three megabytes both ways while connections die; a wait of seconds is learnt to be too long."""
+async def test_bytes_survive_cut_connections(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Three megabytes in both directions while connections die; the client shortens its waits."""
     echo_world(monkeypatch)
     async with running_coderd() as world, trio.open_nursery() as nursery:
         host, port = world.url.removeprefix("http://").rsplit(":", 1)
@@ -205,11 +205,11 @@ async def test_many_bytes_over_connections_that_are_cut(monkeypatch: pytest.Monk
             await stream.send_eof()
 
         nursery.start_soon(send)
-        heard = b""
+        received = b""
         with trio.fail_after(60):
             while piece := await stream.receive_some():
-                heard += piece
-        assert heard == data + b"after the silence"
+                received += piece
+        assert received == data + b"after the silence"
         assert box.cuts >= 1
         await stream.aclose()
         nursery.cancel_scope.cancel()
@@ -219,8 +219,8 @@ async def raw(world: World, method: str, path: str, **headers: str) -> httpx.Res
     return await world.request(method, path, token="", headers={k.replace("_", "-"): v for k, v in headers.items()})
 
 
-async def test_the_doors() -> None:
-    """What `CarriedUpgrade` makes of an ordinary request, and how its streams are asked for."""
+async def test_carried_upgrade_and_stream_routes() -> None:
+    """`CarriedUpgrade` accepts ordinary requests; the routes of its streams check theirs."""
     async with running_coderd(first_user=True) as world:
         opened = await raw(world, "POST", "/derp", **{CARRY: "DERP"})
         assert opened.status_code == 200

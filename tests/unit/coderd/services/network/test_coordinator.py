@@ -1,4 +1,4 @@
-"""Coordinate streams around the pure coordinator: endings, floods and nonsense."""
+"""Coordinate streams around the pure coordinator: ends, floods and malformed requests."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ Request, Response = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateRespons
 ONE, TWO = UUID(int=1), UUID(int=2)
 
 
-class PlayedCall(ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]):
-    """A ServerCall whose caller is the test; `stuck` callers do not read."""
+class ScriptedCall(ServerCall[tailnet_pb2.CoordinateResponse, tailnet_pb2.CoordinateRequest]):
+    """A ServerCall whose caller is the test; a `stuck` caller does not read."""
 
     def __init__(self, *, stuck: bool = False) -> None:
-        self.say, self._heard = trio.open_memory_channel[Any](1000)
+        self.requests, self._incoming_requests = trio.open_memory_channel[Any](1000)
         self.sent: list[Any] = []
         self.closed = trio.Event()
         self._stuck = stuck
 
     def __aiter__(self) -> Any:
-        return self._heard
+        return self._incoming_requests
 
     async def send(self, message: Any) -> None:
         await (trio.sleep_forever() if self._stuck else trio.lowlevel.checkpoint())
@@ -56,8 +56,8 @@ def tunnel(peer: UUID) -> Any:
     return Request(add_tunnel=Request.Tunnel(id=peer.bytes))
 
 
-async def test_a_second_stream_of_a_peer_ends_the_first(coordinator: Coordinator) -> None:
-    first, second = PlayedCall(), PlayedCall()
+async def test_second_stream_replaces_first(coordinator: Coordinator) -> None:
+    first, second = ScriptedCall(), ScriptedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, first, ONE, FullAccess())
         await trio.testing.wait_all_tasks_blocked()
@@ -68,54 +68,54 @@ async def test_a_second_stream_of_a_peer_ends_the_first(coordinator: Coordinator
         nursery.cancel_scope.cancel()
 
 
-async def test_a_peer_that_does_not_read_is_dropped_and_others_are_told(coordinator: Coordinator) -> None:
-    stuck, flooding = PlayedCall(stuck=True), PlayedCall()
+async def test_stuck_peer_is_dropped(coordinator: Coordinator) -> None:
+    stuck, flooding = ScriptedCall(stuck=True), ScriptedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, stuck, ONE, FullAccess())
         nursery.start_soon(coordinator.serve, flooding, TWO, FullAccess())
-        await stuck.say.send(update_self(1))
-        await stuck.say.send(tunnel(TWO))
-        await flooding.say.send(tunnel(ONE))
+        await stuck.requests.send(update_self(1))
+        await stuck.requests.send(tunnel(TWO))
+        await flooding.requests.send(tunnel(ONE))
         for number in range(MAILBOX + 10):
-            await flooding.say.send(update_self(number))
+            await flooding.requests.send(update_self(number))
             await trio.testing.wait_all_tasks_blocked()
         kinds = [update.kind for answer in flooding.sent for update in answer.peer_updates]
         assert kinds == [1, 2]
         nursery.cancel_scope.cancel()
 
 
-async def test_bad_ids_end_the_stream(coordinator: Coordinator) -> None:
-    call = PlayedCall()
+async def test_invalid_ids_close_stream(coordinator: Coordinator) -> None:
+    call = ScriptedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
-        await call.say.send(Request(add_tunnel=Request.Tunnel(id=b"short")))
+        await call.requests.send(Request(add_tunnel=Request.Tunnel(id=b"short")))
         await call.closed.wait()
     assert call.sent[0].error.startswith("unable to convert bytes to UUID: ")
 
 
-async def test_refused_tunnels_end_the_stream(coordinator: Coordinator) -> None:
+async def test_refused_tunnel_closes_stream(coordinator: Coordinator) -> None:
     async def refuse(_agent_id: UUID) -> str:
         return "not yours"
 
-    call = PlayedCall()
+    call = ScriptedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess(), PeerChecks(refuse))
-        await call.say.send(tunnel(TWO))
+        await call.requests.send(tunnel(TWO))
         await call.closed.wait()
     assert call.sent[0].error == "authorization: not yours"
 
 
-async def test_goodbye_ends_the_stream_without_an_error(coordinator: Coordinator) -> None:
-    call = PlayedCall()
+async def test_goodbye_ends_stream_cleanly(coordinator: Coordinator) -> None:
+    call = ScriptedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
-        await call.say.send(Request(disconnect=Request.Disconnect()))
+        await call.requests.send(Request(disconnect=Request.Disconnect()))
         await call.closed.wait()
     assert call.sent == []
 
 
-async def test_stopping_tells_everybody(coordinator: Coordinator) -> None:
-    call = PlayedCall()
+async def test_stop_notifies_peers(coordinator: Coordinator) -> None:
+    call = ScriptedCall()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(coordinator.serve, call, ONE, FullAccess())
         await trio.testing.wait_all_tasks_blocked()
@@ -124,7 +124,7 @@ async def test_stopping_tells_everybody(coordinator: Coordinator) -> None:
     assert [answer.error for answer in call.sent] == ["coordinator closed"]
 
 
-async def test_a_client_that_answers_no_ping_is_sent_away(autojump_clock: trio.testing.MockClock) -> None:
+async def test_unanswered_ping_disconnects_client(autojump_clock: trio.testing.MockClock) -> None:
     left, _right = trio.testing.memory_stream_pair()
     websocket = WebSocketStream(left, client=False)
     link = ClientConnection(websocket)
@@ -136,10 +136,10 @@ async def test_a_client_that_answers_no_ping_is_sent_away(autojump_clock: trio.t
         nursery.cancel_scope.cancel()
 
 
-def test_a_page_that_a_proxy_answered_is_cut() -> None:
-    """A node goes to every peer; why it speaks WebSocket is for a person."""
+def test_websocket_reason_is_truncated() -> None:
+    """A node is sent to every peer; only users read the reason for WebSocket."""
     node = tailnet_pb2.Node(id=1, derp_forced_websocket={1: "short", 2: "<p>" * 100_000})
-    told = tailnet_pb2.Node.FromString(node_from_proto(node).body)
-    assert told.derp_forced_websocket[1] == "short"
-    assert told.derp_forced_websocket[2] == ("<p>" * 100_000)[:256]
-    assert len(node.derp_forced_websocket[2]) == 300_000, "what was given is left as it is"
+    sent = tailnet_pb2.Node.FromString(node_from_proto(node).body)
+    assert sent.derp_forced_websocket[1] == "short"
+    assert sent.derp_forced_websocket[2] == ("<p>" * 100_000)[:256]
+    assert len(node.derp_forced_websocket[2]) == 300_000, "the input is not modified"

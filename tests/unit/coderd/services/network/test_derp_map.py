@@ -1,4 +1,4 @@
-"""The relay map by configuration: the recorded one by default, more when asked for."""
+"""The relay map by configuration: the recorded map by default, with additional regions on request."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ NO_STUN = ("disable",)
 URL = "http://127.0.0.1:7080"
 
 
-def test_the_default_map_is_the_recorded_one() -> None:
+def test_default_map_matches_recording() -> None:
     example = next(e for e in load_json("http_examples.json") if e["name"] == "generic connection info")
     assert (
         derpmap.to_json(build_derp_map(ServerConfig(derp_server_stun_addresses=NO_STUN), URL))
@@ -26,7 +26,7 @@ def test_the_default_map_is_the_recorded_one() -> None:
     )
 
 
-def test_stun_servers_are_regions_of_their_own() -> None:
+def test_stun_servers_are_regions() -> None:
     config = ServerConfig(derp_server_stun_addresses=("stun.example:19302", "stun2.example"))
     regions = build_derp_map(config, URL).regions
     assert [(r.region_code, r.nodes[0].host_name, r.nodes[0].stun_port) for r in list(regions.values())[1:]] == [
@@ -36,7 +36,7 @@ def test_stun_servers_are_regions_of_their_own() -> None:
     assert not build_derp_map(ServerConfig(derp_server_stun_addresses=("disable",)), URL).regions.keys() - {999}
 
 
-def test_our_own_stun_server_is_on_the_embedded_relay() -> None:
+def test_embedded_relay_serves_stun() -> None:
     node = (
         build_derp_map(ServerConfig(derp_server_stun_addresses=NO_STUN, stun_address="0.0.0.0:3479"), URL)
         .regions[999]
@@ -45,7 +45,7 @@ def test_our_own_stun_server_is_on_the_embedded_relay() -> None:
     assert (node.stun_port, node.stun_only) == (3479, False)
 
 
-def test_nobody_asks_for_addresses_where_direct_paths_are_off() -> None:
+def test_no_stun_without_direct_paths() -> None:
     config = ServerConfig(
         stun_address=":3478", derp_server_stun_addresses=("stun.example",), block_direct_connections=True
     )
@@ -54,7 +54,7 @@ def test_nobody_asks_for_addresses_where_direct_paths_are_off() -> None:
     assert list(derp_map.regions) == [999]
 
 
-def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path: Path) -> None:
+def test_stun_nodes_removed_without_direct_paths(tmp_path: Path) -> None:
     stun = {"Name": "stun", "RegionID": 5, "HostName": "stun.example", "STUNOnly": True, "STUNPort": 3478}
     relay = {"Name": "6a", "RegionID": 6, "HostName": "derp.example"}
     path = tmp_path / "map.json"
@@ -76,7 +76,7 @@ def test_nodes_that_only_tell_addresses_go_where_direct_paths_are_off(tmp_path: 
     assert [(node.name, node.stun_port) for node in regions[6].nodes] == [("6a", -1)]
 
 
-def test_a_file_adds_regions(tmp_path: Path) -> None:
+def test_file_adds_regions(tmp_path: Path) -> None:
     path = tmp_path / "map.json"
     path.write_text(json.dumps({"Regions": {"7": {"RegionID": 7, "RegionCode": "x", "RegionName": "X", "Nodes": []}}}))
     assert list(
@@ -87,7 +87,7 @@ def test_a_file_adds_regions(tmp_path: Path) -> None:
         build_derp_map(ServerConfig(derp_server_stun_addresses=NO_STUN, derp_config_path=str(path)), URL)
 
 
-async def test_a_url_that_has_no_map_stops_the_start() -> None:
+async def test_url_without_map_prevents_start() -> None:
     async with running_coderd() as other:
         with pytest.raises(CoderError, match="no relay map at"):
             async with running_coderd(derp_config_url=f"{other.url}/healthz"):

@@ -1,4 +1,4 @@
-"""The ways out of every state work; that there is one is in tests/unit/domain/provisioning/test_allowed_actions.py."""
+"""Actions that end each state work; tests/unit/domain/provisioning/test_allowed_actions.py has the rules."""
 
 from __future__ import annotations
 
@@ -28,31 +28,31 @@ STATE = json.dumps(
 ).encode()
 
 
-async def a_workspace(world: World, daemon: FakeDaemon, token: str) -> dict[str, Any]:
-    """Of a template that lets nobody cancel, its build still waiting."""
+async def new_workspace(world: World, daemon: FakeDaemon, token: str) -> dict[str, Any]:
+    """Return a workspace with a pending build, of a template that forbids users to cancel."""
     template = await new_template(world, allow_user_cancel_workspace_jobs=False)
     await daemon.complete_import(await daemon.acquire())
     await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
-    made = await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]}, token=token)
-    assert made.status_code == 201, made.text
-    found: dict[str, Any] = made.json()
-    return found
+    answer = await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]}, token=token)
+    assert answer.status_code == 201, answer.text
+    entries: dict[str, Any] = answer.json()
+    return entries
 
 
 async def build_entries(world: World) -> list[tuple[str, int]]:
-    """What the audit log says of builds that ended, the newest first."""
+    """Return audit entries of ended builds, newest first."""
     answer = (await world.get("/api/v2/audit", params={"q": "resource_type:workspace_build", "limit": "100"})).json()
     return [(entry["action"], entry["status_code"]) for entry in answer["audit_logs"]]
 
 
-async def test_an_owner_gets_out_of_every_state() -> None:
+async def test_owner_can_end_every_state() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world, connected_daemon(world) as daemon:
         _, alice = await world.member("alice")
         _, eve = await world.member("eve")
-        workspace = await a_workspace(world, daemon, alice)
+        workspace = await new_workspace(world, daemon, alice)
         path, build = f"/api/v2/workspaces/{workspace['id']}", workspace["latest_build"]["id"]
-        # pending: canceled at once, though the template forbids it
+        # pending: canceled immediately, although the template forbids it
         assert (await world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=alice)).status_code == 200
         again = await world.post(f"{path}/builds", {"transition": "start"}, token=alice)
         build = again.json()["id"]
@@ -62,16 +62,16 @@ async def test_an_owner_gets_out_of_every_state() -> None:
         refused = await world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=alice)
         assert refused.status_code == 403
         assert (await world.post(f"{path}/abandon", token=alice)).status_code == 409
-        # running, and the daemon is silent: nobody is disturbed
+        # running, and the daemon is silent: the template does not matter
         clock.advance(SILENT_AFTER.total_seconds())
         assert (await world.patch(f"/api/v2/workspacebuilds/{build}/cancel", token=alice)).status_code == 200
         listed = (await world.get(f"{path}/inventory", token=alice)).json()
-        assert [one["id"] for one in listed["resources"]] == ["c0ffee", ""]
+        assert [resource["id"] for resource in listed["resources"]] == ["c0ffee", ""]
         assert "SECRET" not in json.dumps(listed)
         for token, status in ((eve, 404), ("", 401)):
             assert (await world.get(f"{path}/inventory", token=token)).status_code == status
             assert (await world.post(f"{path}/abandon", token=token)).status_code == status
-        clock.advance(SILENT_AFTER.total_seconds())  # it did not hear of the cancel either
+        clock.advance(SILENT_AFTER.total_seconds())  # the daemon missed the cancellation as well
         abandoned = await world.post(f"{path}/abandon", token=alice)
         assert abandoned.status_code == 200, abandoned.text
         assert abandoned.json() == listed
@@ -81,12 +81,12 @@ async def test_an_owner_gets_out_of_every_state() -> None:
             await daemon.update(job)
 
 
-async def test_the_end_of_a_build_that_was_given_up_is_told_like_any_other() -> None:
-    """Nobody may have looked at it when it fell silent: its owner hears of it, and metrics count it."""
+async def test_reaped_build_is_reported() -> None:
+    """The owner gets a notification, and metrics count it."""
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world, connected_daemon(world) as daemon:
         _, alice = await world.member("alice")
-        await a_workspace(world, daemon, alice)
+        await new_workspace(world, daemon, alice)
         await daemon.acquire()
         clock.advance(HUNG_AFTER.total_seconds())
         assert len(await reap(world.ctx)) == 1
@@ -94,10 +94,10 @@ async def test_the_end_of_a_build_that_was_given_up_is_told_like_any_other() -> 
         assert 'coderd_workspace_builds_total{status="failed"' in await world.ctx.part(Metrics).exposition()
 
 
-async def test_what_waits_can_be_abandoned() -> None:
+async def test_pending_build_can_be_abandoned() -> None:
     async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
         _, alice = await world.member("alice")
-        workspace = await a_workspace(world, daemon, alice)
+        workspace = await new_workspace(world, daemon, alice)
         answer = await world.post(f"/api/v2/workspaces/{workspace['id']}/abandon", token=alice)
         assert answer.json() == {"workspace_id": workspace["id"], "readable": True, "resources": []}
         last = (await world.get(f"/api/v2/workspaces/{workspace['id']}?include_deleted=true", token=alice)).json()

@@ -1,4 +1,4 @@
-"""Daemons whose key or user lost the right after they were let in: no job any more, and out."""
+"""Daemons whose key or user lost permission after admission get no job and are disconnected."""
 
 from __future__ import annotations
 
@@ -22,82 +22,82 @@ from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_da
 from tests.kit.server.server_in_process import World, running_coderd
 
 KEYS = "/api/v2/organizations/default/provisionerkeys"
-TakeAway = Callable[[], Awaitable[None]]
+Revoke = Callable[[], Awaitable[None]]
 
 
-async def _by_key(world: World) -> tuple[dict[str, Any], TakeAway]:
+async def _by_key(world: World) -> tuple[dict[str, Any], Revoke]:
     secret = (await world.post(KEYS, {"name": "k1", "tags": {}})).json()["key"]
 
-    async def take_away() -> None:
+    async def revoke() -> None:
         assert (await world.delete(f"{KEYS}/k1")).status_code == 204
 
-    return {"token": "", "headers": {"Coder-Provisioner-Daemon-Key": secret}}, take_away
+    return {"token": "", "headers": {"Coder-Provisioner-Daemon-Key": secret}}, revoke
 
 
-async def _by_role(world: World) -> tuple[dict[str, Any], TakeAway]:
+async def _by_role(world: World) -> tuple[dict[str, Any], Revoke]:
     user, token = await world.member("author", ["template-admin"])
 
-    async def take_away() -> None:
+    async def revoke() -> None:
         assert (await world.put(f"/api/v2/users/{user}/roles", {"roles": []})).status_code == 200
 
-    return {"token": token}, take_away
+    return {"token": token}, revoke
 
 
-async def _by_role_here(world: World) -> tuple[dict[str, Any], TakeAway]:
+async def _by_role_here(world: World) -> tuple[dict[str, Any], Revoke]:
     user, token = await world.member("author")
     roles = f"/api/v2/organizations/{world.organization_id}/members/{user}/roles"
     assert (await world.put(roles, {"roles": ["organization-admin"]})).status_code == 200
 
-    async def take_away() -> None:
+    async def revoke() -> None:
         assert (await world.put(roles, {"roles": []})).status_code == 200
 
-    return {"token": token}, take_away
+    return {"token": token}, revoke
 
 
-async def _as_member(world: World) -> tuple[dict[str, Any], TakeAway]:
+async def _as_member(world: World) -> tuple[dict[str, Any], Revoke]:
     user, token = await world.member("bob")
 
-    async def take_away() -> None:
+    async def revoke() -> None:
         path = f"/api/v2/organizations/{world.organization_id}/members/{user}"
         assert (await world.delete(path)).status_code in {200, 204}
 
-    return {"token": token, "tags": {"scope": "user"}}, take_away
+    return {"token": token, "tags": {"scope": "user"}}, revoke
 
 
 RIGHTS = {"key": _by_key, "role": _by_role, "role here": _by_role_here, "membership": _as_member}
 
 
 @pytest.fixture(autouse=True)
-def without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "PAUSE", 0.01)
 
 
 @pytest.mark.parametrize("right", RIGHTS)
-async def test_who_loses_the_right_is_shown_out(right: str) -> None:
+async def test_lost_permission_disconnects(right: str) -> None:
     async with running_coderd(first_user=True) as world:
-        query, take_away = await RIGHTS[right](world)
+        query, revoke = await RIGHTS[right](world)
         async with connected_daemon(world, **query) as daemon:
-            await take_away()
+            await revoke()
             with trio.fail_after(60):
                 await daemon.session.wait_closed()
 
 
 @pytest.mark.parametrize("right", RIGHTS)
-async def test_who_lost_the_right_and_was_not_told_gets_no_job(right: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lost_permission_prevents_acquire(right: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "_leave_when_shut_out", _unaware)
     async with running_coderd(first_user=True) as world:
-        query, take_away = await RIGHTS[right](world)
+        query, revoke = await RIGHTS[right](world)
         async with connected_daemon(world, **query) as daemon, daemon.acquiring() as waiting:
-            await take_away()
+            await revoke()
             version = await new_version(world, tags=query.get("tags", {}))
             for stream in (waiting, None):
                 with trio.fail_after(60), pytest.raises(RpcError, match="no longer allowed"):
                     await (stream.receive() if stream else daemon.acquire())
             job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
-            assert job["status"] == "pending", "somebody who may takes it later"
+            assert job["status"] == "pending", "an allowed daemon takes it later"
 
 
-async def test_what_changes_for_people_wakes_no_daemon_that_a_key_let_in(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_user_changes_ignored_for_key_daemons(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[UUID] = []
     has_key = store.has_key
 
@@ -107,7 +107,7 @@ async def test_what_changes_for_people_wakes_no_daemon_that_a_key_let_in(monkeyp
 
     monkeypatch.setattr(store, "has_key", noted)
     async with running_coderd(first_user=True) as world:
-        query, take_away = await _by_key(world)
+        query, revoke = await _by_key(world)
         rights = world.ctx.part(RightsChanges)
         async with connected_daemon(world, **query) as daemon:
             await eventually(lambda: _has(looked))
@@ -119,7 +119,7 @@ async def test_what_changes_for_people_wakes_no_daemon_that_a_key_let_in(monkeyp
             await trio.testing.wait_all_tasks_blocked(0.05)
             before = len(looked)
             assert before <= 2, "at the door, and as it began to listen"
-            await take_away()
+            await revoke()
             with trio.fail_after(60):
                 await daemon.session.wait_closed()
         assert len(looked) > before, "the key's end does"
@@ -134,15 +134,13 @@ async def _unaware(*_args: Any) -> None:
 
 
 @pytest.mark.parametrize("right", RIGHTS)
-async def test_a_right_that_goes_between_the_door_and_the_listening(
-    right: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_permission_lost_before_listening(right: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_coderd(first_user=True) as world:
-        query, take_away = await RIGHTS[right](world)
+        query, revoke = await RIGHTS[right](world)
         serve = links._serve
 
         async def late(*args: Any) -> None:
-            await take_away()
+            await revoke()
             await serve(*args)
 
         monkeypatch.setattr(links, "_serve", late)
@@ -151,7 +149,7 @@ async def test_a_right_that_goes_between_the_door_and_the_listening(
                 await daemon.session.wait_closed()
 
 
-async def test_a_notice_that_was_missed_is_made_up_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_missed_notice_is_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "LOOK_EVERY", 0.05)
     async with running_coderd(first_user=True) as world:
         query, _ = await _by_key(world)
@@ -160,7 +158,7 @@ async def test_a_notice_that_was_missed_is_made_up_for(monkeypatch: pytest.Monke
             async def delete_silently(tx: Any) -> None:
                 (key,) = await store.list_keys(tx, UUID(world.organization_id))
                 with monkeypatch.context() as silent:
-                    silent.setattr(store, "notify", _say_nothing)
+                    silent.setattr(store, "notify", _ignore)
                     await store.delete_key(tx, key.id)
 
             await world.ctx.db.run(delete_silently)
@@ -168,28 +166,28 @@ async def test_a_notice_that_was_missed_is_made_up_for(monkeypatch: pytest.Monke
                 await daemon.session.wait_closed()
 
 
-async def _say_nothing(*_args: Any) -> None:
+async def _ignore(*_args: Any) -> None:
     pass
 
 
-async def test_a_job_under_way_ends_as_with_a_deleted_key(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_lost_permission_fails_running_job(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "REVOKED_GRACE", 0.05)
     async with running_coderd(first_user=True) as world:
-        query, take_away = await _by_role(world)
+        query, revoke = await _by_role(world)
         version = await new_version(world)
         async with connected_daemon(world, **query) as daemon:
             await daemon.acquire()
-            await take_away()
+            await revoke()
             with trio.fail_after(60):
                 await daemon.session.wait_closed()
         job = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()["job"]
         assert (job["status"], job["error"]) == ("failed", REVOKED_ERROR)
 
 
-async def test_a_right_that_goes_while_the_job_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_permission_lost_during_acquire(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(links, "_leave_when_shut_out", _unaware)
     async with running_coderd(first_user=True) as world:
-        query, take_away = await _by_role(world)
+        query, revoke = await _by_role(world)
         version = await new_version(world)
         take = daemon_admission.ask_again
         asked = 0
@@ -199,7 +197,7 @@ async def test_a_right_that_goes_while_the_job_is_taken(monkeypatch: pytest.Monk
             await take(*args)
             asked += 1
             if asked == 1:
-                await take_away()
+                await revoke()
 
         monkeypatch.setattr(daemon_admission, "ask_again", overtaken)
         async with connected_daemon(world, **query) as daemon:
@@ -210,16 +208,16 @@ async def test_a_right_that_goes_while_the_job_is_taken(monkeypatch: pytest.Monk
         assert "no longer allowed" in job["error"]
 
 
-async def test_others_stay() -> None:
-    """A right that another loses is looked at, and nobody else leaves."""
+async def test_other_daemons_stay_connected() -> None:
+    """Another user's loss of permission triggers a check, and no other daemon is disconnected."""
     async with running_coderd(first_user=True) as world, contextlib.AsyncExitStack() as links_of:
         stay: list[FakeDaemon] = []
         for number, right in enumerate(("role", "membership")):
             query, _ = await RIGHTS[right](world)
             stay.append(await links_of.enter_async_context(connected_daemon(world, **query, name=f"d{number}")))
-        query, take_away = await _by_key(world)
+        query, revoke = await _by_key(world)
         async with connected_daemon(world, **query) as daemon:
-            await take_away()
+            await revoke()
             with trio.fail_after(60):
                 await daemon.session.wait_closed()
         version = await new_version(world)

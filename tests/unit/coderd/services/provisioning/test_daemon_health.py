@@ -1,4 +1,4 @@
-"""Daemons on the overlay: the server asks them how they are; those that do not join go by their heartbeat."""
+"""Health checks of daemons on the overlay; other daemons are judged by their heartbeat."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from tests.kit.server.server_in_process import World, running_coderd
 HEALTH = "/api/v2/organizations/default/provisionerdaemons/health"
 
 
-async def health_of(world: World, wanted: Any = lambda one: True) -> dict[str, Any]:
-    """The only daemon's health, once it is as wanted."""
+async def health_of(world: World, condition: Any = lambda daemon: True) -> dict[str, Any]:
+    """Wait until the only daemon's health meets the condition, and return it."""
     while True:
-        (found,) = (await world.get(HEALTH)).json()
-        if wanted(found):
-            return dict(found)
+        (health,) = (await world.get(HEALTH)).json()
+        if condition(health):
+            return dict(health)
         await trio.sleep(0.02)
 
 
-async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_health_over_mesh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(daemon_mesh, "INTERVAL", 0.05)
     clock = FakeClock()
     async with running_coderd(first_user=True, clock=clock) as world:
@@ -49,15 +49,15 @@ async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pyte
             async with open_session(socket, role="client") as session, trio.open_nursery() as nursery:
                 await nursery.start(overlay.run)
                 nursery.start_soon(overlay.coordinate, session)
-                # A first look may have come too early for an answer: the next one counts.
-                found = await health_of(world, lambda one: one["source"] == "mesh" and one["reachable"])
-                assert (found["version"], found["status"]) == (BUILD_VERSION, "idle")
-                assert found["slots"] == {"total": 1, "busy": 0}
-                assert found["host"]["cores"] >= 1 and found["host"]["disk_total"] > 0
-                assert 0 < found["latency_ms"] < 20_000
+                # The first check may come too early for an answer: the next one counts.
+                health = await health_of(world, lambda item: item["source"] == "mesh" and item["reachable"])
+                assert (health["version"], health["status"]) == (BUILD_VERSION, "idle")
+                assert health["slots"] == {"total": 1, "busy": 0}
+                assert health["host"]["cores"] >= 1 and health["host"]["disk_total"] > 0
+                assert 0 < health["latency_ms"] < 20_000
                 with activity.working("a-job"):
-                    await health_of(world, lambda one: one["slots"]["busy"] == 1)
-                # The link stays, the node is gone: heartbeats alone would call this daemon idle.
+                    await health_of(world, lambda item: item["slots"]["busy"] == 1)
+                # The link stays, but the node is closed: by heartbeats alone this daemon would be idle.
                 monkeypatch.setattr(daemon_health_checks, "TIMEOUT", 0.1)
                 since = clock.now()
                 nursery.cancel_scope.cancel()
@@ -70,34 +70,34 @@ async def test_a_daemon_is_asked_over_the_mesh(tmp_path: Path, monkeypatch: pyte
                 )
                 async with stream as call:
                     await call.send(tailnet_pb2.CoordinateRequest())
-                    # Until the new link is asked, what the last look at the old one found may be shown.
-                    found = await health_of(world, lambda one: one["problem"] == "no answer within 0.1 s")
-                    assert len(joined.id) == 16 and not found["reachable"]
-                    assert found["unreachable_since"].startswith(since.strftime("%Y-%m-%dT%H:%M:%S"))
+                    # Until the first check of the new link, the old link's last result may be shown.
+                    health = await health_of(world, lambda item: item["problem"] == "no answer within 0.1 s")
+                    assert len(joined.id) == 16 and not health["reachable"]
+                    assert health["unreachable_since"].startswith(since.strftime("%Y-%m-%dT%H:%M:%S"))
                     version = await new_version(world)
                     path = f"/api/v2/organizations/{world.organization_id}/provisionerjobs/{version['job']['id']}/why"
                     clock.advance(50)
                     why = (await world.get(path)).json()
-        assert [one["code"] for one in why["daemons"]] == ["unreachable"]
+        assert [daemon["code"] for daemon in why["daemons"]] == ["unreachable"]
         assert why["daemons"][0]["message"].startswith("is unreachable over the mesh since 20")
         assert (why["daemons"][0]["may_take"], why["verdict"]) == (True, "all_offline")
 
 
-async def test_daemons_that_do_not_join() -> None:
+async def test_health_without_overlay() -> None:
     async with running_coderd(first_user=True) as world:
         async with connected_daemon(world, name="old") as daemon:
-            found = await health_of(world)
-            assert (found["source"], found["reachable"], found["host"]) == ("heartbeat", True, None)
+            health = await health_of(world)
+            assert (health["source"], health["reachable"], health["host"]) == ("heartbeat", True, None)
             with pytest.raises(RpcError, match="join the overlay first"):
                 await daemon.session.call(COORDINATE, tailnet_pb2.CoordinateRequest(), tailnet_pb2.CoordinateResponse)
             with pytest.raises(RpcError, match="16 bytes"):
                 await daemon.session.call(JOIN, overlay_pb2.JoinRequest(process=b"x"), overlay_pb2.JoinResponse)
         async with connect_built_in(world.ctx, "own", ["echo"]):
-            found = {one["name"]: one for one in (await world.get(HEALTH)).json()}["own"]
-        assert (found["source"], found["reachable"]) == ("process", True)
-        assert found["host"]["cores"] >= 1
+            health = {daemon["name"]: daemon for daemon in (await world.get(HEALTH)).json()}["own"]
+        assert (health["source"], health["reachable"]) == ("process", True)
+        assert health["host"]["cores"] >= 1
 
 
-async def test_who_may_see_it() -> None:
+async def test_health_requires_permission() -> None:
     async with running_coderd(first_user=True) as world:
         assert (await world.get(HEALTH, token="")).status_code == 401

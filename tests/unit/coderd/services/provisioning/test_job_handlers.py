@@ -1,4 +1,4 @@
-"""The handlers that the composition root hands to the queue: one for each kind of job there is."""
+"""Handlers that the composition root passes to the queue: one for each type of job."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from coder.rpc.proto import provisionerd_pb2
 
 
 class _Context:
-    """Enough of one to make handlers: they read more of it when a job comes."""
+    """The parts of a Context that handlers need at their creation."""
 
     parts: dict[type, object]
 
@@ -27,18 +27,18 @@ class _Context:
         return self.parts.get(kind)
 
 
-def test_every_kind_of_job_has_a_handler() -> None:
+def test_every_job_type_has_handler() -> None:
     assert JOB_HANDLERS.keys() == set(get_args(JobType))
 
 
-def test_handlers_name_the_result_they_store() -> None:
+def test_handlers_name_their_result() -> None:
     ctx: Any = _Context()
     named = {make(ctx).result for make in JOB_HANDLERS.values()}
     parts = provisionerd_pb2.CompletedJob.DESCRIPTOR.oneofs_by_name["type"].fields
     assert named == {part.name for part in parts}
 
 
-def test_handlers_have_to_be_handed_in() -> None:
+def test_missing_handlers_raise() -> None:
     ctx: Any = _Context()
     with pytest.raises(LookupError):
         handlers_of(ctx)

@@ -1,4 +1,4 @@
-"""Logs of jobs: stored, read, followed to the end."""
+"""Logs of jobs: stored, read, and followed to the end."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ async def follow(world: World, path: str, token: str | None = None) -> AsyncIter
         yield websocket
 
 
-async def everything(websocket: WebSocketStream) -> list[dict[str, Any]]:
-    """All messages until the server closes."""
-    found: list[Any] = []
+async def read_all(websocket: WebSocketStream) -> list[dict[str, Any]]:
+    """Return all messages until the server closes."""
+    messages: list[Any] = []
     while True:
         message = await websocket.receive_message()
         if message is None:
-            return found
+            return messages
         assert isinstance(message, str), "one text message per line"
-        found.append(json.loads(message))
+        messages.append(json.loads(message))
 
 
-async def test_follow_gives_stored_lines_then_new_ones_then_closes() -> None:
+async def test_follow_stored_then_new_lines() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}/logs"
@@ -55,12 +55,12 @@ async def test_follow_gives_stored_lines_then_new_ones_then_closes() -> None:
                 assert (third["output"], third["log_level"], third["log_source"]) == ("two", "warn", "provisioner")
                 await daemon.complete_import(job)
                 with trio.fail_after(60):
-                    assert await everything(websocket) == []
+                    assert await read_all(websocket) == []
                 assert (websocket.close_code, websocket.close_reason) == (1000, "done")
         check_list("ProvisionerJobLog", (await world.get(path)).json())
 
 
-async def test_follow_of_an_ended_job_closes_behind_the_last_line() -> None:
+async def test_follow_ended_job_closes() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}/logs"
@@ -69,16 +69,16 @@ async def test_follow_of_an_ended_job_closes_behind_the_last_line() -> None:
             await daemon.update(job, logs=[line("Planning", text) for text in ("one", "two")])
             await daemon.fail(job, "boom")
         async with follow(world, f"{path}?follow=true") as websocket:
-            found = await everything(websocket)
-        assert [entry["output"] for entry in found] == ["one", "two"]
-        async with follow(world, f"{path}?follow&before=1&after={found[0]['id']}") as websocket:
-            assert [entry["output"] for entry in await everything(websocket)] == ["two"]
+            messages = await read_all(websocket)
+        assert [entry["output"] for entry in messages] == ["one", "two"]
+        async with follow(world, f"{path}?follow&before=1&after={messages[0]['id']}") as websocket:
+            assert [entry["output"] for entry in await read_all(websocket)] == ["two"]
         async with follow(world, f"{path}?follow&after=9999999") as websocket:
-            assert await everything(websocket) == []
+            assert await read_all(websocket) == []
             assert websocket.close_code == 1000
 
 
-async def test_logs_in_other_ways() -> None:
+async def test_logs_as_text_and_ranges() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         path = f"/api/v2/templateversions/{version['id']}/logs"
@@ -97,7 +97,7 @@ async def test_logs_in_other_ways() -> None:
         assert (await world.get(f"{path}?follow")).status_code == 426
 
 
-async def test_the_log_ends_with_one_warning_at_its_limit() -> None:
+async def test_full_log_ends_with_warning() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:
@@ -108,11 +108,11 @@ async def test_the_log_ends_with_one_warning_at_its_limit() -> None:
         logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
         assert [len(entry["output"]) for entry in logs[:2]] == [MAX_LOG_BYTES // 2] * 2
         assert [(entry["log_level"], entry["output"]) for entry in logs[2:]] == [("warn", OVERFLOW_LINE)]
-        found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
-        assert found["job"]["logs_overflowed"] is True
+        current = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
+        assert current["job"]["logs_overflowed"] is True
 
 
-async def test_followers_need_the_right_to_read() -> None:
+async def test_follow_requires_read_permission() -> None:
     async with running_coderd(first_user=True) as world:
         await new_template(world, "hidden", disable_everyone_group_access=True)
         version = (await world.get("/api/v2/organizations/default/templates/hidden")).json()["active_version_id"]

@@ -1,4 +1,4 @@
-"""The dispatcher: what the database hands out is what the rules say, and nothing gets lost on the way."""
+"""The dispatcher: the database assigns jobs by the rules, and no job is lost."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ async def post(world: World, file_id: str, *, priority: int = 0, at: datetime = 
     return await world.ctx.db.run(enqueue_job, new, at)
 
 
-async def test_the_dispatcher_agrees_with_the_rules() -> None:
+async def test_dispatcher_agrees_with_rules() -> None:
     chance = random.Random(7)
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
         organization = UUID(world.organization_id)
 
-        def some_tags() -> dict[str, str]:
+        def random_tags() -> dict[str, str]:
             return {key: chance.choice("12") for key in chance.sample("ab", chance.randint(0, 2))}
 
         waiting = [
@@ -64,28 +64,28 @@ async def test_the_dispatcher_agrees_with_the_rules() -> None:
                 priority=chance.randint(0, 1),
                 at=NOW + timedelta(seconds=chance.randint(0, 5)),
                 provisioner=chance.choice(["echo", "terraform"]),
-                tags=some_tags(),
+                tags=random_tags(),
             )
             for _ in range(25)
         ]
-        wanted = [as_wanted(job) for job in waiting]
+        queued = [as_wanted(job) for job in waiting]
         misses = 0
         while misses < 40:
             kinds = frozenset(chance.sample(["echo", "terraform"], chance.randint(1, 2)))
-            offer = Offer(organization, kinds, normalize_tags("", some_tags()))
+            offer = Offer(organization, kinds, normalize_tags("", random_tags()))
             strict = chance.random() < 0.5
-            expected = pick(wanted, offer, strict=strict)
+            expected = pick(queued, offer, strict=strict)
             got = await world.ctx.db.run(take_job, offer, uuid4(), NOW, strict)
             assert (got.id if got else None) == (expected.job_id if expected else None)
             if expected is None:
                 misses += 1
             else:
-                wanted.remove(expected)
+                queued.remove(expected)
         elsewhere = Offer(uuid4(), frozenset({"echo", "terraform"}), dict(UNTAGGED))
         assert await world.ctx.db.run(take_job, elsewhere, uuid4(), NOW, False) is None
 
 
-async def test_the_status_in_sql_is_the_status() -> None:
+async def test_sql_status_matches() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
         times = (None, NOW)
@@ -113,7 +113,7 @@ async def _set(tx: Any, job_id: UUID, values: dict[str, Any]) -> None:
     await job_store.update_job(tx, job_id, **values)
 
 
-async def test_a_canceled_wait_loses_nothing() -> None:
+async def test_canceled_acquire_loses_no_job() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
         queue: JobQueue = world.ctx.part(JobQueue)
@@ -136,15 +136,15 @@ async def test_a_canceled_wait_loses_nothing() -> None:
         assert sorted(got) == sorted([second.id, third.id])
 
 
-async def test_jobs_of_a_daemon_that_forgot_them_end() -> None:
+async def test_forgotten_jobs_fail() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock) as world:
         version = await new_version(world)
         async with connected_daemon(world, name="reborn") as daemon:
             await daemon.acquire()
-            (found,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
-        offer = Offer(UUID(world.organization_id), frozenset({"echo"}), found["tags"])
-        worker = Worker(UUID(found["id"]), "reborn", offer)
+            (row,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
+        offer = Offer(UUID(world.organization_id), frozenset({"echo"}), row["tags"])
+        worker = Worker(UUID(row["id"]), "reborn", offer)
         path = f"/api/v2/templateversions/{version['id']}"
         clock.advance(19)
         await end_lost_jobs(world.ctx, worker)
@@ -155,7 +155,7 @@ async def test_jobs_of_a_daemon_that_forgot_them_end() -> None:
         assert (job["status"], job["error"]) == ("failed", LOST_ERROR)
 
 
-async def test_a_running_job_survives_the_server() -> None:
+async def test_running_job_survives_restart() -> None:
     async with fresh_database() as url:
         config = ServerConfig(
             http_address="127.0.0.1:0",
@@ -175,5 +175,5 @@ async def test_a_running_job_survives_the_server() -> None:
             async with connected_daemon(world, name="outside") as daemon:
                 await daemon.update(job)
                 await daemon.complete_import(job)
-            found = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
-            assert found["job"]["status"] == "succeeded"
+            current = (await world.get(f"/api/v2/templateversions/{version['id']}")).json()
+            assert current["job"]["status"] == "succeeded"

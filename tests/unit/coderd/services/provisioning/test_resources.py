@@ -1,4 +1,4 @@
-"""What a build reports, stored: ids of others stay theirs, and a text that only looks like a zero byte is none."""
+"""Stored results of builds: foreign ids are replaced, and an escaped zero byte is no zero byte."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from tests.kit.server.server_in_process import running_coderd
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 
-async def test_an_app_whose_id_is_anothers_gets_one_of_its_own_which_speaks_for_the_task() -> None:
-    """As where a state is copied from one workspace to another: its task must not show the other's application."""
-    said = str(uuid4())
+async def test_foreign_app_id_is_replaced() -> None:
+    """A state may be copied between workspaces: the copy's task must not show the original's application."""
+    reported = str(uuid4())
 
     def answer(job: Any) -> dict[str, Any]:
         if job.workspace_build.metadata.workspace_transition != pb.START:
             return {"state": b"{}"}
-        app = pb.App(id=said, slug="chat", url="http://localhost:1")
+        app = pb.App(id=reported, slug="chat", url="http://localhost:1")
         parts = [resource("box", agents=[agent(token=str(uuid4()), apps=[app])])]
-        return {"state": b"{}", "resources": parts, "ai_tasks": [pb.AITask(id=str(uuid4()), app_id=said)]}
+        return {"state": b"{}", "resources": parts, "ai_tasks": [pb.AITask(id=str(uuid4()), app_id=reported)]}
 
     async with workspace_world() as (world, answers):
         answers.build = answer
-        found = []
+        app_ids = []
         for name in ("one", "two"):
             workspace = UUID((await new_workspace(world, name))["id"])
             build = await world.ctx.db.read(build_store.get_latest_build, workspace)
             assert build is not None and build.ai_task_app_id is not None
             owners = await world.ctx.db.read(app_store.find_app_workspaces, [build.ai_task_app_id])
             assert owners == {build.ai_task_app_id: workspace}
-            found.append(str(build.ai_task_app_id))
-        assert found[0] == said != found[1]
+            app_ids.append(str(build.ai_task_app_id))
+        assert app_ids[0] == reported != app_ids[1]
 
 
 @pytest.mark.parametrize(
@@ -53,23 +53,23 @@ async def test_an_app_whose_id_is_anothers_gets_one_of_its_own_which_speaks_for_
         ("main", "../x", "app slug '../x' does not match"),
     ],
 )
-async def test_names_that_make_no_address_fail_the_job(name: str, slug: str, error: str) -> None:
-    """Our own daemon finds out before, but anybody may run one for their own workspaces."""
+async def test_invalid_names_fail_job(name: str, slug: str, error: str) -> None:
+    """The built-in daemon checks earlier, but users may run daemons for their own workspaces."""
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:
             app = pb.App(slug=slug, url="http://localhost:1")
-            found = [resource("box", agents=[agent(name, apps=[app])])]
-            await daemon.complete_import(await daemon.acquire(), start_resources=found)
+            resources = [resource("box", agents=[agent(name, apps=[app])])]
+            await daemon.complete_import(await daemon.acquire(), start_resources=resources)
         job = (await ended(world, f"/api/v2/templateversions/{version['id']}"))["job"]
         assert job["status"] == "failed" and error in job["error"]
 
 
 @pytest.mark.parametrize("value", ["\\u0000", r"^[^\u0000]*$", {"a": "\\u0000"}, ["\\u0000"], 0, None])
-def test_what_is_no_zero_byte(value: Any) -> None:
+def test_escaped_zero_byte_allowed(value: Any) -> None:
     assert not resources._has_zero_byte(value)
 
 
 @pytest.mark.parametrize("value", ["a\x00", {"a\x00": 1}, {"a": ["b", {"c": "\x00"}]}, [["\x00"]]])
-def test_what_is_one(value: Any) -> None:
+def test_zero_byte_rejected(value: Any) -> None:
     assert resources._has_zero_byte(value)

@@ -1,4 +1,4 @@
-"""Workspace proxies as the site's administrators see them; licences, which nobody needs."""
+"""Workspace proxies as the site's administrators see them; licenses, which are not needed."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from tests.kit.server.server_in_process import World, running_coderd
 PATH = "/api/v2/workspaceproxies"
 
 
-async def test_a_proxy_from_birth_to_death() -> None:
+async def test_proxy_lifecycle() -> None:
     async with running_coderd(first_user=True) as world:
         _, token = await world.member("alice")
         body = {"name": "sydney", "display_name": "Sydney", "icon": "/emojis/1f1e6.png"}
         assert (await world.post(PATH, body, token=token)).status_code == 403
-        made = await world.post(PATH, body)
-        assert made.status_code == 201, made.text
-        check("UpdateWorkspaceProxyResponse", made.json())
-        proxy = made.json()["proxy"]
-        assert made.json()["proxy_token"].startswith(f"{proxy['id']}:")
+        created = await world.post(PATH, body)
+        assert created.status_code == 201, created.text
+        check("UpdateWorkspaceProxyResponse", created.json())
+        proxy = created.json()["proxy"]
+        assert created.json()["proxy_token"].startswith(f"{proxy['id']}:")
         listed = (await world.get(PATH, token=token)).json()["regions"]
         check_list("WorkspaceProxy", listed)
         assert [item["name"] for item in listed] == ["primary", "sydney"]
@@ -54,32 +54,32 @@ async def test_a_proxy_from_birth_to_death() -> None:
         change = {"id": proxy["id"], "name": "perth", "display_name": "", "icon": "", "regenerate_token": True}
         changed = (await world.patch(f"{PATH}/sydney", change)).json()
         assert changed["proxy"]["display_name"] == "Sydney"
-        assert changed["proxy_token"] not in {"", made.json()["proxy_token"]}
+        assert changed["proxy_token"] not in {"", created.json()["proxy_token"]}
         assert (await world.get(f"{PATH}/perth")).json()["status"]["status"] == "unregistered"
         assert (await world.delete(f"{PATH}/{proxy['id']}", token=token)).status_code == 403
         assert (await world.delete(f"{PATH}/{proxy['id']}")).status_code == 200
         assert (await world.get(f"{PATH}/perth")).status_code == 404
 
 
-async def test_no_licence_is_needed_or_taken() -> None:
+async def test_licenses_not_needed() -> None:
     async with running_coderd(first_user=True) as world:
         _, token = await world.member("alice")
         assert (await world.get("/api/v2/licenses")).json() == []
-        for who, status in ((token, 403), (world.token, 400)):
-            assert (await world.post("/api/v2/licenses", {"license": "x"}, token=who)).status_code == status
+        for caller, status in ((token, 403), (world.token, 400)):
+            assert (await world.post("/api/v2/licenses", {"license": "x"}, token=caller)).status_code == status
         assert (await world.delete("/api/v2/licenses/1")).status_code == 404
         assert (await world.post("/api/v2/licenses/trial", {})).status_code == 405
         check_list("Replica", (await world.get("/api/v2/replicas")).json())
 
 
-async def test_the_configuration_is_a_tree_without_secrets() -> None:
+async def test_deployment_config_hides_secrets() -> None:
     async with running_coderd(first_user=True, provisioner_daemon_psk=Secret("hush")) as world:
         answer = await world.get("/api/v2/deployment/config")
         assert "hush" not in answer.text
         config = answer.json()["config"]
         assert config["provisioner"]["daemon_psk"] == config["oidc"]["client_secret"] == ""
         assert config["session_lifetime"]["default_duration"] == 24 * 3600 * 10**9
-        assert "browser_only" not in config, "what is off and may be left out is left out"
+        assert "browser_only" not in config, "optional fields that are off are omitted"
         assert (await world.put("/api/v2/appearance", {}, token=(await world.member("bob"))[1])).status_code == 403
 
 
@@ -98,11 +98,11 @@ def _registration(**changes: Any) -> dict[str, Any]:
     }
 
 
-async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_proxy_registration_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
     async with running_coderd(first_user=True) as world:
-        made = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
-        headers = {"Coder-External-Proxy-Token": made["proxy_token"]}
+        created = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
+        headers = {"Coder-External-Proxy-Token": created["proxy_token"]}
 
         async def call(method: str, path: str, accept: str = "*/*", **rest: Any) -> Any:
             sent = {**headers, "Accept": accept}
@@ -110,11 +110,11 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
 
         for name in ("register", "deregister", "app-stats", "issue-signed-app-token"):
             assert (await world.post(f"{PATH}/me/{name}", {}, token="")).status_code == 401, name
-            assert (await world.post(f"{PATH}/me/{name}", {})).status_code == 401, "no person is a proxy"
+            assert (await world.post(f"{PATH}/me/{name}", {})).status_code == 401, "a user is no proxy"
             assert (await call("POST", name, json=[])).status_code == 400, name
-        wrong = {"Coder-External-Proxy-Token": forge(made["proxy_token"])}
-        assert (await world.post(f"{PATH}/me/register", {}, token="", headers=wrong)).status_code == 401
-        assert (await world.get("/api/v2/workspaceagents/connection", token="", headers=wrong)).status_code == 401
+        bad_headers = {"Coder-External-Proxy-Token": forge(created["proxy_token"])}
+        assert (await world.post(f"{PATH}/me/register", {}, token="", headers=bad_headers)).status_code == 401
+        assert (await world.get("/api/v2/workspaceagents/connection", token="", headers=bad_headers)).status_code == 401
         body = _registration()
         answer = await call("POST", "register", json=body)
         assert answer.status_code == 201, answer.text
@@ -127,23 +127,23 @@ async def test_a_proxy_registers_and_is_looked_after(monkeypatch: pytest.MonkeyP
         assert "Regions" in answer.json()["derp_map"]
         other = await call("POST", "register", json=_registration(replica_hostname="box2"))
         check_list("Replica", other.json()["sibling_replicas"])
-        assert [one["id"] for one in other.json()["sibling_replicas"]] == [body["replica_id"]]
-        for odd in ("https://p.test/?", "https://p.test/" + "?" * 300 + "key" * 300, "https://p.test/" + "a" * 2000):
-            refused = await call("POST", "register", json=_registration(access_url=odd))
+        assert [sibling["id"] for sibling in other.json()["sibling_replicas"]] == [body["replica_id"]]
+        for url in ("https://p.test/?", "https://p.test/" + "?" * 300 + "key" * 300, "https://p.test/" + "a" * 2000):
+            refused = await call("POST", "register", json=_registration(access_url=url))
             assert refused.status_code == 400 and "no query" in refused.text
         bad = _registration(access_url="nowhere", derp_enabled=False, derp_only=True)
         fields = (await call("POST", "register", json=bad)).json()["validations"]
         assert {item["field"] for item in fields} == {"access_url", "derp_only"}
         assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 204
         assert (await call("POST", "deregister", json={"replica_id": body["replica_id"]})).status_code == 404
-        await _its_sessions(world, call)
-        await _its_health(world)
-        await _its_keys(call)
-        await _its_coordination(world, headers)
+        await _check_sign_in(world, call)
+        await _check_health(world)
+        await _check_keys(call)
+        await _check_coordination(world, headers)
 
 
-async def _its_sessions(world: World, call: Any) -> None:
-    """Signing in for a proxy leads back by the scheme it registered, whatever the address asked for says."""
+async def _check_sign_in(world: World, call: Any) -> None:
+    """Assert that sign-in for a proxy redirects with the registered scheme, regardless of the requested address."""
     body = _registration(access_url="https://p.test", wildcard_hostname="*.p.test")
     assert (await call("POST", "register", json=body)).status_code == 201
     for host in ("p.test", "app--dev--admin.p.test"):
@@ -155,7 +155,7 @@ async def _its_sessions(world: World, call: Any) -> None:
     assert (await call("POST", "register", json=_registration())).status_code == 201
 
 
-async def _its_health(world: World) -> None:
+async def _check_health(world: World) -> None:
     app: list[bytes] = []
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listeners[0].socket.getsockname()[1]
@@ -167,9 +167,9 @@ async def _its_health(world: World) -> None:
             await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
     await look_at_proxies(world.ctx)
-    gone = (await world.get(f"{PATH}/sydney")).json()
-    check("WorkspaceProxy", gone)
-    assert (gone["healthy"], gone["status"]["status"]) == (False, "unreachable")
+    proxy = (await world.get(f"{PATH}/sydney")).json()
+    check("WorkspaceProxy", proxy)
+    assert (proxy["healthy"], proxy["status"]["status"]) == (False, "unreachable")
     report = (await world.get("/api/v2/debug/health?force=true")).json()["workspace_proxy"]
     assert report["warnings"][0]["code"] == "EWP02"
     async with trio.open_nursery() as nursery:
@@ -180,33 +180,38 @@ async def _its_health(world: World) -> None:
         await look_at_proxies(world.ctx)
         nursery.cancel_scope.cancel()
     assert app[0].startswith(b"GET /healthz-report ")
-    found = (await world.get(f"{PATH}/sydney")).json()
-    assert (found["healthy"], found["version"]) == (True, "v2.34.0")
-    assert found["status"]["report"]["warnings"] == ["slow disk"]
+    proxy = (await world.get(f"{PATH}/sydney")).json()
+    assert (proxy["healthy"], proxy["version"]) == (True, "v2.34.0")
+    assert proxy["status"]["report"]["warnings"] == ["slow disk"]
     regions = (await world.get("/api/v2/regions")).json()["regions"]
     assert regions[1]["wildcard_hostname"] == "*.proxy.test"
     relay = next(region for number, region in current_map(world.ctx).regions.items() if number > 10_000)
     assert (relay.nodes[0].host_name, relay.nodes[0].derp_port, relay.embedded_relay) == ("127.0.0.1", port, False)
 
 
-async def _its_keys(call: Any) -> None:
+async def _check_keys(call: Any) -> None:
     assert (await call("GET", "crypto-keys")).status_code == 400
     assert (await call("GET", "crypto-keys?feature=oidc_convert")).status_code == 400
     for feature, size in (("workspace_apps_token", 64), ("workspace_apps_api_key", 32)):
         keys = (await call("GET", f"crypto-keys?feature={feature}")).json()["crypto_keys"]
         check_list("CryptoKey", keys)
         assert len(bytes.fromhex(keys[0]["secret"])) == size
-    asked = {"access_method": "path", "base_path": "/@x/y/apps/z/", "username_or_id": "x", "workspace_name_or_id": "y"}
-    spec = {"app_request": {**asked, "app_slug_or_port": "z"}, "session_token": ""}
-    await _its_refusals(call, spec)
+    request = {
+        "access_method": "path",
+        "base_path": "/@x/y/apps/z/",
+        "username_or_id": "x",
+        "workspace_name_or_id": "y",
+    }
+    spec = {"app_request": {**request, "app_slug_or_port": "z"}, "session_token": ""}
+    await _check_refusals(call, spec)
     assert (await call("POST", "app-stats", json={"stats": []})).status_code == 204
 
 
-async def _its_refusals(call: Any, spec: dict[str, Any]) -> None:
-    """Who asks for JSON is told the reason; the original's proxies copy the answer to the browser."""
+async def _check_refusals(call: Any, spec: dict[str, Any]) -> None:
+    """A proxy that asks for JSON gets the reason; the original's proxies copy the answer to the browser."""
     path = "issue-signed-app-token"
-    told = await call("POST", path, json=spec, accept="application/json")
-    assert told.status_code == 401 and {"field": "reason", "detail": "sign_in"} in told.json()["validations"]
+    answer = await call("POST", path, json=spec, accept="application/json")
+    assert answer.status_code == 401 and {"field": "reason", "detail": "sign_in"} in answer.json()["validations"]
     visitor = {"path_app_base_url": "https://proxy.test:8443", "app_hostname": "*.proxy.test:8443", "app_path": "/a/b"}
     by_path = await call("POST", path, json=spec | visitor | {"app_query": "c=d"}, accept="text/html")
     assert by_path.status_code == 303
@@ -226,7 +231,7 @@ async def _its_refusals(call: Any, spec: dict[str, Any]) -> None:
     ).status_code == 401
 
 
-async def _its_coordination(world: World, headers: dict[str, str]) -> None:
+async def _check_coordination(world: World, headers: dict[str, str]) -> None:
     path = f"{PATH}/me/coordinate?version=2.0"
     with pytest.raises(HttpError):
         await connect_websocket(DialPolicy(world.url), path)
@@ -238,7 +243,7 @@ async def _its_coordination(world: World, headers: dict[str, str]) -> None:
     ):
         await stream.send(pb.StreamDERPMapsRequest())
         assert (await stream.receive()).regions
-        # a new token ends what the old one opened
+        # a new token ends connections of the old one
         proxy = (await world.get(f"{PATH}/sydney")).json()
         change = {"id": proxy["id"], "name": "sydney", "display_name": "", "icon": "", "regenerate_token": True}
         changed = await world.patch(f"{PATH}/sydney", change)
@@ -248,22 +253,22 @@ async def _its_coordination(world: World, headers: dict[str, str]) -> None:
                 await stream.receive()
 
 
-@pytest.mark.parametrize("said", [b"[" * 200_000, b"[]", b"1", b'{"errors": 5}', b"\xff"])
-async def test_a_proxy_that_talks_nonsense_harms_only_itself(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("reply", [b"[" * 200_000, b"[]", b"1", b'{"errors": 5}', b"\xff"])
+async def test_malformed_health_report_is_contained(reply: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     async def fetch(_method: str, _url: str, *, limit: int) -> OutgoingReply:
         assert limit <= 64 << 10
-        return OutgoingReply(200, said)
+        return OutgoingReply(200, reply)
 
     monkeypatch.setattr(outgoing_requests, "fetch", fetch)
     health = ProxyHealth(cast("Any", SimpleNamespace(clock=SystemClock())))
     row = cast("Any", SimpleNamespace(id=uuid4(), url="http://p.test", version=""))
-    await health.look_at(row)
+    await health.check(row)
     assert health.of(row).status == "unreachable"
 
 
 REDIRECTS = [
     ("https://a--b--c--d.apps.test:8443/x", True),
-    ("http://a--b--c--d.apps.test:8443/x", True),  # and goes on by TLS
+    ("http://a--b--c--d.apps.test:8443/x", True),  # continues over TLS
     ("https://a--b--c--d.apps.test:8444/x", False),
     ("https://a--b--c--d.apps.test:22/x", False),
     ("https://a--b--c--d.apps.test:99999/x", False),
@@ -282,12 +287,12 @@ REDIRECTS = [
 ]
 
 
-async def test_a_sealed_key_goes_to_hosts_and_ports_of_applications_alone() -> None:
+async def test_sealed_key_only_for_app_addresses() -> None:
     async with running_coderd(
         first_user=True, access_url="https://coder.test:8443", wildcard_access_url="*.apps.test"
     ) as world:
-        for address, given in REDIRECTS:
+        for address, redirects in REDIRECTS:
             answer = await world.get("/api/v2/applications/auth-redirect", params={"redirect_uri": address})
-            there = answer.headers.get("location", "")
-            assert (answer.status_code in {303, 307}) is given, (address, answer.status_code, there, answer.text)
-            assert there.startswith("https://a--b--c--d.apps.test:8443/x?") is given, address
+            location = answer.headers.get("location", "")
+            assert (answer.status_code in {303, 307}) is redirects, (address, answer.status_code, location, answer.text)
+            assert location.startswith("https://a--b--c--d.apps.test:8443/x?") is redirects, address

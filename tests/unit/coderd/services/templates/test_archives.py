@@ -1,4 +1,4 @@
-"""Archives from strangers: bombs, traversal, links, garbage."""
+"""Untrusted archives: bombs, traversal, links, garbage."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def tar_to_zip(data: bytes) -> bytes:
     return output.getvalue()
 
 
-def test_there_and_back() -> None:
+def test_zip_tar_round_trip() -> None:
     tar = zip_to_tar(zipped({"main.tf": b"x", "dir/": b"", "dir/a.txt": b"hello"}))
     with tarfile.open(fileobj=io.BytesIO(tar)) as archive:
         assert sorted(archive.getnames()) == ["dir", "dir/a.txt", "main.tf"]
@@ -45,12 +45,12 @@ def test_there_and_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["../evil", "/etc/passwd", "a/../../b", "..\\evil", "C:\\evil", "c:evil"])
-def test_names_that_leave_the_archive(name: str) -> None:
+def test_names_outside_archive_rejected(name: str) -> None:
     with pytest.raises(ArchiveError):
         safe_name_untrusted(name)
 
 
-def test_a_bomb_is_stopped_while_it_unpacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zip_bomb_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_UNPACKED", 1 << 20)
     bomb = zipped({f"{n}.bin": bytes(400_000) for n in range(10)})
     assert len(bomb) < 20_000
@@ -58,20 +58,20 @@ def test_a_bomb_is_stopped_while_it_unpacks(monkeypatch: pytest.MonkeyPatch) -> 
         zip_to_tar(bomb)
 
 
-def test_too_many_members(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_members_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_MEMBERS", 3)
     with pytest.raises(ArchiveError, match="members"):
         zip_to_tar(zipped({str(n): b"" for n in range(5)}))
 
 
-def test_a_table_of_contents_is_measured_before_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_central_directory_rejected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "MAX_DIRECTORY", 1000)
     zip_to_tar(zipped({"a": b"x" * 5000}))
     with pytest.raises(ArchiveError, match="members"):
         zip_to_tar(zipped({str(number): b"" for number in range(30)}))
 
 
-def test_links_and_garbage() -> None:
+def test_links_and_garbage_rejected() -> None:
     output = io.BytesIO()
     with zipfile.ZipFile(output, "w") as archive:
         info = zipfile.ZipInfo("link")
@@ -85,7 +85,7 @@ def test_links_and_garbage() -> None:
         tar_to_zip(b"garbage" * 200)
 
 
-def test_names_that_are_not_utf8_or_too_long() -> None:
+def test_invalid_member_names() -> None:
     broken = zipped({"\u00e4.tf": b"x"}).replace("\u00e4".encode(), b"\xff\xff")
     with pytest.raises(ArchiveError):
         zip_to_tar(broken)
@@ -94,7 +94,7 @@ def test_names_that_are_not_utf8_or_too_long() -> None:
 
 
 class Disk(io.BytesIO):
-    """A file of ours whose disk does not take or give what it should."""
+    """A file whose disk fails after some reads or writes."""
 
     def __init__(self, number: int, data: bytes = b"", *, reads: int = 1 << 30, writes: int = 1 << 30) -> None:
         super().__init__(data)
@@ -119,8 +119,8 @@ CONVERSIONS = {"zip_to_tar": zipped({"main.tf": b"x" * 30_000, "a": b""}), "tar_
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EFBIG])
 @pytest.mark.parametrize("kind", CONVERSIONS)
-def test_what_our_disk_does_is_not_the_archives_fault(kind: str, number: int) -> None:
-    """Whenever it happens: at the beginning, in a member, in the table of contents at the end."""
+def test_disk_errors_are_not_archive_errors(kind: str, number: int) -> None:
+    """Failures at the beginning, in a member, and in the central directory at the end."""
     convert, data = getattr(archives, kind), CONVERSIONS[kind]
     for count in (0, 1, 2, 3):
         for source, target in (
@@ -134,7 +134,7 @@ def test_what_our_disk_does_is_not_the_archives_fault(kind: str, number: int) ->
 
 @pytest.mark.parametrize("number", [errno.EINVAL, None])
 @pytest.mark.parametrize("kind", CONVERSIONS)
-def test_a_place_before_the_beginning_is(kind: str, number: int | None) -> None:
+def test_negative_position_is_archive_error(kind: str, number: int | None) -> None:
     class Lying(Disk):
         def read(self, size: int | None = -1) -> bytes:
             raise OSError(*[number, "no such place"][number is None :])
@@ -150,12 +150,12 @@ def _tar_with_name(name: str) -> bytes:
     return output.getvalue()
 
 
-def test_a_conversion_holds_no_file_as_a_whole() -> None:
+def test_conversion_streams_files() -> None:
     tar = zip_to_tar(zipped({f"{n}.bin": bytes(8 << 20) for n in range(3)}))
     with tempfile.TemporaryFile() as output:
         tracemalloc.start()
         archives.tar_to_zip(io.BytesIO(tar), output)
-        most = tracemalloc.get_traced_memory()[1]
+        peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert most < 8 << 20, most
+        assert peak < 8 << 20, peak
         assert zipfile.ZipFile(output).testzip() is None

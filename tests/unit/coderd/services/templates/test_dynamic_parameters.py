@@ -1,4 +1,4 @@
-"""The form of a template version: recorded conversations, who may ask, versions that cannot be rendered."""
+"""The form of a template version: recorded conversations, permissions, versions that cannot be rendered."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ def files_of(case: Path) -> dict[str, bytes]:
 
 
 async def imported(
-    world: World, files: dict[str, bytes], variables: Sequence[Any] = (), given: Sequence[Any] = (), **result: Any
+    world: World, files: dict[str, bytes], variables: Sequence[Any] = (), parameters: Sequence[Any] = (), **result: Any
 ) -> str:
-    """A version of these files whose import ended; its id."""
-    version = await new_version(world, file_id=await upload(world, files), user_variable_values=list(given))
+    """Create a version of these files and complete its import; return its id."""
+    version = await new_version(world, file_id=await upload(world, files), user_variable_values=list(parameters))
     async with connected_daemon(world) as daemon:
         job = await daemon.acquire()
         await daemon.update(job, template_variables=variables)
@@ -94,15 +94,15 @@ async def test_recorded_conversations() -> None:
                         assert await receive(socket) == step["receive"], name
 
 
-async def test_a_form_for_other_owners() -> None:
+async def test_form_for_other_owners() -> None:
     files = {
         "main.tf": b'data "coder_workspace_owner" "me" {}\n' + (CITY % "${data.coder_workspace_owner.me.name}").encode()
     }
     async with running_coderd(first_user=True) as world:
         version = await imported(world, files)
         body = {"name": "tpl", "template_version_id": version}
-        made = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)
-        assert made.status_code == 201
+        workspace = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)
+        assert workspace.status_code == 201
         alice, token = await world.member("alice")
         async with open_form(world, version, token) as socket:
             assert (await receive(socket))["parameters"][0]["value"]["value"] == "alice"
@@ -122,8 +122,8 @@ async def test_evaluating_once() -> None:
         answer = (await world.post(path, {"id": 7, "inputs": {"city": "x"}, "owner_id": world.user_id})).json()
         check("DynamicParametersResponse", answer)
         assert (answer["id"], answer["parameters"][0]["value"]["value"]) == (0, "x")
-        nobody = (await world.post(path, {"id": 7, "inputs": {}})).json()
-        assert (nobody["parameters"], nobody["diagnostics"][0]["extra"]["code"]) == (None, "owner_not_found")
+        unknown = (await world.post(path, {"id": 7, "inputs": {}})).json()
+        assert (unknown["parameters"], unknown["diagnostics"][0]["extra"]["code"]) == (None, "owner_not_found")
         assert (await world.post(path, {"inputs": {"a": 1}})).status_code == 400
         assert (await world.post(path, {"inputs": {}}, token="")).status_code == 401
         unknown = path.replace(version, "11111111-1111-4111-8111-111111111111")
@@ -134,7 +134,7 @@ async def test_evaluating_once() -> None:
 NO_REQUESTS = ['"nonsense"', "{", '{"id": 1, "inputs": {"a": 1}}']
 
 
-async def test_what_is_no_request_ends_the_conversation() -> None:
+async def test_malformed_request_closes_form() -> None:
     async with running_coderd(first_user=True) as world:
         version = await imported(world, {"main.tf": (CITY % "graz").encode()})
         for message in NO_REQUESTS:
@@ -145,7 +145,7 @@ async def test_what_is_no_request_ends_the_conversation() -> None:
                 assert socket.close_code == 1001, message
 
 
-async def test_versions_that_cannot_be_rendered() -> None:
+async def test_unrenderable_versions() -> None:
     async with running_coderd(first_user=True) as world:
         row = provisioner_pb2.RichParameter(name="cpu", type="number", default_value="2", validation_max=4)
         version = await imported(world, {"main.tf": b""}, plan=b"", rich_parameters=[row])
@@ -161,7 +161,7 @@ async def test_versions_that_cannot_be_rendered() -> None:
         assert (await world.post(path, {"inputs": {}})).status_code == 425
 
 
-async def test_modules_kept_by_the_import_are_rendered() -> None:
+async def test_stored_modules_are_rendered() -> None:
     source = b'module "city" {\n  source = "registry.example.com/city"\n}\n'
     index = json.dumps({"Modules": [{"Key": "city", "Dir": ".terraform/modules/city"}]})
     modules = {".terraform/modules/modules.json": index, ".terraform/modules/city/main.tf": CITY % "linz"}
@@ -169,12 +169,12 @@ async def test_modules_kept_by_the_import_are_rendered() -> None:
         version = await imported(world, {"main.tf": source}, module_files=tar(modules))
         async with open_form(world, version) as socket:
             answer = await receive(socket)
-            assert [one["value"]["value"] for one in answer["parameters"]] == ["linz"]
+            assert [parameter["value"]["value"] for parameter in answer["parameters"]] == ["linz"]
             assert answer["diagnostics"] == []
 
 
-def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(sandbox_worker, "MAX_REMEMBERED", 5000)
+def test_cache_stays_within_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(sandbox_worker, "MAX_CACHED", 5000)
     worker = sandbox_worker.SandboxWorker()
     values = {"inputs": {}, "owner": {}, "variables": {}, "number": 1}
     for number in range(5):
@@ -183,14 +183,14 @@ def test_what_is_remembered_stays_within_its_memory(monkeypatch: pytest.MonkeyPa
         archive = tmp_path / str(number)
         archive.write_bytes(tar({"main.tf": CITY % f"city{number}"}))
         assert worker.answer({"load": f"city{number}", "files": [str(archive)]}) == {"value": None}
-        shown = worker.answer(call)["value"]
-        assert [one["value"]["value"] for one in shown["parameters"]] == [f"city{number}"]
-    assert 0 < len(worker._kept) < 5
-    assert worker._size == sum(cost for _, cost in worker._kept.values()) <= 5000
+        form = worker.answer(call)["value"]
+        assert [parameter["value"]["value"] for parameter in form["parameters"]] == [f"city{number}"]
+    assert 0 < len(worker._cache) < 5
+    assert worker._size == sum(cost for _, cost in worker._cache.values()) <= 5000
 
 
-async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A form shows a diagnostic, a new version a failed import, a build a refusal; the server serves on."""
+async def test_expensive_template_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A form has a diagnostic, a new version a failed import, a build an error; the server keeps serving."""
     monkeypatch.setattr(sandbox, "CPU_SECONDS", 1)
     greedy = CITY.replace('"%s"', 'tostring(length(yamldecode(file("large.yaml"))))')
     large = "\n".join(f"key{number}: [1, two, {{three: 4}}]" for number in range(25_000))
@@ -203,14 +203,14 @@ async def test_a_template_that_asks_for_too_much_is_a_sentence(monkeypatch: pyte
             assert (await receive(socket))["parameters"][0]["value"]["value"] == "graz"
 
 
-def test_archives_that_lie_give_what_came_before() -> None:
+def test_malformed_archive_yields_beginning() -> None:
     assert unpack_untrusted(io.BytesIO()) == {}
     good = tar({"main.tf": "x", "../evil.tf": "y"})
     assert unpack_untrusted(io.BytesIO(good)) == {"main.tf": b"x"}
     assert unpack_untrusted(io.BytesIO(tar({"main.tf": "x" * 5000})[:2000])) == {}
 
 
-# ---- what versions and builds make of it
+# ---- versions and builds
 
 
 TAGS = 'data "coder_workspace_tags" "t" {\n  tags = {\n    zone = %s\n  }\n}\n'
@@ -223,13 +223,13 @@ SWAP = (
 )
 
 
-async def test_a_template_with_tags_names_its_daemons() -> None:
+async def test_template_tags_select_daemons() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": CITY % "linz" + TAGS % "data.coder_parameter.city.value"})
         version = await new_version(world, file_id=file_id)
         assert version["job"]["tags"] == {"owner": "", "scope": "organization", "zone": "linz"}
-        asked = await new_version(world, file_id=file_id, tags={"zone": "mine"})
-        assert asked["job"]["tags"]["zone"] == "mine"
+        tagged = await new_version(world, file_id=file_id, tags={"zone": "mine"})
+        assert tagged["job"]["tags"]["zone"] == "mine"
         unclear = await upload(world, {"main.tf": 'variable "z" {}\n' + TAGS % "var.z"})
         body: dict[str, Any] = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": unclear}
         answer = await world.post(f"/api/v2/organizations/{world.organization_id}/templateversions", body)
@@ -240,7 +240,7 @@ async def test_a_template_with_tags_names_its_daemons() -> None:
         assert answer.json()["job"]["tags"]["zone"] == "seven"
 
 
-async def test_a_preset_with_prebuilds_must_fit() -> None:
+async def test_invalid_prebuild_preset_rejected() -> None:
     preset = 'data "coder_workspace_preset" "p" {\n  name = "p"\n  parameters = { nope = "1" }\n%s}\n'
     async with running_coderd(first_user=True) as world:
         path = f"/api/v2/organizations/{world.organization_id}/templateversions"
@@ -252,7 +252,7 @@ async def test_a_preset_with_prebuilds_must_fit() -> None:
         assert answer.json()["validations"][0]["field"] == "p"  # type: ignore[possibly-undefined]
 
 
-async def test_builds_take_what_the_form_shows() -> None:
+async def test_build_uses_form_values() -> None:
     async with running_coderd(first_user=True) as world:
         version = await imported(world, {"main.tf": SWAP.encode()})
         body = {"name": "tpl", "template_version_id": version}
@@ -268,20 +268,20 @@ async def test_builds_take_what_the_form_shows() -> None:
                 await daemon.complete_build(job, state=b"{}")
                 return job
 
-        def given(**wanted: str) -> list[dict[str, str]]:
-            return [{"name": name, "value": value} for name, value in wanted.items()]
+        def given(**request: str) -> list[dict[str, str]]:
+            return [{"name": name, "value": value} for name, value in request.items()]
 
-        wanted = {"name": "ws", "template_id": template["id"], "rich_parameter_values": given(more="true", swap="9")}
-        answer = await world.post("/api/v2/users/me/workspaces", wanted)
+        request = {"name": "ws", "template_id": template["id"], "rich_parameter_values": given(more="true", swap="9")}
+        answer = await world.post("/api/v2/users/me/workspaces", request)
         assert answer.status_code == 400
         assert answer.json()["message"] == "Unable to validate parameters"
         assert answer.json()["validations"][0]["field"] == "swap"
-        wanted["rich_parameter_values"] = given(more="true", swap="3", ghost="1")
-        made = (await world.post("/api/v2/users/me/workspaces", wanted)).json()
-        assert await values(made["latest_build"]) == {"more": "true", "swap": "3", "once": "0"}
+        request["rich_parameter_values"] = given(more="true", swap="3", ghost="1")
+        workspace = (await world.post("/api/v2/users/me/workspaces", request)).json()
+        assert await values(workspace["latest_build"]) == {"more": "true", "swap": "3", "once": "0"}
         job = await finish()
-        assert {one.name: one.value for one in job.workspace_build.rich_parameter_values}["swap"] == "3"
-        builds = f"/api/v2/workspaces/{made['id']}/builds"
+        assert {item.name: item.value for item in job.workspace_build.rich_parameter_values}["swap"] == "3"
+        builds = f"/api/v2/workspaces/{workspace['id']}/builds"
         stopped = (await world.post(builds, {"transition": "stop"})).json()
         assert await values(stopped) == {"more": "true", "swap": "3"}
         await finish()
@@ -292,7 +292,7 @@ async def test_builds_take_what_the_form_shows() -> None:
         assert await values(off) == {"more": "false"}
         await finish()
 
-        # What counts for one build does so although the import, with its defaults, never saw the parameter.
+        # The parameter counts for this build, although the import with its defaults never had it.
         once = {"transition": "start", "rich_parameter_values": given(more="true", swap="2", once="7")}
         assert await values((await world.post(builds, once)).json()) == {"more": "true", "swap": "2", "once": "7"}
         await finish()
@@ -302,26 +302,26 @@ async def test_builds_take_what_the_form_shows() -> None:
             await finish()
 
 
-async def test_what_happens_by_itself_drops_ephemeral_values_too() -> None:
+async def test_automatic_builds_drop_ephemeral_values() -> None:
     async with running_coderd(first_user=True) as world:
         version = await imported(world, {"main.tf": SWAP.encode()})
         body = {"name": "tpl", "template_version_id": version}
         template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
         values = [{"name": name, "value": value} for name, value in {"more": "true", "swap": "2", "once": "7"}.items()]
-        wanted = {"name": "ws", "template_id": template["id"], "rich_parameter_values": values, "ttl_ms": 60_000}
-        made = (await world.post("/api/v2/users/me/workspaces", wanted)).json()
+        request = {"name": "ws", "template_id": template["id"], "rich_parameter_values": values, "ttl_ms": 60_000}
+        answer = (await world.post("/api/v2/users/me/workspaces", request)).json()
         async with connected_daemon(world) as daemon:
             job = await daemon.acquire()
-            assert {one.name: one.value for one in job.workspace_build.rich_parameter_values}["once"] == "7"
+            assert {item.name: item.value for item in job.workspace_build.rich_parameter_values}["once"] == "7"
             await daemon.complete_build(job, state=b"{}")
             long_ago = datetime(2020, 1, 1, tzinfo=UTC)
-            await world.ctx.db.run(build_store.update_build, UUID(made["latest_build"]["id"]), deadline=long_ago)
+            await world.ctx.db.run(build_store.update_build, UUID(answer["latest_build"]["id"]), deadline=long_ago)
             assert [taken.step.reason for taken in await take_due_steps(world.ctx)] == ["autostop"]
             job = await daemon.acquire()
-            assert {one.name for one in job.workspace_build.rich_parameter_values} == {"more", "swap"}
+            assert {item.name for item in job.workspace_build.rich_parameter_values} == {"more", "swap"}
 
 
-async def test_a_stop_goes_where_the_start_went() -> None:
+async def test_stop_uses_tags_of_start() -> None:
     expression = '"${data.coder_parameter.city.value}-x"'
     async with running_coderd(first_user=True) as world, connected_daemon(world, tags={"zone": "linz-x"}) as daemon:
         version = await new_version(world, file_id=await upload(world, {"main.tf": CITY % "linz" + TAGS % expression}))
@@ -331,8 +331,8 @@ async def test_a_stop_goes_where_the_start_went() -> None:
         await daemon.complete_import(job, plan=b"{}")
         body = {"name": "tpl", "template_version_id": version["id"]}
         template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
-        made = (await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]})).json()
+        answer = (await world.post("/api/v2/users/me/workspaces", {"name": "ws", "template_id": template["id"]})).json()
         await daemon.complete_build(await daemon.acquire(), state=b"{}")
-        stopped = await world.post(f"/api/v2/workspaces/{made['id']}/builds", {"transition": "stop"})
+        stopped = await world.post(f"/api/v2/workspaces/{answer['id']}/builds", {"transition": "stop"})
         tags = {"owner": "", "scope": "organization", "zone": "linz-x", "e": "null"}
         assert stopped.json()["job"]["tags"] == tags, "a tag that is null is none"

@@ -16,7 +16,7 @@ from tests.kit.server.server_in_process import running_coderd
 NOON = datetime(2026, 1, 6, 12, 0, 10, tzinfo=UTC)
 
 
-async def test_one_user_works_for_three_minutes() -> None:
+async def test_insights_of_short_session() -> None:
     clock = FakeClock(NOON)
     async with (
         agent_world(clock=clock, session_duration=timedelta(days=3)) as view_context,
@@ -36,9 +36,9 @@ async def test_one_user_works_for_three_minutes() -> None:
             return answer.json()
 
         window = {"start_time": "2026-01-06T00:00:00Z", "end_time": "2026-01-06T13:00:00Z"}
-        for odd in ("0001-01-01T00:00:00+23:59", "2026-01-06T00:00:00", "20260106T000000Z"):
-            refused = await world.get("/api/v2/insights/templates", params={**window, "start_time": odd})
-            assert refused.status_code == 400 and "parsing time" in refused.json()["validations"][0]["detail"], odd
+        for time in ("0001-01-01T00:00:00+23:59", "2026-01-06T00:00:00", "20260106T000000Z"):
+            refused = await world.get("/api/v2/insights/templates", params={**window, "start_time": time})
+            assert refused.status_code == 400 and "parsing time" in refused.json()["validations"][0]["detail"], time
         template = view_context.workspace["template_id"]
         activity = await get("insights/user-activity", **window)
         check("UserActivityInsightsResponse", activity)
@@ -60,7 +60,7 @@ async def test_one_user_works_for_three_minutes() -> None:
         assert (found["workspaces"]["rx_bytes"], found["workspaces"]["tx_bytes"]) == (60, 30)
 
 
-async def test_statuses_over_time_and_usage_switched_off() -> None:
+async def test_status_counts_and_disabled_usage() -> None:
     clock = FakeClock(NOON)
     settings: dict[str, Any] = {
         "clock": clock,
@@ -80,7 +80,7 @@ async def test_statuses_over_time_and_usage_switched_off() -> None:
         assert (await world.get("/api/v2/insights/daus")).status_code == 404
 
 
-async def test_each_template_asked_for_has_to_be_ones_own_to_look_at() -> None:
+async def test_insights_need_permission_per_template() -> None:
     async with agent_world() as view_context:
         world, template = view_context.world, view_context.workspace["template_id"]
         user_id, of_organization = await world.member()
@@ -94,9 +94,9 @@ async def test_each_template_asked_for_has_to_be_ones_own_to_look_at() -> None:
                 (of_organization, "", 404),  # every template of every organization
                 (of_organization, f"{template},{uuid4()}", 404),
                 (plain, template, 404),
-                (world.token, f"{template},{uuid4()}", 200),  # as recorded: whoever sees all sees that it was not used
+                (world.token, f"{template},{uuid4()}", 200),  # as recorded: administrators see that it was not used
                 (world.token, template, 200),
             ):
-                asked = window | ({"template_ids": ids} if ids else {})
-                answer = await world.get(f"/api/v2/insights/{name}", token=token, params=asked)
+                params = window | ({"template_ids": ids} if ids else {})
+                answer = await world.get(f"/api/v2/insights/{name}", token=token, params=params)
                 assert answer.status_code == status, (name, ids, answer.text)

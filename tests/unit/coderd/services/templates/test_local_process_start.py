@@ -1,4 +1,4 @@
-"""start.sh of the local-process template: which unpacked program its agent takes."""
+"""start.sh of the local-process template: the unpacked program that its agent uses."""
 
 from __future__ import annotations
 
@@ -18,11 +18,9 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the script is s
     [(".cache", 0o700, True), ("elsewhere", 0o700, True), (".cache", 0o600, False), ("", 0, False)],
     ids=["in the home", "XDG_CACHE_HOME", "not to be run", "none"],
 )
-def test_the_agent_takes_what_is_unpacked_where_it_can_be_run(
-    folder: str, mode: int, taken: bool, tmp_path: Path
-) -> None:
-    place, home, told = tmp_path / "workspace", tmp_path / "home", tmp_path / "told"
-    os.mkfifo(told)
+def test_agent_uses_executable_unpacked_program(folder: str, mode: int, taken: bool, tmp_path: Path) -> None:
+    place, home, log = tmp_path / "workspace", tmp_path / "home", tmp_path / "log"
+    os.mkfifo(log)
     home.mkdir()
     cache = home / folder / "coder/dist"
     if folder:
@@ -30,11 +28,11 @@ def test_the_agent_takes_what_is_unpacked_where_it_can_be_run(
         program.parent.mkdir(parents=True)
         program.touch(mode)
     agent = tmp_path / "agent"
-    agent.write_text(f'#!/bin/sh\necho "${{CODER_BINARY_CACHE:-none}}" > {told}\n')
+    agent.write_text(f'#!/bin/sh\necho "${{CODER_BINARY_CACHE:-none}}" > {log}\n')
     agent.chmod(0o755)
     env = {"PATH": os.environ["PATH"], "HOME": str(home), "FOLDER": str(place), "CODER_BINARY": str(agent)}
     env |= {"CODER_AGENT_TOKEN": "t", "CODER_AGENT_URL": "http://x", "INIT_SCRIPT": "exit 1"}
     if folder == "elsewhere":
         env["XDG_CACHE_HOME"] = str(home / folder)
     subprocess.run(["sh", str(START)], env=env, check=True, capture_output=True)
-    assert told.read_text().strip() == (str(cache) if taken else "none")
+    assert log.read_text().strip() == (str(cache) if taken else "none")

@@ -1,6 +1,6 @@
-"""A template's list may change between a request's first look and its writing: what counts is who is in it then.
+"""Access to a template may change between a request's first check and its transaction, which must check again.
 
-Else whoever is shut out at that moment lets himself in again, or undoes what shut him out.
+Otherwise a user who loses access at that moment could restore it.
 """
 
 from __future__ import annotations
@@ -40,30 +40,30 @@ CHANGES: dict[str, tuple[Any, ...]] = {
 }
 NO_CHANGES = {
     "PUT /api/v2/notifications/templates/<id:template>/method": "a notification's template",
-    f"PATCH {_VERSION}/dry-run/<id:job>/cancel": "as private as a workspace: never anybody else's",
+    f"PATCH {_VERSION}/dry-run/<id:job>/cancel": "as private as a workspace: never another user's",
     f"POST {_VERSION}/dry-run": "leaves nothing at the template",
     f"POST {_VERSION}/dynamic-parameters/evaluate": "leaves nothing",
 }
 
 
-def test_the_table_names_every_change_of_a_template() -> None:
+def test_table_covers_every_change() -> None:
     routes = changing("id:template") | changing("id:version")
     assert routes == (CHANGES.keys() | NO_CHANGES.keys()) - {_NEW_VERSION}
 
 
 async def _state(world: World) -> Any:
-    """Everything a change could have left, but for who is in the lists of people."""
+    """Return everything that a change could have modified, except the access lists."""
 
     async def read(tx: Any) -> Any:
         views = await store.list_views(tx, TemplateSearch())
         versions = [await version_store.list_views(tx, view.template.id, include_archived=True) for view in views]
         templates = [replace(view.template, user_acl={}) for view in views]
-        return templates, [view.version for found in versions for view in found]
+        return templates, [view.version for items in versions for view in items]
 
     return await world.ctx.db.read(read)
 
 
-async def test_what_was_allowed_before_somebody_was_shut_out_is_not_done_after() -> None:
+async def test_lost_access_prevents_pending_change() -> None:
     wrong = []
     async with workspace_world() as (world, _):
         alice, token = await world.member("alice")
@@ -81,18 +81,18 @@ async def test_what_was_allowed_before_somebody_was_shut_out_is_not_done_after()
                     archived = await world.post(f"/api/v2/templateversions/{version['id']}/archive")
                     assert archived.status_code == 200, archived.text
                 method, rule = name.split(" ")
-                place = rule.replace("<id:template>", template["id"]).replace("<id:version>", version["id"])
-                place = place.replace("<organization>", world.organization_id)
+                target = rule.replace("<id:template>", template["id"]).replace("<id:version>", version["id"])
+                target = target.replace("<organization>", world.organization_id)
 
-                async def request(method: str = method, place: str = place, body: Any = body) -> httpx.Response:
-                    return await world.request(method, place, json=filled(body, values), token=token)
+                async def request(method: str = method, target: str = target, body: Any = body) -> httpx.Response:
+                    return await world.request(method, target, json=filled(body, values), token=token)
 
-                async def shut_out(tx: Any) -> None:
+                async def revoke_access(tx: Any) -> None:
                     await store.get_template(tx, template_id, lock=True)
                     await store.update_template(tx, template_id, user_acl={})
 
                 before = await _state(world)
-                answer = await overtaken(world, shut_out, request)
+                answer = await overtaken(world, revoke_access, request)
                 if answer.status_code not in {403, 404}:
                     wrong.append(f"{name}: {answer.status_code} {answer.text[:150]}")
                 row = await world.ctx.db.read(store.get_template, template_id)
@@ -102,7 +102,7 @@ async def test_what_was_allowed_before_somebody_was_shut_out_is_not_done_after()
 
 
 @pytest.mark.parametrize("shut", [True, False])
-async def test_a_change_for_everyone_keeps_what_was_taken_from_others_meanwhile(shut: bool) -> None:
+async def test_everyone_change_keeps_concurrent_revocation(shut: bool) -> None:
     async with workspace_world() as (world, _):
         template = (await world.get("/api/v2/templates")).json()[0]
         template_id, path = UUID(template["id"]), f"/api/v2/templates/{template['id']}"
@@ -113,24 +113,24 @@ async def test_a_change_for_everyone_keeps_what_was_taken_from_others_meanwhile(
         async def request() -> httpx.Response:
             return await world.patch(path, {"disable_everyone_group_access": shut})
 
-        async def take_away(tx: Any) -> None:
+        async def revoke_access(tx: Any) -> None:
             await store.get_template(tx, template_id, lock=True)
             await store.update_template(tx, template_id, group_acl={world.organization_id: "use"})
 
-        assert (await overtaken(world, take_away, request)).status_code == 200
+        assert (await overtaken(world, revoke_access, request)).status_code == 200
         row = await world.ctx.db.read(store.get_template, template_id)
         assert row is not None
         assert row.group_acl == ({} if shut else {world.organization_id: "use"})
 
 
-async def test_no_workspace_is_made_of_a_template_that_is_deleted_meanwhile() -> None:
+async def test_no_workspace_of_deleted_template() -> None:
     async with workspace_world() as (world, _):
         _, token = await world.member("alice")
         template = (await world.get("/api/v2/templates")).json()[0]
 
         async def request() -> httpx.Response:
-            wanted = {"name": "late", "template_id": template["id"]}
-            return await world.post("/api/v2/users/me/workspaces", wanted, token=token)
+            body = {"name": "late", "template_id": template["id"]}
+            return await world.post("/api/v2/users/me/workspaces", body, token=token)
 
         async def delete(tx: Any) -> None:
             await store.get_template(tx, UUID(template["id"]), lock=True)

@@ -1,4 +1,4 @@
-"""How long builds take, and how many people use a template, is counted now and then."""
+"""Build times and users of templates are counted at intervals."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_te
 from tests.kit.server.server_in_process import running_coderd
 
 
-async def test_old_figures_are_renewed() -> None:
+async def test_stale_figures_are_renewed() -> None:
     clock = FakeClock(datetime.now(UTC))
     often = {"metrics_cache_refresh_interval": timedelta(minutes=4)}
     async with running_coderd(first_user=True, clock=clock, **often) as world, connected_daemon(world) as daemon:
         template = await new_template(world)
         await daemon.complete_import(await daemon.acquire())
 
-        async def shown() -> Any:
+        async def current() -> Any:
             return (await world.get(f"/api/v2/templates/{template['id']}")).json()
 
         async def make(name: str) -> str:
             body = {"template_id": template["id"], "name": name}
-            made = await world.post("/api/v2/users/me/workspaces", body)
-            assert made.status_code == 201
+            answer = await world.post("/api/v2/users/me/workspaces", body)
+            assert answer.status_code == 201
             job = await daemon.acquire()
             clock.advance(2.5)
             await daemon.complete_build(job)
-            return str(made.json()["id"])
+            return str(answer.json()["id"])
 
         async def renewed(owners: int) -> bool:
-            return bool((await shown())["active_user_count"] == owners)  # behind the first caller's back
+            return bool((await current())["active_user_count"] == owners)  # in the background
 
         ids = [await make(name) for name in ("one", "two")]
         unknown = {"P50": None, "P95": None}
-        found = await shown()
-        assert (found["build_time_stats"]["start"], found["active_user_count"]) == (unknown, 0)
+        figures = await current()
+        assert (figures["build_time_stats"]["start"], figures["active_user_count"]) == (unknown, 0)
         clock.advance(4 * 60)
         await eventually(lambda: renewed(1))
-        stats = (await shown())["build_time_stats"]
+        stats = (await current())["build_time_stats"]
         assert (stats["start"], stats["stop"]) == ({"P50": 2500, "P95": 2500}, unknown)
 
-        # Another's counts besides, one made ahead does not, nor one that is gone.
+        # Another owner counts as well; prebuilt and deleted workspaces do not.
         async def change(tx: Any, what: str, value: Any, workspace: str) -> None:
             await tx.execute(update(workspaces).where(workspaces.c.id == UUID(workspace)).values({what: value}))
 

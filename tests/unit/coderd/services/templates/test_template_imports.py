@@ -1,4 +1,4 @@
-"""A version's way from upload to import, over the real doors."""
+"""A version from upload to import, through the real API."""
 
 import trio
 
@@ -13,9 +13,9 @@ async def test_import_from_upload_to_resources() -> None:
         assert version["matched_provisioners"] == {"count": 0, "available": 0, "most_recently_seen": None}
         async with working_daemon(world):
             with trio.fail_after(60):
-                found = await ended(world, f"/api/v2/templateversions/{version['id']}")
-        assert found["job"]["status"] == "succeeded"
-        assert "matched_provisioners" not in found
+                current = await ended(world, f"/api/v2/templateversions/{version['id']}")
+        assert current["job"]["status"] == "succeeded"
+        assert "matched_provisioners" not in current
         logs = (await world.get(f"/api/v2/templateversions/{version['id']}/logs")).json()
         assert [entry["output"] for entry in logs] == ["a template_import"]
         resources = (await world.get(f"/api/v2/templateversions/{version['id']}/resources")).json()

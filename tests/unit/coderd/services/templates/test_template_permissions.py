@@ -1,4 +1,4 @@
-"""Who may do what with templates, versions and the queue: the recorded matrix, caller by caller."""
+"""Permissions on templates, versions and the queue: the recorded matrix, caller by caller."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.kit.server.server_in_process import World, running_coderd
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 ORGANIZATION_ROLES = "admin auditor template-admin user-admin workspace-creation-ban".split()
-# Refused for want of a licence, or served by somebody else, or not offered yet.
+# Refused without a license, or served elsewhere, or not offered yet.
 LEFT_OUT = (
     "provisionerkeys",
     "/acl",
@@ -32,17 +32,17 @@ BODIES: dict[tuple[str, str], Any] = {
 
 def rows() -> list[dict[str, str]]:
     with MATRIX.open() as file:
-        found = list(csv.DictReader(file, delimiter="\t"))
+        matrix = list(csv.DictReader(file, delimiter="\t"))
     return [
         row
-        for row in found
+        for row in matrix
         if ("/template" in row["path"] or "/provisioner" in row["path"])
         and not any(part in row["path"] for part in LEFT_OUT)
     ]
 
 
 async def callers(world: World) -> dict[str, str]:
-    """Session tokens by column."""
+    """Return session tokens by column."""
     tokens = {"anonymous": "", "owner": world.token}
     _, tokens["member"] = await world.member("plain")
     for role in ("auditor", "template-admin", "user-admin"):
@@ -56,7 +56,7 @@ async def callers(world: World) -> dict[str, str]:
     return tokens
 
 
-async def test_the_recorded_matrix() -> None:
+async def test_permissions_match_recording() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world):
         tokens = await callers(world)
         desk = Desk(world)
@@ -65,7 +65,7 @@ async def test_the_recorded_matrix() -> None:
             for caller, token in tokens.items():
                 expected = row[caller]
                 got = await desk.ask(row["method"], row["path"], token)
-                # 500 is how that release refused some changes.
+                # That release answered some refused changes with 500.
                 good = got in {403, 404} if expected == "500" else str(got) == expected
                 if not good:
                     differences.append(f"{row['method']} {row['path']} as {caller}: {expected} became {got}")
@@ -73,9 +73,9 @@ async def test_the_recorded_matrix() -> None:
 
 
 class Desk:
-    """Makes the objects the calls are about: shared ones for reading, new ones after everything that changed one.
+    """Creates the objects of calls: shared ones for reading, new ones after each change.
 
-    What was refused is asked about the same objects by the next caller, and has to have left them as they were.
+    The next caller uses the objects of a refused call, which must have left them unchanged.
     """
 
     def __init__(self, world: World) -> None:
@@ -142,7 +142,7 @@ class Desk:
         return BODIES.get((method, path))
 
 
-async def test_archives_are_read_by_those_who_may_change_the_template() -> None:
+async def test_template_editors_read_archives() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world):
         tokens = await callers(world)
         template = await new_template(world)
@@ -152,16 +152,16 @@ async def test_archives_are_read_by_those_who_may_change_the_template() -> None:
             row = next(row for row in csv.DictReader(file, delimiter="\t") if row["path"] == "/api/v2/files/{fileID}")
         got = {caller: str((await world.get(path, token=token)).status_code) for caller, token in tokens.items()}
         assert got == {caller: row[caller] for caller in tokens}
-        unused = await upload(world, {"main.tf": "# nobody's"})
+        unused = await upload(world, {"main.tf": "# unused"})
         assert (await world.get(f"/api/v2/files/{unused}", token=tokens["organization-admin"])).status_code == 404
 
 
-# ---- what `create` on the template is asked for
+# ---- calls that require `create` on the template
 
 _EXAMPLE = {"storage_method": "file", "provisioner": "echo", "tags": {}, "example_id": "scratch"}
 DOORS = ("acl", "version", "read-acl", "rename", "promote", "edit-version")
 CREATE_RIGHTS: dict[str, tuple[int, ...]] = {
-    # caller: what each of DOORS answers
+    # caller: the status of each of DOORS
     "updater": (403, 404, 200, 200, 200, 200),
     "update-key": (403, 403, 200, 200, 200, 200),
     "creator": (200, 201, 403, 403, 403, 403),
@@ -177,7 +177,7 @@ CREATE_RIGHTS: dict[str, tuple[int, ...]] = {
 
 
 async def _custom(world: World, name: str, *actions: str) -> str:
-    """The session token of a member whose only right on templates is `actions`."""
+    """Return the session token of a member whose only permissions on templates are `actions`."""
     permissions = [{"negate": False, "resource_type": "template", "action": action} for action in ("read", *actions)]
     none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
     role = {"name": name, "display_name": "", "organization_permissions": permissions, **none}
@@ -188,8 +188,8 @@ async def _custom(world: World, name: str, *actions: str) -> str:
     return token
 
 
-async def test_lists_and_versions_ask_for_create() -> None:
-    """An entry of the list may give every right, and a version runs on the provisioner: `update` is not enough."""
+async def test_acl_and_versions_require_create() -> None:
+    """An entry may grant every permission, and a version runs on the provisioner: `update` does not suffice."""
     wrong = []
     async with running_coderd(first_user=True) as world, working_daemon(world):
         tokens = await callers(world)
@@ -214,7 +214,7 @@ async def test_lists_and_versions_ask_for_create() -> None:
         assert (await world.patch(f"{path}/acl", {"user_perms": listed})).status_code == 200
         for caller, expected in CREATE_RIGHTS.items():
             new = {**_EXAMPLE, "template_id": template["id"]}
-            asked: tuple[tuple[str, str, Any], ...] = (
+            requests: tuple[tuple[str, str, Any], ...] = (
                 ("PATCH", f"{path}/acl", {"user_perms": {puppet: "admin"}}),
                 ("POST", "/api/v2/organizations/default/templateversions", new),
                 ("GET", f"{path}/acl", None),
@@ -222,7 +222,7 @@ async def test_lists_and_versions_ask_for_create() -> None:
                 ("PATCH", f"{path}/versions", {"id": version}),
                 ("PATCH", f"/api/v2/templateversions/{version}", {"message": caller}),
             )
-            for door, status, (method, where, body) in zip(DOORS, expected, asked, strict=True):
+            for door, status, (method, where, body) in zip(DOORS, expected, requests, strict=True):
                 answer = await world.request(method, where, json=body, token=tokens[caller])
                 if answer.status_code != status:
                     wrong.append(f"{caller} {door}: {answer.status_code} {answer.text[:120]}")

@@ -25,23 +25,23 @@ from tests.kit.recordings.exchange_replay import load_area
 from tests.kit.server.server_in_process import World, running_coderd
 
 ORG = "/api/v2/organizations/default"
-NOBODY = "11111111-1111-4111-8111-111111111111"
+UNKNOWN_ID = "11111111-1111-4111-8111-111111111111"
 
 
 async def imported(world: World, **body: Any) -> Any:
-    """A version whose import ended."""
+    """Create a version and complete its import."""
     version = await new_version(world, **body)
     return await ended(world, f"/api/v2/templateversions/{version['id']}")
 
 
-async def test_a_template_from_creation_to_deletion() -> None:
+async def test_template_lifecycle() -> None:
     async with running_coderd(first_user=True) as world:
-        made = await new_template(world, "full", display_name="Full one", default_ttl_ms=3600000)
-        check("Template", made)
-        path = f"/api/v2/templates/{made['id']}"
-        assert made["autostart_requirement"]["days_of_week"][0] == "monday"
-        assert (await world.get(path)).json() == made
-        assert (await world.get(f"{ORG}/templates/FULL")).json() == made
+        template = await new_template(world, "full", display_name="Full one", default_ttl_ms=3600000)
+        check("Template", template)
+        path = f"/api/v2/templates/{template['id']}"
+        assert template["autostart_requirement"]["days_of_week"][0] == "monday"
+        assert (await world.get(path)).json() == template
+        assert (await world.get(f"{ORG}/templates/FULL")).json() == template
         changed = (await world.patch(path, {"name": "full2", "description": "new", "cors_behavior": "passthru"})).json()
         assert (changed["name"], changed["description"], changed["cors_behavior"]) == ("full2", "new", "passthru")
         assert changed["default_ttl_ms"] == 3600000
@@ -51,9 +51,9 @@ async def test_a_template_from_creation_to_deletion() -> None:
         assert (await world.delete(path)).json() == {"message": "Template has been deleted!"}
         assert (await world.get(path)).status_code == 404
         again = await new_template(world, "full2")
-        assert again["id"] != made["id"]
-        shown = (await world.get("/api/v2/templates?q=deleted:true")).json()
-        assert [item["id"] for item in shown] == [made["id"]]
+        assert again["id"] != template["id"]
+        listed = (await world.get("/api/v2/templates?q=deleted:true")).json()
+        assert [item["id"] for item in listed] == [template["id"]]
 
 
 REFUSED_TEMPLATES: list[tuple[dict[str, Any], int, str]] = [
@@ -63,15 +63,15 @@ REFUSED_TEMPLATES: list[tuple[dict[str, Any], int, str]] = [
     ({"name": "a" * 33}, 400, "name"),
     ({"display_name": " x"}, 400, "display_name"),
     ({"name": "TAKEN"}, 409, "name"),
-    ({"template_version_id": NOBODY}, 404, "template_version_id"),
+    ({"template_version_id": UNKNOWN_ID}, 404, "template_version_id"),
     ({"default_ttl_ms": -1}, 400, "default_ttl_ms"),
     ({"activity_bump_ms": -1}, 400, "activity_bump_ms"),
     ({"cors_behavior": "zzz"}, 400, "cors_behavior"),
-    ({"max_port_share_level": "nobody"}, 400, "max_port_share_level"),
+    ({"max_port_share_level": "invalid"}, 400, "max_port_share_level"),
 ]
 
 
-async def test_templates_that_are_refused() -> None:
+async def test_invalid_templates_rejected() -> None:
     async with running_coderd(first_user=True) as world:
         await new_template(world, "taken")
         version = await new_version(world)
@@ -81,32 +81,32 @@ async def test_templates_that_are_refused() -> None:
             assert answer.json()["validations"][0]["field"] == field, body
 
 
-async def test_a_version_makes_one_template() -> None:
+async def test_version_creates_one_template() -> None:
     async with running_coderd(first_user=True) as world:
-        made = await new_template(world)
-        body = {"name": "second", "template_version_id": made["active_version_id"]}
+        template = await new_template(world)
+        body = {"name": "second", "template_version_id": template["active_version_id"]}
         answer = await world.post(f"{ORG}/templates", body)
         assert answer.status_code == 400
         assert "already part of a template" in answer.json()["message"]
 
 
-async def test_who_may_do_what() -> None:
+async def test_template_permissions() -> None:
     async with running_coderd(first_user=True) as world:
-        made = await new_template(world, "open")
+        template = await new_template(world, "open")
         hidden = await new_template(world, "hidden", disable_everyone_group_access=True)
         user_id, member = await world.member("alice")
         listed = (await world.get("/api/v2/templates", token=member)).json()
         assert [item["name"] for item in listed] == ["open"]
-        path = f"/api/v2/templates/{made['id']}"
+        path = f"/api/v2/templates/{template['id']}"
         assert (await world.get(path, token=member)).status_code == 200
         assert (await world.patch(path, {"description": "x"}, token=member)).status_code == 403
         assert (await world.delete(path, token=member)).status_code == 403
         assert (await world.delete(f"/api/v2/templates/{hidden['id']}", token=member)).status_code == 404
         file_id = await upload(world, {"main.tf": ""})
-        wanted = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": file_id}
-        assert (await world.post(f"{ORG}/templateversions", wanted, token=member)).status_code == 404
+        body = {"storage_method": "file", "provisioner": "echo", "tags": {}, "file_id": file_id}
+        assert (await world.post(f"{ORG}/templateversions", body, token=member)).status_code == 404
         assert (await world.get("/api/v2/templates/examples", token=member)).status_code == 404
-        version = f"/api/v2/templateversions/{made['active_version_id']}"
+        version = f"/api/v2/templateversions/{template['active_version_id']}"
         assert (await world.get(version, token=member)).status_code == 200
         assert (await world.post(f"{version}/archive", token=member)).status_code == 404
         assert (await world.patch(f"{version}/cancel", token=member)).status_code == 403
@@ -119,9 +119,9 @@ async def test_who_may_do_what() -> None:
         check("TemplateACL", acl)
         assert [(user["username"], user["role"]) for user in acl["users"]] == [("alice", "use")]
         check("ACLAvailable", (await world.get(f"{path}/acl/available")).json())
-        for text, people in (("ALI", ["alice"]), ("nobody-like-this", [])):
+        for text, people in (("ALI", ["alice"]), ("no-such-user", [])):
             offered = (await world.get(f"{path}/acl/available?q={text}")).json()
-            assert ([one["username"] for one in offered["users"]], offered["groups"]) == (people, [])
+            assert ([user["username"] for user in offered["users"]], offered["groups"]) == (people, [])
         _, admin = await world.member("tadm", ["template-admin"])
         assert (await world.patch(path, {"description": "x"}, token=admin)).status_code == 200
 
@@ -133,7 +133,7 @@ SEARCHES: list[tuple[str, list[str]]] = [
     ("name:bet", ["beta"]),
     ("exact_name:alpha", ["alpha"]),
     ("author:me", ["alpha", "beta"]),
-    ("author:nobody", []),
+    ("author:unknown", []),
     ("organization:coder deprecated:false", ["alpha", "beta"]),
     ("deprecated:true", []),
     ("has_external_agent:true", ["beta"]),
@@ -144,10 +144,10 @@ SEARCHES: list[tuple[str, list[str]]] = [
 async def test_search() -> None:
     async with running_coderd(first_user=True) as world:
 
-        def found(job: Any) -> dict[str, Any]:
+        def plan(job: Any) -> dict[str, Any]:
             return {"has_external_agents": b"external" in job.template_source_archive}
 
-        async with working_daemon(world, Answers(import_=found)):
+        async with working_daemon(world, Answers(import_=plan)):
             for name, display, text in (("alpha", "", "plain"), ("beta", "Number One", "external")):
                 version = await imported(world, file_id=await upload(world, {"main.tf": text}))
                 body = {"name": name, "display_name": display, "template_version_id": version["id"]}
@@ -158,25 +158,25 @@ async def test_search() -> None:
                 assert [item["name"] for item in answer.json()] == names, query
 
 
-async def test_bad_searches_name_every_mistake() -> None:
+async def test_search_reports_every_error() -> None:
     async with running_coderd(first_user=True) as world:
         answer = await world.get("/api/v2/templates", params={"q": "deprecated:maybe colour:red"})
         assert answer.status_code == 400
         assert [item["field"] for item in answer.json()["validations"]] == ["deprecated", "colour"]
 
 
-async def test_versions_of_a_template() -> None:
+async def test_list_template_versions() -> None:
     async with running_coderd(first_user=True) as world, working_daemon(world):
-        made = await new_template(world)
-        first = made["active_version_id"]
-        path = f"/api/v2/templates/{made['id']}/versions"
-        second = await imported(world, template_id=made["id"], name="v2.0.1-rc.1", message="second")
+        template = await new_template(world)
+        first = template["active_version_id"]
+        path = f"/api/v2/templates/{template['id']}/versions"
+        second = await imported(world, template_id=template["id"], name="v2.0.1-rc.1", message="second")
         check("TemplateVersion", second)
         listed = (await world.get(path)).json()
         assert [item["id"] for item in listed] == [first, second["id"]]
         assert [i["id"] for i in (await world.get(f"{path}?limit=1&offset=1")).json()] == [second["id"]]
         assert [i["id"] for i in (await world.get(f"{path}?after_id={first}")).json()] == [second["id"]]
-        assert (await world.get(f"{path}?after_id={NOBODY}")).status_code == 400
+        assert (await world.get(f"{path}?after_id={UNKNOWN_ID}")).status_code == 400
         assert (await world.get(f"{path}/v2.0.1-rc.1")).json()["id"] == second["id"]
         assert (await world.get(f"{path}/none")).status_code == 404
         names = f"{ORG}/templates/tpl/versions"
@@ -188,7 +188,7 @@ async def test_versions_of_a_template() -> None:
             "storage_method": "file",
             "provisioner": "echo",
             "tags": {},
-            "template_id": made["id"],
+            "template_id": template["id"],
             "name": "v2.0.1-rc.1",
             "file_id": await upload(world, {"a": "b"}),
         }
@@ -196,43 +196,43 @@ async def test_versions_of_a_template() -> None:
 
 
 async def test_promotion_and_archives() -> None:
-    def found(job: Any) -> dict[str, Any]:
+    def plan(job: Any) -> dict[str, Any]:
         if b"broken" in job.template_source_archive:
             raise_duplicate = provisioner_pb2.RichParameter(name="twice")
             return {"rich_parameters": [raise_duplicate, raise_duplicate]}
         return {}
 
-    async with running_coderd(first_user=True) as world, working_daemon(world, Answers(import_=found)):
-        made = await new_template(world)
-        path = f"/api/v2/templates/{made['id']}/versions"
-        good = await imported(world, template_id=made["id"], name="good")
+    async with running_coderd(first_user=True) as world, working_daemon(world, Answers(import_=plan)):
+        template = await new_template(world)
+        path = f"/api/v2/templates/{template['id']}/versions"
+        good = await imported(world, template_id=template["id"], name="good")
         broken_file = await upload(world, {"main.tf": "broken"})
-        broken = await imported(world, template_id=made["id"], name="broken", file_id=broken_file)
+        broken = await imported(world, template_id=template["id"], name="broken", file_id=broken_file)
         assert broken["job"]["status"] == "failed"
         stray = await imported(world)
-        for version_id, status in ((broken["id"], 403), (stray["id"], 400), (NOBODY, 404), (good["id"], 200)):
+        for version_id, status in ((broken["id"], 403), (stray["id"], 400), (UNKNOWN_ID, 404), (good["id"], 200)):
             assert (await world.patch(path, {"id": version_id})).status_code == status
         assert (await world.patch(path, {})).status_code == 400
-        archive = f"/api/v2/templateversions/{made['active_version_id']}"
+        archive = f"/api/v2/templateversions/{template['active_version_id']}"
         answer = await world.post(f"{archive}/archive")
-        assert answer.json() == f'template version "{made["active_version_id"]}" archived'
+        assert answer.json() == f'template version "{template["active_version_id"]}" archived'
         assert (await world.post(f"{archive}/archive")).status_code == 400
-        assert (await world.patch(path, {"id": made["active_version_id"]})).status_code == 400
+        assert (await world.patch(path, {"id": template["active_version_id"]})).status_code == 400
         assert (await world.post(f"{archive}/unarchive")).status_code == 200
         assert (await world.post(f"/api/v2/templateversions/{good['id']}/archive")).status_code == 500
         failed = (await world.post(f"{path}/archive", {"all": False})).json()
         assert failed["archived_ids"] == [broken["id"]]
         rest = (await world.post(f"{path}/archive", {"all": True})).json()
-        assert rest["archived_ids"] == [made["active_version_id"]]
+        assert rest["archived_ids"] == [template["active_version_id"]]
         assert (await world.post(f"{path}/archive", {"all": True})).json()["archived_ids"] is None
         assert [item["name"] for item in (await world.get(path)).json()] == ["good"]
         assert len((await world.get(f"{path}?include_archived=true")).json()) == 3
 
 
-async def test_what_an_import_found() -> None:
+async def test_import_results() -> None:
     pb = provisioner_pb2
 
-    def found(job: Any) -> dict[str, Any]:
+    def plan(job: Any) -> dict[str, Any]:
         region = pb.RichParameter(
             name="region",
             description="Where *it* runs",
@@ -260,7 +260,7 @@ async def test_what_an_import_found() -> None:
         path = f"/api/v2/templateversions/{version['id']}"
         assert (await world.get(f"{path}/rich-parameters")).status_code == 425
         assert (await world.get(f"{path}/resources")).status_code == 400
-        async with working_daemon(world, Answers(import_=found)):
+        async with working_daemon(world, Answers(import_=plan)):
             await ended(world, path)
         parameters = (await world.get(f"{path}/rich-parameters")).json()
         check_list("TemplateVersionParameter", parameters)
@@ -275,26 +275,26 @@ async def test_what_an_import_found() -> None:
         assert (await world.get(f"{path}/external-auth")).json() == []
 
 
-async def test_a_provider_nobody_configured_fails_the_import() -> None:
-    def found(job: Any) -> dict[str, Any]:
+async def test_unconfigured_provider_fails_import() -> None:
+    def plan(job: Any) -> dict[str, Any]:
         return {"external_auth_providers": [provisioner_pb2.ExternalAuthProviderResource(id="github")]}
 
-    async with running_coderd(first_user=True) as world, working_daemon(world, Answers(import_=found)):
+    async with running_coderd(first_user=True) as world, working_daemon(world, Answers(import_=plan)):
         version = await imported(world)
         assert version["job"]["error"] == 'external auth provider "github" is not configured'
 
 
-async def test_values_of_the_active_version_are_kept() -> None:
+async def test_active_version_values_are_kept() -> None:
     async with running_coderd(first_user=True) as world:
         answers = Answers()
         async with working_daemon(world, answers):
-            made = await new_template(world)
-            await ended(world, f"/api/v2/templateversions/{made['active_version_id']}")
+            template = await new_template(world)
+            await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
         from tests.kit.provisioners.scripted_provisioner import connected_daemon
 
         async with connected_daemon(world) as daemon:
-            given = [{"name": "image", "value": "debian"}]
-            second = await new_version(world, template_id=made["id"], user_variable_values=given)
+            values = [{"name": "image", "value": "debian"}]
+            second = await new_version(world, template_id=template["id"], user_variable_values=values)
             job = await daemon.acquire()
             variables = [
                 provisioner_pb2.TemplateVariable(name="image", type="string", default_value="ubuntu"),
@@ -302,9 +302,9 @@ async def test_values_of_the_active_version_are_kept() -> None:
             ]
             await daemon.update(job, template_variables=variables)
             await daemon.complete_import(job)
-            path = f"/api/v2/templates/{made['id']}/versions"
+            path = f"/api/v2/templates/{template['id']}/versions"
             assert (await world.patch(path, {"id": second["id"]})).status_code == 200
-            await new_version(world, template_id=made["id"])
+            await new_version(world, template_id=template["id"])
             job = await daemon.acquire()
             kept = [(item.name, item.value) for item in job.template_import.user_variable_values]
             assert kept == [("image", "debian")]
@@ -315,28 +315,28 @@ REFUSED_VERSIONS: list[tuple[dict[str, Any], int]] = [
     ({"provisioner": "cook"}, 400),
     ({"storage_method": "tape"}, 400),
     ({"file_id": None}, 400),
-    ({"file_id": NOBODY}, 404),
+    ({"file_id": UNKNOWN_ID}, 404),
     ({"file_id": None, "example_id": "nope"}, 404),
     ({"example_id": "scratch"}, 400),
-    ({"template_id": NOBODY}, 404),
+    ({"template_id": UNKNOWN_ID}, 404),
     ({"tags": {"": "x"}}, 400),
 ]
 
 
-async def test_versions_that_are_refused() -> None:
+async def test_invalid_versions_rejected() -> None:
     async with running_coderd(first_user=True) as world:
-        wanted = {
+        request = {
             "storage_method": "file",
             "provisioner": "echo",
             "tags": {},
             "file_id": await upload(world, {"main.tf": ""}),
         }
         for body, status in REFUSED_VERSIONS:
-            answer = await world.post(f"{ORG}/templateversions", {**wanted, **body})
+            answer = await world.post(f"{ORG}/templateversions", {**request, **body})
             assert answer.status_code == status, f"{body}: {answer.text}"
 
 
-async def test_a_version_from_an_example() -> None:
+async def test_version_from_example() -> None:
     async with running_coderd(first_user=True) as world:
         listed = (await world.get("/api/v2/templates/examples")).json()
         check_list("TemplateExample", listed)
@@ -353,13 +353,13 @@ async def test_dry_runs() -> None:
     async with running_coderd(first_user=True) as world:
         _, member = await world.member("alice")
         _, other = await world.member("bob")
-        made = await new_template(world)
-        path = f"/api/v2/templateversions/{made['active_version_id']}/dry-run"
+        template = await new_template(world)
+        path = f"/api/v2/templateversions/{template['active_version_id']}/dry-run"
         body = {"workspace_name": "dry", "rich_parameter_values": [{"name": "a", "value": "b"}]}
         assert (await world.post(path, body)).status_code == 412
         answers = Answers()
         async with working_daemon(world, answers):
-            await ended(world, f"/api/v2/templateversions/{made['active_version_id']}")
+            await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
             started = await world.post(path, body, token=member)
             assert started.status_code == 201
             check("ProvisionerJob", started.json())
@@ -375,10 +375,10 @@ async def test_dry_runs() -> None:
         assert (await world.get(f"{run}/matched-provisioners")).json()["count"] == 1
         assert (await world.get(run, token=other)).status_code == 403
         assert (await world.patch(f"{run}/cancel")).status_code == 400
-        assert (await world.get(f"{path}/{NOBODY}")).status_code == 404
+        assert (await world.get(f"{path}/{UNKNOWN_ID}")).status_code == 404
 
 
-async def test_the_queue_as_its_keepers_see_it() -> None:
+async def test_queue_for_administrators() -> None:
     async with running_coderd(first_user=True) as world:
         waiting = [await new_version(world) for _ in range(2)]
         moon = await new_version(world, tags={"region": "moon"})
@@ -397,29 +397,33 @@ async def test_the_queue_as_its_keepers_see_it() -> None:
         assert len((await world.get(f"{ORG}/provisionerjobs?initiator=me")).json()) == 3
         for bad in ("status=zzz", "foo=1", "limit=-1", "tags=zzz"):
             assert (await world.get(f"{ORG}/provisionerjobs?{bad}")).status_code == 400
-        assert (await world.get(f"{ORG}/provisionerjobs/{NOBODY}")).status_code == 404
+        assert (await world.get(f"{ORG}/provisionerjobs/{UNKNOWN_ID}")).status_code == 404
 
 
-def test_examples_are_those_recorded_and_three_of_our_own() -> None:
+def test_examples_match_recording_plus_ours() -> None:
     (line,) = (line for line in load_area("templates") if line["note"] == "starter templates")
-    recorded = {one["id"].replace("<hostname>", "vm"): one for one in line["response"]["body"]}
-    ours = {example.id: example for example in examples()}
-    assert set(ours) == {*recorded, "azure-windows", "externally-managed-workspace", "local-process"}
-    for name, one in recorded.items():
-        found = ours[name]
-        tags = [tag.replace("<hostname>", "vm") for tag in one["tags"]]
-        assert (found.name, found.icon, list(found.tags)) == (one["name"], one["icon"], tags), name
+    recorded = {item["id"].replace("<hostname>", "vm"): item for item in line["response"]["body"]}
+    bundled = {example.id: example for example in examples()}
+    assert set(bundled) == {*recorded, "azure-windows", "externally-managed-workspace", "local-process"}
+    for name, recorded_example in recorded.items():
+        found = bundled[name]
+        tags = [tag.replace("<hostname>", "vm") for tag in recorded_example["tags"]]
+        assert (found.name, found.icon, list(found.tags)) == (
+            recorded_example["name"],
+            recorded_example["icon"],
+            tags,
+        ), name
         assert found.description and found.markdown, name
 
 
-def test_examples_have_what_a_page_shows() -> None:
+def test_examples_have_page_content() -> None:
     for example in examples():
         assert example.name and example.description and example.markdown.startswith("# "), example.id
         files = unpack_untrusted(io.BytesIO(example.archive))
         for name in files:
             if name.endswith(".tf"):
                 parse_file_untrusted(files[name].decode(), name)
-        rendered = render(files, RenderRequest(owner={"name": "ada", "full_name": "Ada", "id": NOBODY}))
+        rendered = render(files, RenderRequest(owner={"name": "ada", "full_name": "Ada", "id": UNKNOWN_ID}))
         assert rendered.diagnostics == []
-        assert [one["name"] for one in rendered.parameters if one["diagnostics"]] == [], example.id
+        assert [item["name"] for item in rendered.parameters if item["diagnostics"]] == [], example.id
     assert split_front_matter("no matter") == ({}, "no matter")

@@ -1,4 +1,4 @@
-"""coder_workspace_tags from end to end: a parameter's value picks the daemon, where real terraform does the work."""
+"""coder_workspace_tags end to end: a parameter's value selects the daemon, which runs real Terraform."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ resource "terraform_data" "place" {
 
 @contextlib.asynccontextmanager
 async def _terraform_daemon(world: World, folder: Path, name: str, tags: dict[str, str]) -> AsyncIterator[None]:
-    """A daemon as `provisioner start` runs it, over its real link."""
+    """Run a daemon as `provisioner start` does, over its real link."""
 
     @contextlib.asynccontextmanager
     async def connect() -> AsyncIterator[Session]:
@@ -84,7 +84,7 @@ async def _terraform_daemon(world: World, folder: Path, name: str, tags: dict[st
         nursery.cancel_scope.cancel()
 
 
-async def test_a_parameter_picks_the_daemon(tmp_path: Path) -> None:
+async def test_parameter_selects_daemon(tmp_path: Path) -> None:
     async with (
         running_coderd(first_user=True) as world,
         _terraform_daemon(world, tmp_path, "one", {"zone": "frankfurt"}),
@@ -94,7 +94,7 @@ async def test_a_parameter_picks_the_daemon(tmp_path: Path) -> None:
         assert version["job"]["tags"]["zone"] == "frankfurt"
         imported = await ended(world, f"/api/v2/templateversions/{version['id']}")
         daemons = await world.get(f"/api/v2/organizations/{world.organization_id}/provisionerdaemons")
-        names = {one["id"]: one["name"] for one in daemons.json()}
+        names = {daemon["id"]: daemon["name"] for daemon in daemons.json()}
         assert (imported["job"]["status"], names[imported["job"]["worker_id"]]) == ("succeeded", "one"), imported["job"]
         body = {"name": "placed", "template_version_id": version["id"]}
         template = (await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)).json()
@@ -119,7 +119,7 @@ async def test_a_parameter_picks_the_daemon(tmp_path: Path) -> None:
         assert nowhere["job"]["tags"]["zone"] == "olympus"
         path = f"/api/v2/organizations/{world.organization_id}/provisionerjobs/{nowhere['job']['id']}/why"
         why = (await world.get(path)).json()
-        assert {(one["daemon_name"], one["code"]) for one in why["daemons"]} == {
+        assert {(daemon["daemon_name"], daemon["code"]) for daemon in why["daemons"]} == {
             ("one", "wrong_tag"),
             ("two", "wrong_tag"),
         }

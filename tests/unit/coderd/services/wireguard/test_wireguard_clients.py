@@ -1,4 +1,4 @@
-"""Plain WireGuard clients through the API, and what the gateway lets them reach as permissions change."""
+"""Plain WireGuard clients through the API, and their reach through the gateway as permissions change."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ PATH = "/api/v2/users/{}/wireguard-clients"
 
 
 def gateway(world: World) -> WireguardService:
-    found = gateway_of(world.ctx)
-    assert found is not None
-    return found
+    service = gateway_of(world.ctx)
+    assert service is not None
+    return service
 
 
 def admitted(world: World, key: bytes) -> GatewayClient | None:
-    """What the gateway's table says at this moment."""
+    """Return the client's entry in the gateway's table."""
     client = gateway(world).gateway._clients.get(key)
     return client.config if client else None
 
 
 async def reaches(world: World, key: bytes, *addresses: IPv6Address) -> None:
-    """Waits until the gateway lets the client reach exactly these stable addresses."""
+    """Wait until the gateway lets the client reach exactly these stable addresses."""
 
-    async def look() -> bool:
-        found = admitted(world, key)
-        return found is not None and set(found.stable) == {address.packed for address in addresses}
+    async def has_reach() -> bool:
+        client = admitted(world, key)
+        return client is not None and set(client.stable) == {address.packed for address in addresses}
 
-    await eventually(look)
+    await eventually(has_reach)
 
 
 async def is_cut_off(world: World, key: bytes) -> None:
-    async def look() -> bool:
+    async def is_absent() -> bool:
         return admitted(world, key) is None
 
-    await eventually(look)
+    await eventually(is_absent)
 
 
 def new_key() -> tuple[bytes, str]:
@@ -70,13 +70,13 @@ def stable(view_context: AgentWorld) -> IPv6Address:
     return workspace_address(UUID(view_context.workspace["id"]), "main")
 
 
-async def test_a_client_is_added_listed_limited_and_removed() -> None:
+async def test_client_lifecycle() -> None:
     async with workspace_world(
         wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com:51820"
     ) as view_context:
         world = view_context.world
-        key, made = await add(world)
-        client, server = made["client"], made["server"]
+        key, answer = await add(world)
+        client, server = answer["client"], answer["server"]
         assert server["enabled"] and server["endpoint"] == "vpn.example.com:51820" and server["mtu"] == 1280
         assert base64.b64decode(server["public_key"]) == gateway(world).gateway.public_key
         assert client["expires_at"] is None and client["workspace_ids"] is None and client["status"] == "active"
@@ -86,12 +86,12 @@ async def test_a_client_is_added_listed_limited_and_removed() -> None:
         assert config is not None and config.address == IPv6Address(client["address"]).packed
         assert agent_address(view_context.agent_id).packed in config.peers
         other, _ = await add(world, name="limited", workspace_ids=[view_context.workspace["id"]], lifetime_seconds=3600)
-        nothing, _ = await add(world, name="nothing", workspace_ids=[])
+        unlimited, _ = await add(world, name="nothing", workspace_ids=[])
         await reaches(world, other, stable(view_context))
-        await reaches(world, nothing)
+        await reaches(world, unlimited)
         listed = (await world.get(PATH.format("me"))).json()
         assert [item["name"] for item in listed] == ["limited", "nothing", "phone"]
-        # expiry needs no notice: the table is made for a moment
+        # expiry needs no notice: the table is applied for a moment
         now = world.ctx.clock.now()
         gateway(world).apply(now + timedelta(hours=2))
         assert admitted(world, other) is None and admitted(world, key) is not None
@@ -111,8 +111,8 @@ async def test_a_client_is_added_listed_limited_and_removed() -> None:
         assert (await world.get(PATH.format("me") + "/limited")).json()["name"] == "limited"
 
 
-async def test_a_user_has_so_many_clients_also_of_those_that_ask_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(new_wireguard_clients, "MOST_CLIENTS", 3)
+async def test_concurrent_creations_respect_client_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(new_wireguard_clients, "MAX_CLIENTS", 3)
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
         _, other = await world.member("other")
         statuses: list[int] = []
@@ -125,13 +125,13 @@ async def test_a_user_has_so_many_clients_also_of_those_that_ask_at_once(monkeyp
             for number in range(8):
                 nursery.start_soon(ask, number)
         assert sorted(statuses) == [201] * 3 + [409] * 5
-        await add(world, token=other)  # another's are another's
-        found = (await world.get(PATH.format("me"))).json()
-        assert (await world.delete(f"{PATH.format('me')}/{found[0]['name']}")).status_code == 204
+        await add(world, token=other)  # the limit is of each user
+        clients = (await world.get(PATH.format("me"))).json()
+        assert (await world.delete(f"{PATH.format('me')}/{clients[0]['name']}")).status_code == 204
         await add(world, name="again")
 
 
-async def test_a_client_names_so_many_workspaces() -> None:
+async def test_too_many_workspaces_rejected() -> None:
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
         ids = [str(uuid4()) for _ in range(MOST_NAMED_WORKSPACES + 1)]
         body = {"name": "phone", "public_key": new_key()[1], "workspace_ids": ids}
@@ -139,12 +139,12 @@ async def test_a_client_names_so_many_workspaces() -> None:
         assert (refused.status_code, refused.json()["validations"][0]["field"]) == (400, "workspace_ids")
 
 
-async def test_losing_a_permission_cuts_off() -> None:
+async def test_lost_permission_disconnects() -> None:
     async with workspace_world(wireguard_address="127.0.0.1:0") as view_context:
         world = view_context.world
         bob_id, bob = await world.member("bob")
-        key, made = await add(world, token=bob)
-        assert made["client"]["targets"] == []
+        key, answer = await add(world, token=bob)
+        assert answer["client"]["targets"] == []
         await reaches(world, key)
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
         assert (await world.patch(acl, {"user_roles": {bob_id: "use"}})).status_code == 204
@@ -162,7 +162,7 @@ async def test_losing_a_permission_cuts_off() -> None:
         await reaches(world, mine)
 
 
-async def test_what_is_refused_and_how() -> None:
+async def test_invalid_requests_rejected() -> None:
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
         _, text = new_key()
         _, bob = await world.member("bob")
@@ -190,15 +190,15 @@ async def test_what_is_refused_and_how() -> None:
         assert [item["name"] for item in (await world.get(PATH.format("admin"))).json()] == ["phone"]
 
 
-async def test_a_limited_key_makes_no_client_that_reaches_further() -> None:
+async def test_limited_key_bounds_client() -> None:
     day = timedelta(days=1)
     async with workspace_world(wireguard_address="127.0.0.1:0", max_token_lifetime=day) as view_context:
         world, path = view_context.world, PATH.format("me")
 
         async def limited(*names: str) -> str:
-            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": list(names), "lifetime": 3600 * 10**9})
-            assert made.status_code == 201, made.text
-            return str(made.json()["key"])
+            answer = await world.post("/api/v2/users/me/keys/tokens", {"scopes": list(names), "lifetime": 3600 * 10**9})
+            assert answer.status_code == 201, answer.text
+            return str(answer.json()["key"])
 
         async def status(token: str | None, **fields: Any) -> int:
             body = {"name": f"c{uuid4().hex[:8]}", "public_key": new_key()[1], **fields}
@@ -212,11 +212,11 @@ async def test_a_limited_key_makes_no_client_that_reaches_further() -> None:
         assert await status(entering) == 403
         assert await status(entering, workspace_ids=mine) == 201
         assert await status(None, lifetime_seconds=int(day.total_seconds()) + 1) == 400
-        _, made = await add(world)
-        assert made["client"]["expires_at"] is not None
+        _, answer = await add(world)
+        assert answer["client"]["expires_at"] is not None
 
 
-async def test_without_an_address_there_is_no_hub() -> None:
+async def test_no_gateway_without_address() -> None:
     async with running_coderd(first_user=True) as world:
         assert (await world.get("/api/v2/wireguard")).json()["enabled"] is False
         answer = await world.post(PATH.format("me"), {"name": "phone", "public_key": new_key()[1]})
@@ -224,7 +224,7 @@ async def test_without_an_address_there_is_no_hub() -> None:
         assert (await world.get(PATH.format("me"))).json() == []
 
 
-async def test_a_server_does_not_start_with_an_endpoint_no_client_could_use() -> None:
+async def test_unusable_endpoint_prevents_start() -> None:
     with pytest.raises(CoderError, match="it has no port"):
         async with running_coderd(wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com"):
             pass

@@ -1,4 +1,4 @@
-"""What cuts plain WireGuard clients off: their traffic ends, and the audit log says so once."""
+"""Causes that disconnect plain WireGuard clients: traffic ends, and the audit log has one entry."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ REPLICAS = 4
 
 @asynccontextmanager
 async def phone(world: World, name: str, *, token: str | None = None, **fields: Any) -> AsyncIterator[Phone]:
-    """A device whose client has been added and admitted."""
+    """Run a device whose client is added and admitted."""
     device = Phone(gateway(world).gateway)
     text = base64.b64encode(device.key.public).decode()
-    made = await world.post(PATH.format("me"), {"name": name, "public_key": text, **fields}, token=token)
-    assert made.status_code == 201, made.text
-    device.own = IPv6Address(made.json()["client"]["address"]).packed
+    answer = await world.post(PATH.format("me"), {"name": name, "public_key": text, **fields}, token=token)
+    assert answer.status_code == 201, answer.text
+    device.own = IPv6Address(answer.json()["client"]["address"]).packed
 
     async def is_admitted() -> bool:
         return gateway(world).status(device.key.public) is not None
@@ -56,7 +56,7 @@ async def phone(world: World, name: str, *, token: str | None = None, **fields: 
 
 
 async def ask(device: Phone) -> None:
-    """Something the gateway answers itself: that nobody may go there."""
+    """Send a packet that the gateway itself answers with Destination Unreachable."""
     await device.send(echo(ELSEWHERE, b"hello?", device.own))
 
 
@@ -67,34 +67,34 @@ async def is_answered(device: Phone) -> None:
 
 
 async def is_silent(device: Phone, other: Phone) -> None:
-    """No answer comes: `other` asks later and has its answer."""
+    """Assert that no answer comes: `other` asks later and has its answer."""
     await ask(device)
     await is_answered(other)
     assert device.packets.statistics().current_buffer_used == 0
 
 
 async def losses(world: World) -> list[dict[str, Any]]:
-    """Entries about clients that were cut off, oldest first."""
+    """Return entries about disconnected clients, oldest first."""
     entries = (await world.get("/api/v2/audit?limit=100&q=resource_type:api_key")).json()["audit_logs"]
     return [entry for entry in reversed(entries) if "reason" in (entry["additional_fields"] or {})]
 
 
-async def told(world: World, *reasons: str) -> list[dict[str, Any]]:
-    """Waits until these were told, and asserts that nothing else was."""
+async def expect_losses(world: World, *reasons: str) -> list[dict[str, Any]]:
+    """Wait for entries with these reasons, and assert that there are no others."""
 
-    async def look() -> bool:
+    async def are_written() -> bool:
         return len(await losses(world)) >= len(reasons)
 
-    await eventually(look)
-    found = await losses(world)
-    assert [entry["additional_fields"]["reason"] for entry in found] == list(reasons)
-    for entry in found:
+    await eventually(are_written)
+    entries = await losses(world)
+    assert [entry["additional_fields"]["reason"] for entry in entries] == list(reasons)
+    for entry in entries:
         assert (entry["action"], entry["resource_type"], entry["status_code"]) == ("write", "api_key", 200)
         assert entry["user"] is None
-    return found
+    return entries
 
 
-async def test_an_expired_client_is_silent_and_the_log_says_so() -> None:
+async def test_expiry_disconnects_and_is_audited() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with workspace_world(clock=clock, wireguard_address="127.0.0.1:0") as view_context:
         world = view_context.world
@@ -102,10 +102,10 @@ async def test_an_expired_client_is_silent_and_the_log_says_so() -> None:
             await is_answered(short)
             await is_answered(other)
             clock.advance(3600)
-            await add(world, name="third")  # a reason to look at the clock
+            await add(world, name="third")  # makes the gateway read the clock
             await is_cut_off(world, short.key.public)
             await is_silent(short, other)
-            (entry,) = await told(world, "expired")
+            (entry,) = await expect_losses(world, "expired")
         assert entry["resource_target"] == "short" and entry["resource_id"]
         fields = entry["additional_fields"]
         assert (fields["wireguard_client"], fields["owner"]) == ("short", "admin")
@@ -113,25 +113,25 @@ async def test_an_expired_client_is_silent_and_the_log_says_so() -> None:
         assert entry["diff"] == {"status": {"old": "active", "new": "expired", "secret": False}}
 
 
-async def test_what_expires_while_it_is_looked_at_is_told_as_well() -> None:
+async def test_expiry_during_load_is_audited() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock, wireguard_address="127.0.0.1:0") as world:
         key, _ = await add(world, lifetime_seconds=60)
         await reaches(world, key)
-        look = gateway(world).look
+        read_reach = gateway(world).read_reach
 
-        async def slow() -> Any:
-            found = await look()
+        async def read_slowly() -> Any:
+            watched = await read_reach()
             clock.advance(60)
-            return found
+            return watched
 
-        gateway(world).look = slow  # type: ignore[method-assign]
+        gateway(world).read_reach = read_slowly  # type: ignore[method-assign]
         await add(world, name="other")
         await is_cut_off(world, key)
-        await told(world, "expired")
+        await expect_losses(world, "expired")
 
 
-async def test_the_owners_suspension_and_end_are_told_once_each() -> None:
+async def test_owner_suspension_and_deletion_audited_once() -> None:
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
         bob_id, bob = await world.member("bob")
         async with phone(world, "bobs", token=bob) as bobs, phone(world, "mine") as mine:
@@ -139,17 +139,17 @@ async def test_the_owners_suspension_and_end_are_told_once_each() -> None:
             assert (await world.put(f"/api/v2/users/{bob_id}/status/suspend")).status_code == 200
             await is_cut_off(world, bobs.key.public)
             await is_silent(bobs, mine)
-            (entry,) = await told(world, "owner_suspended")
+            (entry,) = await expect_losses(world, "owner_suspended")
             assert entry["resource_target"] == "bobs" and entry["additional_fields"]["owner"] == "bob"
-            await add(world, name="third")  # another look changes nothing
+            await add(world, name="third")  # another load changes nothing
             assert (await world.put(f"/api/v2/users/{bob_id}/status/activate")).status_code == 200
             await reaches(world, bobs.key.public)
             assert (await world.delete(f"/api/v2/users/{bob_id}")).status_code in {200, 204}
             await is_cut_off(world, bobs.key.public)
-            await told(world, "owner_suspended", "owner_deleted")
+            await expect_losses(world, "owner_suspended", "owner_deleted")
 
 
-async def test_a_lost_workspace_is_told_and_a_stopped_one_is_not() -> None:
+async def test_lost_workspace_audited_stopped_not() -> None:
     async with workspace_world(wireguard_address="127.0.0.1:0") as view_context:
         world = view_context.world
         bob_id, bob = await world.member("bob")
@@ -164,7 +164,7 @@ async def test_a_lost_workspace_is_told_and_a_stopped_one_is_not() -> None:
         await known(world, "phone", view_context)
         await share("")
         await reaches(world, key)
-        (entry,) = await told(world, "permission_lost")
+        (entry,) = await expect_losses(world, "permission_lost")
         fields = entry["additional_fields"]
         assert fields["workspace_id"] == view_context.workspace["id"] and fields["agents"] == ["main"]
         assert (fields["workspace_name"], fields["workspace_owner"], fields["owner"]) == ("dev", "admin", "bob")
@@ -178,20 +178,20 @@ async def test_a_lost_workspace_is_told_and_a_stopped_one_is_not() -> None:
         await build(view_context, "stop")
         await reaches(world, mine)
         await share("")
-        await told(world, "permission_lost", "permission_lost")
+        await expect_losses(world, "permission_lost", "permission_lost")
         await build(view_context, "delete")
-        *_, entry = await told(world, "permission_lost", "permission_lost", "workspace_deleted")
+        *_, entry = await expect_losses(world, "permission_lost", "permission_lost", "workspace_deleted")
         assert entry["resource_target"] == "mine" and entry["additional_fields"]["workspace_name"] == "dev"
 
 
 async def known(world: World, name: str, view_context: AgentWorld) -> None:
-    """Waits until it is written down that the client reaches the workspace."""
+    """Wait until the database knows that the client reaches the workspace."""
 
-    async def look() -> bool:
-        (found,) = [one for one in await gateway(world).look() if one.client.row.name == name]
-        return [str(ident) for ident in found.client.known.workspaces] == [view_context.workspace["id"]]
+    async def is_stored() -> bool:
+        (watched,) = [item for item in await gateway(world).read_reach() if item.client.row.name == name]
+        return [str(ident) for ident in watched.client.known.workspaces] == [view_context.workspace["id"]]
 
-    await eventually(look)
+    await eventually(is_stored)
 
 
 async def build(view_context: AgentWorld, transition: str) -> None:
@@ -206,31 +206,31 @@ async def build(view_context: AgentWorld, transition: str) -> None:
     await eventually(is_over)
 
 
-async def test_of_many_replicas_one_tells() -> None:
-    nothing: Any = None
+async def test_one_replica_writes_entry() -> None:
+    unused: Any = None
     async with running_coderd(first_user=True) as world:
         ctx = world.ctx
         bob_id, _ = await world.member("bob")
         now = ctx.clock.now()
         row = WireguardClientRow(uuid4(), UUID(bob_id), "phone", new_key()[0], now, now + timedelta(days=1), None)
         await ctx.db.run(client_store.insert_client, row)
-        replicas = [WireguardService(ctx, nothing, nothing, "") for _ in range(REPLICAS)]
+        replicas = [WireguardService(ctx, unused, unused, "") for _ in range(REPLICAS)]
 
-        async def turn(replica: WireguardService, watched: list[wireguard_audit.Watched], results: list[bool]) -> None:
-            results.append(await wireguard_audit.tell_losses(ctx, watched))
+        async def write(watched: list[wireguard_audit.Watched], results: list[bool]) -> None:
+            results.append(await wireguard_audit.write_losses(ctx, watched))
 
         assert (await world.put(f"/api/v2/users/{bob_id}/status/suspend")).status_code == 200
-        looks = [await replica.look() for replica in replicas]
+        readings = [await replica.read_reach() for replica in replicas]
         results: list[bool] = []
         async with trio.open_nursery() as nursery:
-            for replica, watched in zip(replicas, looks, strict=True):
-                nursery.start_soon(turn, replica, watched, results)
+            for watched in readings:
+                nursery.start_soon(write, watched, results)
         assert sorted(results) == [False] * (REPLICAS - 1) + [True]
-        await told(world, "owner_suspended")
-        assert await replicas[0].look() == []
+        await expect_losses(world, "owner_suspended")
+        assert await replicas[0].read_reach() == []
 
 
-async def test_two_servers_and_a_restart_tell_no_more() -> None:
+async def test_replicas_and_restart_add_no_entries() -> None:
     clock = FakeClock(datetime.now(UTC))
     async with running_coderd(first_user=True, clock=clock, wireguard_address="127.0.0.1:0") as world:
         bob_id, bob = await world.member("bob")
@@ -243,13 +243,13 @@ async def test_two_servers_and_a_restart_tell_no_more() -> None:
             assert (await world.put(f"/api/v2/users/{bob_id}/status/suspend")).status_code == 200
             await is_cut_off(world, key)
             await is_cut_off(other, key)
-            await told(world, "owner_suspended")
+            await expect_losses(world, "owner_suspended")
         async with open_server(config, clock=clock) as again:
-            found = await gateway(World(again, world.client)).look()
-            assert await wireguard_audit.tell_losses(again.context, found)
+            watched = await gateway(World(again, world.client)).read_reach()
+            assert await wireguard_audit.write_losses(again.context, watched)
             mine, _ = await add(world, name="mine", lifetime_seconds=60)
             await reaches(world, mine)
             clock.advance(60)
             await add(world, name="other")
             await is_cut_off(world, mine)
-            await told(world, "owner_suspended", "expired")
+            await expect_losses(world, "owner_suspended", "expired")

@@ -150,7 +150,7 @@ async def test_what_an_agent_made_ends_with_the_token_it_was_made_by() -> None:
                 ("ListSubAgents", pb.ListSubAgentsRequest(), pb.ListSubAgentsResponse),
                 ("DeleteSubAgent", pb.DeleteSubAgentRequest(id=made.agent.id), pb.DeleteSubAgentResponse),
             ):
-                with pytest.raises(RpcError, match="good no longer"):
+                with pytest.raises(RpcError, match="no longer valid"):
                     await old.call(name, asked, reply)
         async with connected_agent(AgentWorld(world, workspace, place.agent.id, fresh)) as new:
             (listed,) = (await new.call("ListSubAgents", pb.ListSubAgentsRequest(), pb.ListSubAgentsResponse)).agents

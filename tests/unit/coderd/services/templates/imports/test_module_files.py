@@ -1,4 +1,4 @@
-"""Archives of modules on their way: whose they are, and how long one may take."""
+"""Uploaded archives of modules: their owner, and the time of an upload."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class _Worker:
 WORKER: Any = _Worker()
 
 
-def test_the_end_of_an_old_link_leaves_what_came_on_the_new_one() -> None:
+def test_old_link_end_keeps_new_upload() -> None:
     files: Any = ModuleFiles(None)  # type: ignore[arg-type]
     first, second, old, new = io.BytesIO(), io.BytesIO(), object(), object()
     files.put(WORKER, b"1", first, old)
@@ -33,14 +33,12 @@ def test_the_end_of_an_old_link_leaves_what_came_on_the_new_one() -> None:
     files.forget(WORKER, new)
     assert second.closed
     files.put(WORKER, b"3", io.BytesIO(), new)
-    files.forget(WORKER)  # its job is over
+    files.forget(WORKER)  # its job has ended
     assert files.get(WORKER, b"3") is None
 
 
 @pytest.mark.parametrize(("size", "every", "taken"), [(4096, 1.0, 3600.0), (2048, 1.0, 120.0), (0, 1.0, 60.0)])
-async def test_an_upload_has_as_long_as_its_bytes_are_worth(
-    autojump_clock: MockClock, size: int, every: float, taken: float
-) -> None:
+async def test_upload_time_grows_with_bytes(autojump_clock: MockClock, size: int, every: float, taken: float) -> None:
     files: Any = ModuleFiles(None)  # type: ignore[arg-type]
     began = trio.current_time()
     with pytest.raises(Invalid, match="too slow"), files.receiving(WORKER) as came:

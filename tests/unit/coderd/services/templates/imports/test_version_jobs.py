@@ -1,4 +1,4 @@
-"""What the end of an import leaves: nothing of the modules that its daemon uploaded."""
+"""The end of an import deletes the modules that its daemon uploaded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def test_import_end_drops_uploaded_modules() -> None:
     archive = io.BytesIO()
     files.put(worker, b"1", archive, object())
     jobs = ImportJobs(ctx)
-    await jobs.ended(JOB)  # reaped: another job of the daemon may have begun
+    await jobs.ended(JOB)  # reaped: the daemon may have begun another job
     assert not archive.closed
     await jobs.ended(JOB, worker)
     assert archive.closed
