@@ -20,7 +20,7 @@ _APPS = frozenset({"vscode", "jetbrains", "reconnecting-pty", "ssh"})
 
 
 async def record_usage(ctx: Context, subject: Subject, workspace_id: UUID, agent_id: UUID | None, app: str) -> None:
-    """Somebody uses the workspace. Unknown agents and apps are ignored, as upstream does."""
+    """Record a use of the workspace. Unknown agents and apps are ignored, as upstream does."""
     now = ctx.clock.now()
     await ctx.db.run(_record_usage, subject, workspace_id, agent_id, app, now)
     ctx.part(LastUse).note(workspace_id, now)

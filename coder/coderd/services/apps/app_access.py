@@ -1,11 +1,11 @@
-"""Who may open which application of a workspace: from an address and a caller to a ticket, or to why not.
+"""Access to a workspace's applications: from an address and a caller to a ticket, or to a refusal.
 
-What a level of sharing means is here; so is that an address by path is narrower than one by host, because its pages
-share the dashboard's origin. Where a level comes from: a template's `coder_app`
-(provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py); shares of ports
-(services/workspaces/port_shares.py) and what agents make for dev containers (services/agents/sub_agents.py),
-which hold as far as the template lets ports be shared now, whatever it said then. Not here: bytes (`appproxy/apps`),
-tickets (`app_tokens.py`), addresses (`domain/apps/app_addresses.py`).
+This module defines the meaning of sharing levels. An address by path is more restricted than one by host, because its
+pages share the dashboard's origin. Levels have three sources: a template's `coder_app`
+(provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py), shares of ports
+(services/workspaces/port_shares.py), and apps that agents create for dev containers (services/agents/sub_agents.py).
+The last two are limited by the template's current port sharing level. Elsewhere: bytes (`appproxy/apps`), tickets
+(`app_tokens.py`), addresses (`domain/apps/app_addresses.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppContext:
-    """Everything around one application that a decision, a page or the connection log needs."""
+    """Data of one application that a decision, a page or the connection log needs."""
 
     request: AppRequest
     view: WorkspaceView
@@ -55,7 +55,7 @@ class AppContext:
 
     @property
     def spot(self) -> AppSpot:
-        """What its visitor may read about it."""
+        """Location of the application, as far as its visitor may know it."""
         return AppSpot(
             self.view.owner_username,
             self.view.workspace.name,
@@ -65,7 +65,7 @@ class AppContext:
 
 
 class RefusedAtError(AppRefusedError):
-    """A refusal in view of an application."""
+    """A refusal that names the application."""
 
     def __init__(self, reason: Reason, view_context: AppContext, detail: str = "") -> None:
         super().__init__(reason, detail, view_context.spot)
@@ -73,7 +73,7 @@ class RefusedAtError(AppRefusedError):
 
 
 class HiddenAtError(AppRefusedError):
-    """An application its visitor may not know of."""
+    """A refusal that hides the application from its visitor."""
 
     def __init__(self, view_context: AppContext) -> None:
         super().__init__("not_found")
@@ -81,7 +81,7 @@ class HiddenAtError(AppRefusedError):
 
 
 async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -> tuple[Ticket, AppContext]:
-    """Lets `subject` (None: nobody signed in) into an application. Raises AppRefusedError."""
+    """Issue a ticket for an application to `subject` (None: not signed in). Raises AppRefusedError."""
     if request.access_method == "path" and ctx.config.disable_path_apps:
         raise AppRefusedError("path_apps_off")
     if request.access_method == "path" and parse_port(request.app_slug_or_port):
@@ -92,7 +92,7 @@ async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -
         raise missing
     level = _effective_level(ctx, found)
     if not _allows(ctx, found, level, subject):
-        # Auditors may want to see it; the visitor reads nothing of it.
+        # The connection log shows the application to auditors; the visitor learns nothing about it.
         raise missing if subject is None or found.agent is None else HiddenAtError(found)
     _require_running(found)
     ticket = Ticket(
@@ -120,7 +120,7 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
         for share in await share_store.list_port_shares(tx, view.workspace.id, now):
             if share.port == port.number and agent is not None and share.agent_name == agent.name:
                 level = shared_at_most(share.share_level, view.template.max_port_share_level)
-        # A stopped workspace has no agents: its owner should hear that it is stopped.
+        # A stopped workspace has no agents: its owner should read that it is stopped.
         return AppContext(request, view, agent, None, level, port.url, cors)
     apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id for agent in agents])]
     by_id = {agent.id: agent for agent in agents}
@@ -157,7 +157,7 @@ async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
 
 
 async def workspace_named(ctx: Context, request: AppRequest) -> UUID | None:
-    """The living workspace an address names; says nothing about who may know of it."""
+    """Return the workspace that an address names, without checking permission. None for a deleted or unknown one."""
     view = await ctx.db.read(_find_workspace, request)
     return view.workspace.id if view else None
 
@@ -174,7 +174,7 @@ def _allows(ctx: Context, view_context: AppContext, level: str, subject: Subject
     row = view_context.view.workspace
     by_path = view_context.request.access_method == "path"
     is_owner = subject.user_id == row.owner_id
-    # A page under our own origin acts as whoever looks at it: nobody should be lured into another's.
+    # A page under our own origin acts with its visitor's permissions: users must not be lured into another user's page.
     by_role = is_owner or not by_path or level != "owner" or ctx.config.dangerous_allow_path_app_site_owner_access
     if by_role and decide(subject, "application_connect", workspace_resource(row, dormant=False)):
         return True
@@ -189,7 +189,7 @@ def _allows(ctx: Context, view_context: AppContext, level: str, subject: Subject
 
 
 def _require_running(view_context: AppContext) -> None:
-    """Raises AppRefusedError for a workspace that sleeps or stands."""
+    """Raise AppRefusedError for a workspace that is dormant or stopped."""
     view = view_context.view
     if view.workspace.dormant_at is not None:
         raise RefusedAtError("workspace_dormant", view_context)
@@ -202,7 +202,7 @@ def _require_running(view_context: AppContext) -> None:
 
 
 def _require_ready(ctx: Context, view_context: AppContext) -> AgentRow:
-    """The agent, when it and the application can be reached. Raises AppRefusedError."""
+    """Return the agent if it and the application can be reached. Raises AppRefusedError."""
     agent, app = view_context.agent, view_context.app
     if agent is None:
         raise AppRefusedError("not_found")
@@ -217,7 +217,7 @@ def _require_ready(ctx: Context, view_context: AppContext) -> AgentRow:
 
 
 async def look_again(ctx: Context, ticket: Ticket) -> None:
-    """Whether what a ticket was given for is still there. Raises AppRefusedError."""
+    """Check that the application of a ticket is still available. Raises AppRefusedError."""
     found = await ctx.db.read(_load, ticket.request, ctx.clock.now())
     if found is None:
         raise AppRefusedError("not_found")
@@ -226,7 +226,7 @@ async def look_again(ctx: Context, ticket: Ticket) -> None:
 
 
 async def cors_of(ctx: Context, request: AppRequest) -> str:
-    """What the template of a workspace says about pages of other origins; `simple` for one that does not exist."""
+    """Return the CORS behavior of the workspace's template; `simple` for an unknown workspace."""
     return await ctx.db.read(_cors_of, request)
 
 

@@ -1,9 +1,8 @@
-"""Streams of applications and terminals that outlast the ticket they began with: who may come in is asked again.
+"""Streams of applications and terminals that outlive their ticket: access is checked again and again.
 
-A ticket is good for a minute, whatever happens meanwhile; so is what it opened. Once a minute everything that is still
-open is judged as if it came in now, and when a session ends what it opened is judged at once: whoever is signed out or
-suspended, or may not enter any more, is cut off. Tickets
-themselves are `app_tokens.py`, who may enter `app_access.py`.
+A ticket is valid for a minute, and so is the access it gave. Once a minute every open stream is checked as if it
+started now. When a session ends, its streams are checked at once: a user who signed out, was suspended or lost access
+is disconnected. Tickets are in `app_tokens.py`, access rules in `app_access.py`.
 """
 
 from __future__ import annotations
@@ -34,9 +33,9 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 EVERY = TICKET_LIFETIME.total_seconds()
-"""Seconds between looks."""
+"""Seconds between two checks."""
 _OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
-"""Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
+"""Refusals that concern the visitor. Other refusals concern the application, whose streams end without our help."""
 
 MayStay = Callable[[], Awaitable[bool]]
 
@@ -44,7 +43,7 @@ _log = get_logger("apps")
 
 
 class OpenVisits:
-    """Those of one server process, see `Context.part`."""
+    """Open streams of one server process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -53,15 +52,15 @@ class OpenVisits:
         ctx.nursery.start_soon(self._hear_of_ends)
 
     def in_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
-        """A context for a stream of an application; its scope is cancelled when the visitor may stay no longer."""
+        """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
         return self._held((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_be_in(visitor, ticket))
 
     def at_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
-        """The same for a terminal of an agent."""
+        """Open a scope for a terminal of an agent; it is cancelled when the visitor loses access."""
         return self._held((visitor, agent_id), lambda: self._may_type(visitor, agent_id))
 
     async def may_stay(self, ticket: Ticket) -> bool:
-        """Whether somebody who came in by a ticket alone, here or at a workspace proxy, would be let in now."""
+        """Return whether the ticket's user, here or at a workspace proxy, would get access now."""
         visitor = Visitor(Credentials(), ticket.user_id)
         if ticket.request.access_method == "terminal":
             return await self._may_type(visitor, ticket.agent_id)
@@ -77,7 +76,7 @@ class OpenVisits:
                 del self._open[scope]
 
     async def look(self, older_than: float = 0.0, concerned: Callable[[Visitor], bool] = lambda _: True) -> None:
-        """Judges what has been open for so many seconds, of the visitors named."""
+        """Check the streams that have been open for so many seconds, of the visitors selected."""
         since, judged = trio.current_time() - older_than, dict[Hashable, bool]()
         for scope, (began, what, may_stay) in list(self._open.items()):
             if began > since or not concerned(what[0]):
@@ -86,7 +85,7 @@ class OpenVisits:
                 if what not in judged:
                     judged[what] = await may_stay()
             except Exception as error:
-                # A database that is away for a moment ends nothing; the next look is in a minute.
+                # A short database outage ends no stream; the next check is in a minute.
                 _log.warn("an open stream could not be judged", error=error)
                 continue
             if not judged[what]:
@@ -98,7 +97,8 @@ class OpenVisits:
             await self.look(EVERY)
 
     async def _hear_of_ends(self) -> None:
-        """Sessions that end take their streams along at once, on every replica; a missed notice costs a minute."""
+        """Check a session's streams when it ends, on every replica; after a missed notice the check is up to a minute
+        late."""
         known = self._ctx.part(AuthCache)
         async with self._ctx.db.listen(ENDED) as notices:
             async for _channel, payload in notices:
@@ -108,7 +108,7 @@ class OpenVisits:
                     key_id = visitor.shown.token.partition("-")[0]
                     concerned = {"key": key_id, "user": str(visitor.user_id)}.get(kind, identity) == identity
                     if concerned:
-                        known.forget(key_id)  # it may be remembered from before
+                        known.forget(key_id)  # an earlier request may have cached it
                     return concerned
 
                 await self.look(concerned=is_concerned)
@@ -118,7 +118,7 @@ class OpenVisits:
             found, _ = await open_app(self._ctx, ticket.request, await self._subject(visitor))
         except AppRefusedError as refused:
             return refused.reason not in _OUTSIDE
-        # Names are given to others: a right to who is called so now is none to who was.
+        # Names are reused: access to the workspace that has the name now gives no access to the former one.
         return found.workspace_id == ticket.workspace_id
 
     async def _may_type(self, visitor: Visitor, agent_id: UUID) -> bool:

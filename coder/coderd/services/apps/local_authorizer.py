@@ -1,4 +1,4 @@
-"""The server's own answers to its proxy of applications: from the database, by the policy."""
+"""Authorizer of the server's own application proxy: answers from the database, by the policy."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 AT_ONCE = 4
-"""Questions of one user to the database: each takes a millisecond or two, and others want some of its connections."""
+"""Concurrent database requests of one user: each takes a millisecond or two, and other users need connections, too."""
 
 
 class LocalAppAuthorizer:
-    """See `authorizer.AppAuthorizer`."""
+    """The server's `authorizer.AppAuthorizer`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -110,6 +110,6 @@ class LocalAppAuthorizer:
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: closes connections to applications that nothing uses any more."""
+    """Run as a part of the server: close idle connections to applications."""
     task_status.started()
     await keep_tidy(ctx.part(AppPool), ctx.stopping)

@@ -1,6 +1,6 @@
-"""Around applications, for people who are signed in: handing a session over to another host, terminal tickets.
+"""Sessions of signed-in users on other hosts: API keys for applications' hosts, tickets for terminals.
 
-Opening an application is `app_access.py`.
+Opening an application is in `app_access.py`.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ _NOT_OURS = (
 
 
 def app_host(ctx: Context) -> str:
-    """The wildcard as links use it; empty without one."""
+    """Return the wildcard host as links use it; empty without one."""
     return HostPattern(ctx.config.wildcard_access_url).with_port(ctx.access_url)
 
 
 async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
-    """Where to send the browser: back to the application's host, with a sealed key of its own.
+    """Return the URL to redirect the browser to: the application's host, with a sealed key of its own.
 
-    The key reaches applications only, and only those of the workspace it is for: a script of that host may read the
-    address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden, Unauthenticated.
+    The key grants access to applications only, and only to the workspace it is for: a script of that host may read the
+    URL with the key, and must not reach another user's application. Raises Invalid, Forbidden, Unauthenticated.
     """
     parts = split_untrusted(redirect_uri)
     scheme = await _scheme_of_ours(ctx, redirect_uri)
     if scheme is None:
         raise Invalid("Invalid redirect_uri.", _NOT_OURS)
     require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
-    # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
+    # The key for the application has at most the limits of the key the user signed in with.
     request = await _request_of(ctx, parts.netloc)
-    if request is None:  # a proxy's own address, under which all workspaces are
+    if request is None:  # a proxy's own address serves all workspaces
         allow: Sequence[str] = caller.key.allow_list or keys.ANY
     else:
         allow = (f"workspace:{await workspace_named(ctx, request) or NIL}",)
@@ -76,18 +76,18 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     await ctx.db.run(keys.pass_on, caller.key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
-    # The scheme we know for that host, whatever was asked for: the key must not cross the network in the clear.
+    # The scheme known for that host, not the requested one: the key must not cross the network in plain text.
     return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
 
 
 async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
-    """How a host is reached that only this deployment serves, by itself or a proxy; None for any other host."""
+    """Return the scheme of a host that only this deployment serves, itself or by a proxy; None for any other host."""
     parts = split_untrusted(redirect_uri)
     port = parts.port
     if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or "\\" in redirect_uri:
         return None
     host = f"{parts.hostname}:{port}" if port else parts.hostname
-    # The host alone does not do: another program of the same machine may listen on another port.
+    # The host alone is not enough: another program of the same machine may listen on another port.
     own = urlsplit(ctx.access_url)
     if _below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(ctx.config.wildcard_access_url, own):
         return own.scheme
@@ -103,7 +103,7 @@ async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
 
 
 def port_of(parts: SplitResult) -> int:
-    """The port an address means; 0 for one that is none."""
+    """Return the port of a URL; 0 for an invalid one."""
     try:
         return parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
     except ValueError:
@@ -111,13 +111,14 @@ def port_of(parts: SplitResult) -> int:
 
 
 def _ports(pattern: str, known: SplitResult) -> frozenset[int]:
-    """Where applications are served: the port the wildcard names or that of the address beside it, and web's own."""
+    """Return the ports that serve applications: the wildcard's or else the access URL's, and the web's default
+    ports."""
     named = pattern.rpartition(":")[2]
     return frozenset({int(named) if named.isdigit() else port_of(known), 80, 443})
 
 
 async def _request_of(ctx: Context, host: str) -> AppRequest | None:
-    """The application one of our hosts names."""
+    """Return the application that a host of this deployment names."""
     patterns = [ctx.config.wildcard_access_url]
     patterns += [proxy.wildcard_hostname for proxy in await ctx.db.read(proxy_store.list_proxies)]
     labels = [HostPattern(pattern).label_of(host) for pattern in patterns if pattern]
@@ -134,7 +135,8 @@ def _below(pattern: str, host: str) -> bool:
 
 
 async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_id: UUID) -> str:
-    """A ticket for one agent's terminal, for a place that has no session (a proxy). Raises Invalid, NotFound."""
+    """Issue a ticket for one agent's terminal, to use where the user has no session (a proxy). Raises Invalid,
+    NotFound."""
     parts = split_untrusted(url)
     if parts.scheme not in {"ws", "wss"}:
         raise Invalid("Invalid URL.", 'invalid URL scheme "' + parts.scheme + "\", expected 'ws' or 'wss'")
@@ -150,13 +152,13 @@ async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_i
 
 
 async def _is_server(ctx: Context, host: str) -> bool:
-    """This server by its access URL, or a proxy by its own."""
+    """Return whether the host is this server's access URL or a proxy's."""
     if host == host_of_origin(ctx.access_url):
         return True
     return any(proxy.url and host_of_origin(proxy.url) == host for proxy in await ctx.db.read(proxy_store.list_proxies))
 
 
 async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
-    """Whose ticket for this agent's terminal this is; None if it is none."""
+    """Return the user of a ticket for this agent's terminal; None for an invalid ticket."""
     found = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
     return found.user_id if found else None

@@ -1,6 +1,6 @@
 """Builds of a task's workspace: pausing, resuming, deleting.
 
-The rows of a task and its workspace are deleted in one transaction.
+The task and its workspace are deleted in one transaction.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 async def pause(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> WorkspaceBuild:
-    """Stops the task's workspace. Raises NotFound, Forbidden, Conflict (stopped already, or a build is active)."""
+    """Stop the task's workspace. Raises NotFound, Forbidden, Conflict (already stopped, or a build is active)."""
     workspace = await _workspace(ctx, subject, await load_task(ctx, subject, owner_id, reference, "update"), "stop")
     status = workspace.latest.status
     if status == "stopped":
@@ -44,7 +44,8 @@ async def pause(ctx: Context, subject: Subject, owner_id: UUID, reference: str) 
 
 
 async def resume(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> WorkspaceBuild:
-    """Starts it again. Raises NotFound, Forbidden, Conflict (running already, or a build is active), Invalid."""
+    """Start the task's workspace. Raises NotFound, Forbidden, Conflict (already running, or a build is active),
+    Invalid."""
     workspace = await _workspace(ctx, subject, await load_task(ctx, subject, owner_id, reference, "update"), "start")
     status = workspace.latest.status
     if workspace.latest.build.transition == "start" and status in {"running", "pending", "starting"}:
@@ -57,7 +58,7 @@ async def _workspace(ctx: Context, subject: Subject, view: TaskView, action: str
     if view.task.workspace_id is None:
         raise Conflict("Task does not have a workspace.", "Delete the task and create another one.")
     workspace = await load_workspace(ctx, subject, view.task.workspace_id)
-    # Starting wakes a dormant workspace: it is judged as the workspace it will be.
+    # Starting activates a dormant workspace, so permission is checked for an active one.
     resource = workspace_resource(workspace.workspace, dormant=False if action == "start" else None)
     require(subject, action, resource)
     if workspace.workspace.deleted:
@@ -78,7 +79,7 @@ async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, reque
 
 
 async def delete_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
-    """Forgets the task and deletes its workspace. Raises NotFound, Forbidden, Conflict (a build is active)."""
+    """Delete the task and its workspace. Raises NotFound, Forbidden, Conflict (a build is active)."""
     view = await load_task(ctx, subject, owner_id, reference, "delete")
     workspace_id = view.task.workspace_id
     if workspace_id is not None:

@@ -1,11 +1,11 @@
-"""What a task and its user say to each other: through the app that speaks for it, or from what it left behind.
+"""Messages between a task and its user: live through the task's app, or from its last snapshot.
 
-Both directions ask for `application_connect` on the workspace: a task takes commands and shows what it did, as a
-terminal does.
+Both directions require `application_connect` on the workspace: like a terminal, a task takes commands and shows its
+output.
 
-The app offers agentapi's three routes below its URL: GET status (`stable` when it takes input), POST message,
-GET messages. It is asked over the mesh, from the server's own node. A task that does not run is answered for by the
-snapshot its agent sent before it stopped.
+The app serves agentapi's three routes below its URL: GET status (`stable` when it takes input), POST message, GET
+messages. The server's own node calls it over the mesh. For a paused task the server returns the snapshot that the
+task's agent sent before it stopped.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 FORMAT = "agentapi"
-"""The only form of a snapshot there is."""
+"""The only supported format of a snapshot."""
 
 _STARTING = frozenset({"pending", "initializing"})
 _PORTS = {"http": 80, "https": 443}
@@ -51,7 +51,7 @@ _REMEMBER_TIMEOUT = 3.0
 
 
 class _Message(msgspec.Struct):
-    """A line of the conversation, as agentapi has it."""
+    """A message of the conversation, as agentapi has it."""
 
     id: int
     content: str
@@ -64,10 +64,10 @@ class _Messages(msgspec.Struct):
 
 
 async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, text: str) -> None:
-    """Gives the task more input.
+    """Send input to the task.
 
     Raises NotFound (also without `application_connect` on the workspace), Forbidden, Invalid (no input), Conflict (the
-    task or its app takes none now), BadGateway.
+    task or its app does not take input now), BadGateway.
     """
     view = await load_task(ctx, subject, owner_id, reference, "update")
     await _require_connect(ctx, subject, view)
@@ -88,8 +88,8 @@ async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, t
 
 
 async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> None:
-    """Raises NotFound. A dormant workspace is judged as if it were awake: nothing in it runs, and its owner may still
-    read what was said."""
+    """Raise NotFound without `application_connect`. A dormant workspace is checked like an active one: nothing runs in
+    it, and its owner may still read the conversation."""
     row = view.task
     workspace = None
     if row.workspace_id is not None:
@@ -116,9 +116,10 @@ def _speaking_app(ctx: Context, view: TaskView) -> TaskApp:
 
 
 async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> TaskLogsResponse:
-    """The conversation: live from a running task, else what was left behind.
+    """Return the conversation: live from a running task, otherwise from the snapshot.
 
-    Raises NotFound (also without `application_connect` on the workspace), Conflict (neither can be told), BadGateway.
+    Raises NotFound (also without `application_connect` on the workspace), Conflict (the task is in another state),
+    BadGateway.
     """
     view = await load_task(ctx, subject, owner_id, reference)
     await _require_connect(ctx, subject, view)
@@ -152,7 +153,7 @@ def _entries(messages: Sequence[_Message]) -> list[TaskLogEntry]:
 
 
 async def _ask(ctx: Context, app: TaskApp, method: str, verb: str, body: bytes = b"") -> AgentAnswer:
-    """One request to the app's API. Raises Invalid (its URL cannot be asked), BadGateway."""
+    """Send one request to the app's API. Raises Invalid (unsupported URL), BadGateway."""
     try:
         parts = urlsplit(app.url)
         port = parts.port or _PORTS.get(parts.scheme)
@@ -183,14 +184,14 @@ def _member(answer: AgentAnswer, name: str) -> Any:
     return found[name]
 
 
-# ---- what is left behind
+# ---- snapshots
 
 
 async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
-    """Keeps the conversation of a running task that is about to pause, for agents that send none themselves.
+    """Store the conversation of a running task before it pauses, for agents that send no snapshot themselves.
 
-    Asks briefly and never refuses on the app's account: whoever pauses wants the task paused. The caller hears nothing
-    of the conversation, so pausing asks for no `application_connect`. Raises NotFound, Forbidden.
+    The app gets a short time to answer, and its errors are ignored: the user pauses the task, not the app. The caller
+    does not see the conversation, so pausing does not require `application_connect`. Raises NotFound, Forbidden.
     """
     view = await load_task(ctx, subject, owner_id, reference, "update")
     if view.app is None or status_of_task(ctx, view) != "active":
@@ -203,12 +204,12 @@ async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: st
         return
     rows = _storable(messages)
     while rows and len(json.dumps(rows)) > MAX_SNAPSHOT:
-        rows = rows[(len(rows) + 1) // 2 :]  # the end of it matters
+        rows = rows[(len(rows) + 1) // 2 :]  # the newest messages matter
     await ctx.db.run(store.put_snapshot, view.task.id, SnapshotRow(rows, ctx.clock.now()))
 
 
 def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
-    """No database takes a zero byte, wherever the app writes one."""
+    """Convert the messages to JSON without NUL, which the database rejects."""
     return [
         {name: value.replace("\x00", "❌") if isinstance(value, str) else value for name, value in row.items()}
         for row in msgspec.to_builtins(messages)
@@ -216,9 +217,9 @@ def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
 
 
 async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: str, raw: bytes) -> None:
-    """The conversation as the task's own agent tells it before it stops.
+    """Store the conversation that the task's own agent sends before it stops.
 
-    Raises Invalid (form, content), TooLarge, NotFound (the task is not this workspace's).
+    Raises Invalid (format, content), TooLarge, NotFound (the task belongs to another workspace).
     """
     if form != FORMAT:
         said = "Missing required query parameter: format." if not form else f'Invalid format "{form}".'

@@ -29,10 +29,10 @@ _NAME_INDEXES = ("ix_tasks_owner_id_name_living", "ix_workspaces_owner_id_name_l
 
 
 async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: CreateTaskRequest) -> Task:
-    """A task, its workspace and that one's first start.
+    """Create a task, its workspace and the workspace's first start build.
 
-    Raises NotFound (no such version), Invalid (no input, no task in the template, a bad name, parameters), Forbidden,
-    Conflict (the name is taken).
+    Raises NotFound (no such version), Invalid (no input, no task in the template, an invalid name, parameters),
+    Forbidden, Conflict (the name is taken).
     """
     version_id = body.template_version_id
     if not body.input.strip():
@@ -68,7 +68,7 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
 async def _create(
     tx: Tx, subject: Subject, row: TaskRow, spec: CreateSpec, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> tuple[TaskView, str]:
-    """The task, and the provisioner of its first build."""
+    """Insert the task; return it and the provisioner of its first build."""
     queued, workspace = await enqueue_first(tx, subject, spec, request, None, rules, now)
     await store.insert_task(tx, replace(row, workspace_id=workspace.workspace.id))
     return await _read(tx, row.id), queued.view.job.provisioner

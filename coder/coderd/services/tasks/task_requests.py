@@ -33,7 +33,7 @@ def no_input() -> Invalid:
 
 
 async def check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:
-    """The organization of a version whose workspaces can carry out tasks."""
+    """Return the organization of a template version that supports tasks. Raises NotFound, Invalid."""
     version = await version_store.get_version(tx, version_id)
     template = await template_store.get_template(tx, version.template_id) if version and version.template_id else None
     if version is None or template is None or not may(subject, "read", template_resource(template)):

@@ -28,7 +28,8 @@ if TYPE_CHECKING:
 async def list_tasks(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> TasksListResponse:
-    """The tasks `subject` may see and `query` asks for, newest first. Raises Invalid for a query with mistakes."""
+    """Return the tasks that match `query` and that `subject` may read, newest first. Raises Invalid for an invalid
+    query."""
     terms = parse_query(query.replace("\x00", ""), "owner")
     owner_id = await _owner(ctx, subject, terms)
     organization_id = await find_organization(ctx, subject, terms)
@@ -56,7 +57,7 @@ async def _owner(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
         return subject.user_id if text else None
     named = as_id(text)
     if named is not None:
-        return named  # an id tells nothing: only tasks that may be read are listed
+        return named  # an id reveals nothing: only tasks the user may read are listed
     found = await ctx.db.read(name_store.find_user, text)
     if found is None or not may(subject, "read", Resource("user", id=str(found), owner_id=found)):
         terms.refuse(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def status_of_task(ctx: Context, view: TaskView) -> str:
-    """One of `laws.STATUSES`, now."""
+    """Return the current status, one of `rules.STATUSES`."""
     return laws.task_status(*_facts(ctx, view))
 
 
@@ -30,7 +30,7 @@ def _facts(ctx: Context, view: TaskView) -> tuple[laws.Build | None, laws.TaskAg
 
 
 def present_task(ctx: Context, view: TaskView) -> Task:
-    """The API's shape of a task."""
+    """Return the API's shape of a task."""
     row, build, app = view.task, view.build, view.app
     health = health_of(app.agent, ctx.clock.now()) if app else None
     return Task(
@@ -65,7 +65,7 @@ def present_task(ctx: Context, view: TaskView) -> Task:
 
 
 def _current_state(ctx: Context, view: TaskView) -> TaskStateEntry | None:
-    """What the app last said, or how far its start has come."""
+    """Return the app's last report, or the progress of its start."""
     said, build = view.app_status, view.build
     if build is None or build.transition != "start":
         return None

@@ -27,7 +27,7 @@ def task_resource(row: TaskRow) -> Resource:
 
 
 async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str, action: str = "read") -> TaskView:
-    """A living task of `owner_id`, by id or name. Raises NotFound (also when it may not be read), Forbidden."""
+    """Return a task of `owner_id` by id or name. Raises NotFound (also without read permission), Forbidden."""
     task_id = as_id(reference)
     if task_id is not None:
         view = await ctx.db.read(store.get_view, task_id)
@@ -42,7 +42,7 @@ async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: s
 
 
 async def update_input(ctx: Context, subject: Subject, owner_id: UUID, reference: str, prompt: str) -> None:
-    """Another prompt for the next start. Raises NotFound, Forbidden, Invalid, Conflict (the task is not paused)."""
+    """Replace the prompt of the next start. Raises NotFound, Forbidden, Invalid, Conflict (the task is not paused)."""
     view = await load_task(ctx, subject, owner_id, reference, "update")
     if not prompt.strip():
         raise no_input()

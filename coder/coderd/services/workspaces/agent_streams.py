@@ -37,10 +37,10 @@ _LOG_PAGE = 1000
 
 
 async def require_sight(ctx: Context, subject: Subject, agent_id: UUID) -> None:
-    """Raises NotFound unless the agent's workspace may be seen, of whatever build the agent is.
+    """Raise NotFound unless the user may see the agent's workspace, whichever build the agent belongs to.
 
-    One that a newer build replaced says nothing more, and that is no loss of rights. Its workspace is asked about:
-    an agent has no place of its own any more when the workspace is deleted, and sharing ends with that.
+    A newer build replaces an agent, which is no loss of rights. The workspace is checked, not the agent: deleting the
+    workspace takes away the agent's location, and ends its sharing.
     """
     if not await _is_in_sight(ctx, subject, agent_id):
         raise NotFound(UNKNOWN)
@@ -54,7 +54,7 @@ async def _is_in_sight(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
 async def watch_metadata(
     ctx: Context, subject: Subject, agent_id: UUID
 ) -> AsyncIterator[list[WorkspaceAgentMetadata] | None]:
-    """The whole set at once, then after every report. Raises NotFound before the first one."""
+    """Yield all metadata at once, then again after every report. Raises NotFound before the first item."""
     await load_agent(ctx, subject, agent_id)
     changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
@@ -96,9 +96,9 @@ def _present_metadata(row: MetadataRow, now: datetime) -> WorkspaceAgentMetadata
 async def follow_logs(
     ctx: Context, subject: Subject, agent_id: UUID, after: int = 0
 ) -> AsyncIterator[list[WorkspaceAgentLog] | None]:
-    """Every stored line, then new ones as they come, in lists; ends when a newer build takes over.
+    """Yield every stored line, then new lines as they arrive, in lists. Ends when a newer build replaces the agent.
 
-    Raises NotFound before the first one.
+    Raises NotFound before the first item.
     """
     workspace_id = (await load_agent(ctx, subject, agent_id)).workspace_id
     changes = ctx.part(WorkspaceChangeFeed)
@@ -114,11 +114,11 @@ async def follow_logs(
                 after = rows[-1].id
                 yield present_logs(rows)
             elif not begun:
-                yield None  # a handshake that waited for a first line would hold back a browser's next connections
+                yield None  # a handshake that waited for the first line would delay a browser's next connections
             begun = True
             if len(rows) == _LOG_PAGE:
                 continue
-            if place is None:  # looked at before the lines: those are the last
+            if place is None:  # the location was read before the lines, so these are the last ones
                 return
             if await watch.next_within(PING_EVERY) is None:
                 yield None

@@ -1,8 +1,8 @@
-"""Steps the server takes by itself: autostop, autostart, stopping what failed, dormancy, deletion; deadlines.
+"""Automatic steps of the server: autostop, autostart, stopping failed workspaces, dormancy, deletion.
 
-One transaction a workspace: its row is locked, the step decided again and taken. A row somebody else holds is left for
-the next turn, so several replicas may do this at once. What is due is `domain/workspaces/autobuild.py`, when a build
-has to stop `domain/workspaces/autostop.py`.
+Each workspace has a transaction of its own: its row is locked, the step is decided again and taken. A row that is
+locked elsewhere is left for the next turn, so several replicas may run at once. `domain/workspaces/autobuild.py`
+decides what is due, `domain/workspaces/autostop.py` when a build has to stop.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _Step = tuple[AutobuildStep | None, EnqueuedBuild | None]
-"""What was decided of a workspace, and the build that follows from it."""
+"""Step decided for a workspace, and the build that follows from it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Taken:
 
 
 async def take_due_steps(ctx: Context) -> list[Taken]:
-    """One turn: takes what is due in the minute that began; returns what was done."""
+    """Take all steps that are due in the minute that began; return the steps taken."""
     started = ctx.clock.monotonic()
     taken = await take_steps(ctx, full_minute(ctx.clock.now()))
     metrics = ctx.part(Metrics)
@@ -59,12 +59,12 @@ async def take_due_steps(ctx: Context) -> list[Taken]:
 
 
 def full_minute(now: datetime) -> datetime:
-    """A turn's clock is cut down to the full minute, as upstream's is: 09:00 means the first turn of that minute."""
+    """Return the full minute of a turn, as upstream does: 09:00 means the first turn of that minute."""
     return now.replace(second=0, microsecond=0)
 
 
 async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
-    """One turn. `now` is the full minute; a workspace that cannot be built keeps nobody else waiting."""
+    """Take all steps due at `now`, a full minute. A workspace whose build fails does not block the rest."""
     site = notifications.site_of(ctx)
 
     async def take(workspace_id: UUID) -> Taken | None:
@@ -135,14 +135,14 @@ async def _build(
 
 
 async def _reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:
-    """A task's workspace does not stop: its task pauses."""
+    """Return the build's reason; a task pauses when its workspace stops."""
     if step.reason == "autostop" and await task_store.get_task_of(tx, workspace.id) is not None:
         return "task_auto_pause"
     return step.reason
 
 
 async def _version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: AutobuildStep) -> UUID | None:
-    """A start takes the active version where the owner or the template wants it; None keeps the last build's."""
+    """Return the active version for a start if the owner or the template requires it; None keeps the last build's."""
     if step.transition != "start" or not (workspace.automatic_updates == "always" or template.require_active_version):
         return None
     last = await build_store.get_latest_build(tx, workspace.id)

@@ -1,6 +1,6 @@
-"""Telling people that their workspace stops soon, when their template says how long before.
+"""Reminders that a workspace stops soon, sent as long before the stop as the template says.
 
-A reminder goes out once for a deadline: who works on moves it, and hears again before the new one.
+A user gets one reminder for each deadline. Activity moves the deadline, and the new one gets its own reminder.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _KEPT = timedelta(days=30)
-"""Longer than any deadline lies ahead of its reminder."""
+"""Longer than the time between any reminder and its deadline."""
 
 
 async def remind(ctx: Context) -> int:
-    """One turn; how many were told."""
+    """Send all reminders that are due; return how many were sent."""
     now = ctx.clock.now()
     found = await ctx.db.read(store.list_soon_stopped, now)
     site = notifications.site_of(ctx)

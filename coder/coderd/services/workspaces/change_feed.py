@@ -1,7 +1,7 @@
-"""Sorting changes to those who watch: one LISTEN per process, any number of watchers.
+"""Distributing workspace changes to watchers: one LISTEN per process, any number of watchers.
 
-A watcher names what it wants to hear of (a workspace, everything of an owner, an agent, or all) and gets the changes
-in order. Equal changes that it has not fetched yet are one: a slow reader is told once, not a thousand times.
+A watcher subscribes to a workspace, to everything of an owner, to an agent, or to all, and gets the changes in order.
+Equal changes that it has not read yet are merged, so a slow reader gets each of them once.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ PING_EVERY = 15.0
 """Seconds after which a stream without changes yields None: proxies close silent connections."""
 _ALL = "*"
 _MAX_PENDING = 1000
-# More different changes than this mean the watcher has to look at everything anyway.
+# After more pending changes than this a watcher reads everything again.
 
 
 class Watch:
-    """One watcher's queue of changes."""
+    """Queue of changes of one watcher."""
 
     __slots__ = ("_pending", "_ring", "_seen")
 
@@ -50,7 +50,7 @@ class Watch:
         self._ring.set()
 
     async def next(self) -> Change:
-        """Waits for the next change. After `resync` anything may have changed."""
+        """Wait for the next change. After `resync` anything may have changed."""
         while not self._pending:
             self._ring = trio.Event()
             await self._ring.wait()
@@ -65,7 +65,7 @@ class Watch:
         return None
 
     def drain(self) -> list[Change]:
-        """Everything that waits already."""
+        """Remove and return all pending changes."""
         found = list(self._pending)
         self._pending.clear()
         self._seen.clear()
@@ -73,7 +73,7 @@ class Watch:
 
 
 class WorkspaceChangeFeed:
-    """The sorter of one server process. Made once, see `Context.part`."""
+    """Distributor of one server process. A part of the server, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -86,11 +86,11 @@ class WorkspaceChangeFeed:
         ctx.nursery.start_soon(self._wake_at_end)
 
     async def wait_ready(self) -> None:
-        """From here on no change is missed: call it before reading what is to be watched."""
+        """Wait until no change can be missed. Call it before reading the watched rows."""
         await self._listening.wait()
 
     def version(self, workspace_id: UUID) -> tuple[int, int]:
-        """Differs after every change to a watched workspace, and between times without a watcher."""
+        """Return a value that differs after every change to a watched workspace, and after a time without a watcher."""
         return self._resyncs, self._versions.get(workspace_id, 0)
 
     @contextmanager
@@ -102,9 +102,9 @@ class WorkspaceChangeFeed:
         agent_id: UUID | None = None,
         everything: bool = False,
     ) -> Iterator[Watch]:
-        """Hears of every change to any of the things named, for the length of the block.
+        """Subscribe to changes of any of the given ids, for the length of the block.
 
-        Metadata and logs of agents go only to watchers of that agent.
+        Metadata and logs of agents are delivered only to watchers of that agent.
         """
         watch = Watch()
         named = (("workspace", workspace_id), ("owner", owner_id), ("agent", agent_id))
@@ -112,7 +112,7 @@ class WorkspaceChangeFeed:
         if everything:
             keys.append(_ALL)
         if workspace_id is not None and ("workspace", workspace_id) not in self._watchers:
-            self._versions[workspace_id] = next(self._counter)  # what nobody watched may have changed
+            self._versions[workspace_id] = next(self._counter)  # it may have changed without a watcher
         for key in keys:
             self._watchers.setdefault(key, set()).add(watch)
         try:
@@ -139,11 +139,11 @@ class WorkspaceChangeFeed:
                 try:
                     change = parse_change(payload)
                 except ValueError:
-                    continue  # somebody else's notice on our channel
+                    continue  # a foreign notice on our channel
                 self._dispatch(change)
 
     async def _wake_at_end(self) -> None:
-        """Streams end when the server stops: their watchers look up."""
+        """Wake all watchers when the server stops, so that their streams end."""
         await self._ctx.stopping.wait()
         self._tell_everybody(Change("resync"))
 

@@ -1,6 +1,6 @@
 """Inserting a new workspace and queueing its first build, in one transaction.
 
-A prebuilt workspace that suits the request is claimed instead of inserting a row (`prebuild_claims.py`).
+A prebuilt workspace that matches the request is claimed instead of inserting a row (`prebuild_claims.py`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NO_USE = (
 
 @dataclass(frozen=True, slots=True)
 class CreateSpec:
-    """A checked request for a new workspace."""
+    """A validated request for a new workspace."""
 
     owner_id: UUID
     name: str
@@ -52,14 +52,14 @@ class CreateSpec:
     version_id: UUID | None
     autostart_schedule: str | None
     ttl_ms: int | None
-    "None: the template's default."
+    "None selects the template's default."
     automatic_updates: str
     given: dict[str, str]
     preset_id: UUID | None
 
 
 def name_taken(name: str) -> Conflict:
-    """Another living workspace of the owner is called so."""
+    """Return the refusal for a name that another workspace of the owner has."""
     return Conflict(f'Workspace "{name}" already exists.', validations=[("name", NAME_IN_USE)])
 
 
@@ -72,7 +72,7 @@ async def enqueue_first(
     rules: BuildRules,
     now: datetime,
 ) -> tuple[QueuedBuild, WorkspaceView]:
-    """The workspace and its first build, inside a transaction. Refusals as of `create_workspace`."""
+    """Insert the workspace and queue its first build inside a transaction. Raises what `create_workspace` does."""
     template = await _template(tx, spec)
     _check_template(subject, template, spec, organization_id)
     await owner_identity.require_member(tx, subject, spec.owner_id, template.organization_id)
@@ -110,7 +110,7 @@ async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:
                 validations=[("template_version_id", "template version archived")],
             )
         template_id = version.template_id
-    # Held: else one that is being deleted, or shut to the caller, would get a workspace after that.
+    # The row is held: a concurrent deletion or loss of permission must not be followed by a new workspace.
     template = await template_store.get_template(tx, template_id or _NIL, hold=True)
     if template is None:
         raise _no_template(template_id)
@@ -122,14 +122,14 @@ def _no_template(template_id: UUID | None) -> Invalid:
 
 
 def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, organization_id: UUID | None) -> None:
-    # Whoever saw it while it was there is told that it is gone (recorded): more of it is not shown here.
+    # A user who could read the template learns that it was deleted (recorded), and nothing more.
     resource = template_resource(replace(template, deleted=False))
     if not may(subject, "read", resource) or (
         organization_id is not None and organization_id != template.organization_id
     ):
         raise _no_template(template.id)
     new = Resource("workspace", owner_id=spec.owner_id, organization_id=template.organization_id)
-    # Those of the system user are made by the server alone: whoever asks for the preset is given one.
+    # Only the server creates the system user's workspaces; users claim one through the preset.
     if spec.owner_id == PREBUILDS_USER_ID or not decide(subject, "create", new):
         raise Forbidden
     if template.deleted:
@@ -148,7 +148,7 @@ def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, o
 
 
 def _new_row(spec: CreateSpec, template: TemplateRow, now: datetime) -> WorkspaceRow:
-    # Whoever asks for nothing gets the template's default; 0 asks for "never stops by itself".
+    # None selects the template's default; 0 means "never stops automatically".
     chosen = spec.ttl_ms if spec.ttl_ms is not None and template.allow_user_autostop else template.default_ttl_ms
     return WorkspaceRow(
         id=new_uuid(),

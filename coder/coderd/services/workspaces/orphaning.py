@@ -1,7 +1,7 @@
 """Abandoning a workspace: deleting it here without destroying its resources.
 
 For owners whose daemon or cloud is gone for good: `delete` would wait forever. Nothing outside the server changes;
-`workspace_inventory.py` lists what has to be removed by hand. Template managers have `orphan` for the same.
+`workspace_inventory.py` lists the resources to remove by hand. For template managers, `orphan` does the same.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ GIVEN_UP = "the workspace was abandoned while the provisioner was silent"
 
 
 async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
-    """Deletes the workspace here and nothing elsewhere; returns what may remain.
+    """Delete the workspace in the database only; return the resources that may remain.
 
-    Raises NotFound, Forbidden, Gone (deleted before), Conflict (a daemon works on it: cancel first).
+    Raises NotFound, Forbidden, Gone (already deleted), Conflict (a daemon works on it: cancel first).
     """
     require_abandonable(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     request = BuildRequest("delete", subject.user_id, orphan=True, ephemeral=frozenset())
@@ -54,7 +54,7 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
 async def _abandon(
     tx: Tx, subject: Subject, request: BuildRequest, workspace_id: UUID, now: datetime
 ) -> tuple[WorkspaceInventory, JobRow]:
-    """What may remain, and the job of the build that deleted it."""
+    """Return the resources that may remain, and the job of the build that deleted the workspace."""
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     require_abandonable(subject, workspace)
     template = await template_store.get_template(tx, workspace.template_id)
@@ -69,14 +69,14 @@ async def _abandon(
     if job is None:
         raise NotFound
     await complete_build(tx, job, provisionerd_pb2.CompletedJob.WorkspaceBuild(), now)
-    # In the transaction that posted it: no daemon ever sees the job.
+    # In the transaction that queued it: no daemon ever acquires the job.
     await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
     await tell(tx, job)
     return found, job
 
 
 async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:
-    """The last build must be over, or nobody's business any more."""
+    """End the last build if its daemon is silent. Raises Conflict while a daemon works on it."""
     job = await job_store.get_job(tx, last.job_id, lock=True)
     if job is None or job.completed_at is not None:
         return

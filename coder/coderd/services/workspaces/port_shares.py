@@ -45,7 +45,7 @@ async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -
 async def share_port(
     ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpsertWorkspaceAgentPortShareRequest
 ) -> WorkspaceAgentPortShare:
-    """Shares a port, or changes how. Raises Invalid, NotFound, Forbidden."""
+    """Share a port, or change an existing share. Raises Invalid, NotFound, Forbidden."""
     return _present_share(await ctx.db.run(_share_port, subject, workspace_id, wanted, ctx.clock.now()))
 
 
@@ -62,7 +62,7 @@ async def _share_port(
     if keep_expiry:
         share = replace(share, expires_at=await share_store.end_of_port_share(tx, share))
     if share.expires_at is not None and share.expires_at <= now:
-        # Kept, too: whoever changes a share that has just ended must not make it one for ever.
+        # A kept expiry is checked, too: changing a share that has just expired must not make it permanent.
         said = _ENDED if keep_expiry else _OVER
         raise Invalid(said, validations=[("expires_at", said)])
     agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
@@ -70,10 +70,10 @@ async def _share_port(
         raise Invalid("Agent not found.")
     before = await share_store.list_port_shares(tx, share.workspace_id, now)
     await share_store.put_port_share(tx, share)
-    # Who shares more, of before there was a limit, may make each of them less.
+    # A workspace may exceed the limit with shares from before it existed; changing them must stay possible.
     if len(await share_store.list_port_shares(tx, share.workspace_id, now)) > max(MOST_SHARED_PORTS, len(before)):
         raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
-    await notify_shared_less(tx)  # whoever came in by a wider share
+    await notify_shared_less(tx)  # for visitors who connected by a wider share
     return share
 
 

@@ -65,7 +65,7 @@ async def create_prebuild(tx: Tx, one: Wanting, now: datetime, prepare: Prepare)
 
 
 async def delete_prebuild(tx: Tx, workspace_id: UUID, now: datetime) -> list[EnqueuedBuild]:
-    """The build, or none: it was claimed meanwhile, or is being built."""
+    """Queue a delete build. Return nothing if the workspace was claimed meanwhile or is being built."""
     workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
     if workspace is None or workspace.deleted or workspace.owner_id != PREBUILDS_USER_ID:
         return []
@@ -75,6 +75,6 @@ async def delete_prebuild(tx: Tx, workspace_id: UUID, now: datetime) -> list[Enq
     request = BuildRequest("delete", PREBUILDS_USER_ID, ephemeral=frozenset(), priority=_PRIORITY)
     try:
         await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
-    except Refusal:  # a build of it is under way: the next turn looks again
+    except Refusal:  # another build is active: the next turn tries again
         return []
     return [EnqueuedBuild(request, template.provisioner)]

@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 LOOK_EVERY = 15.0
-"""Seconds between looks whether an agent that waits for a claim could still ask: as those that are connected."""
+"""Seconds between two checks that a waiting agent's token is still valid, as for connected agents."""
 
 
 async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> WorkspaceRow | None:
-    """A prebuilt workspace of the preset, now `wanted`'s in everything but id and age. None: there is none ready, or
-    its new owner's quota is too small for it; it runs already, and no later refusal would stop it.
+    """Give a prebuilt workspace of the preset the owner, the name and all other values of `requested`, except the id.
 
-    The caller builds it: that is its second build, and its first as theirs.
+    Return None if no workspace is ready, or if the new owner's quota is too small for it: the workspace runs already,
+    and no later refusal would stop it. The caller builds it: its second build, and the first for the new owner.
     """
     if preset_id is None:
         return None
@@ -55,7 +55,7 @@ async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> Workspa
         "last_used_at": wanted.last_used_at,
         "updated_at": wanted.updated_at,
         "created_at": wanted.created_at,
-        # Whoever administers could have let themselves in before it was given away.
+        # An administrator could have granted themselves access before the claim.
         "favorite": wanted.favorite,
         "user_acl": wanted.user_acl,
         "group_acl": wanted.group_acl,
@@ -71,7 +71,7 @@ async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> Workspa
 
 @dataclass(frozen=True, slots=True)
 class ClaimWaiter:
-    """An agent that waits until its workspace is given to somebody, by the token it showed."""
+    """An agent that waits until its workspace is claimed, identified by its token."""
 
     workspace_id: UUID
     token: UUID
@@ -80,10 +80,10 @@ class ClaimWaiter:
 async def watch_claim(
     ctx: Context, waiter: ClaimWaiter, *, only_prebuilt: bool = False
 ) -> AsyncIterator[dict[str, str]]:
-    """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew. Silent until then.
+    """Yield an event when the prebuilt workspace is claimed, so that its agent restarts. Silent until then.
 
-    Raises Unauthenticated as soon as the agent would hear nothing more by its token; with `only_prebuilt` Conflict
-    before the first one where nothing of that kind can come any more.
+    Raises Unauthenticated as soon as the agent's token is no longer valid. With `only_prebuilt`, raises Conflict before
+    the first item if the workspace can no longer be claimed.
     """
     workspace_id = waiter.workspace_id
     async with ctx.db.listen(CLAIMED) as notices:
@@ -98,7 +98,7 @@ async def watch_claim(
             if ctx.stopping.is_set():
                 return
             if payload not in {None, RESYNC, str(workspace_id)}:
-                continue  # another's
+                continue  # a notice of another workspace
             looked = trio.current_time()
             if not await ctx.db.read(_may_hear, waiter):
                 raise Unauthenticated("Workspace agent not authorized.")
@@ -111,8 +111,10 @@ async def watch_claim(
 
 
 async def _may_hear(tx: Tx, waiter: ClaimWaiter) -> bool:
-    """While the build runs that gives a workspace away there is no agent of the newest build, and nobody has the token:
-    that is what the agent waits for."""
+    """Return whether the agent's token still entitles it to wait.
+
+    While the claiming build runs, the newest build has no agent, and no agent has the token: the agent waits for that.
+    """
     place = await find_by_token(tx, waiter.token)
     if place is not None:
         return place.workspace_id == waiter.workspace_id
@@ -120,7 +122,7 @@ async def _may_hear(tx: Tx, waiter: ClaimWaiter) -> bool:
 
 
 async def _next_notice(ctx: Context, notices: trio.MemoryReceiveChannel[tuple[str, str]], until: float) -> str | None:
-    """The next payload; None at that moment, and when the server stops."""
+    """Return the next payload; None after `until`, and when the server stops."""
     payload: str | None = None
     with trio.move_on_at(until):
         async with trio.open_nursery() as nursery:

@@ -1,6 +1,6 @@
 """Reconciling prebuilt workspaces: every preset gets the number it should have.
 
-The number is decided by `domain/workspaces/prebuilds.py`; `prebuild_builds.py` creates and deletes.
+`domain/workspaces/prebuilds.py` decides the number; `prebuild_builds.py` creates and deletes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _COUNTED = 10
-"""Failures that are looked at for the wait between tries."""
+"""Failures that count for the backoff between attempts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Reconciled:
 
 
 async def reconcile(ctx: Context) -> Reconciled:
-    """One turn: every preset gets the workspaces it should have."""
+    """Reconcile all presets once."""
     now = ctx.clock.now()
     if await ctx.db.read(is_paused):
         return Reconciled()
@@ -60,7 +60,7 @@ async def reconcile(ctx: Context) -> Reconciled:
 
     done = [
         *await one_by_one(ctx.log, "no workspace was prebuilt", wanting, fill, lambda one: {"preset": one.preset_id}),
-        # Those of versions that are active no more.
+        # Workspaces of versions that are no longer active.
         *await one_by_one(
             ctx.log, "a prebuilt workspace was not deleted", left_over, leave, lambda found: {"workspace": found}
         ),
@@ -88,7 +88,7 @@ async def _run_reconcile(
 async def _reconcile(
     tx: Tx, one: Wanting, now: datetime, prepare: Prepare, rules: Failures, site: NotificationSite
 ) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
-    """Builds that create, and builds that delete."""
+    """Reconcile one preset; return the builds that create and the builds that delete."""
     if not await store.lock(tx):
         return [], []
     mine = (await store.list_existing(tx)).get(one.preset_id, [])

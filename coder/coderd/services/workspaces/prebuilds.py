@@ -31,13 +31,13 @@ async def is_paused(tx: Tx) -> bool:
 
 
 async def settings(ctx: Context, subject: Subject) -> PrebuildsSettings:
-    """Whether prebuilds rest. Raises Forbidden."""
+    """Return whether reconciliation is paused. Raises Forbidden."""
     require(subject, "read", Resource("deployment_config"), hidden=False)
     return PrebuildsSettings(reconciliation_paused=await ctx.db.read(is_paused))
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
-    """False when it was so already. Raises Forbidden."""
+    """Pause or resume reconciliation; return False if nothing changed. Raises Forbidden."""
     require(subject, "update", Resource("deployment_config"), hidden=False)
 
     async def write(tx: Tx) -> bool:
@@ -50,7 +50,7 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
 
 
 async def invalidate(ctx: Context, subject: Subject, template_id: UUID) -> list[InvalidatedPreset]:
-    """Has every waiting workspace of the template's presets replaced; none of them is claimed. Raises NotFound."""
+    """Replace every unclaimed workspace of the template's presets; the old ones cannot be claimed. Raises NotFound."""
     await load_template(ctx, subject, template_id, "update")
     now = ctx.clock.now()
 

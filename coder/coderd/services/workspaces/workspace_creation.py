@@ -1,4 +1,4 @@
-"""Creating a workspace: the request's body, its values, the answer. `new_workspaces.py` is the transaction."""
+"""Creating a workspace: the request's body, its values, the response. `new_workspaces.py` is the transaction."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ async def create_workspace(
     body: CreateWorkspaceRequest,
     organization_id: UUID | None = None,
 ) -> Workspace:
-    """A new workspace and its first start build.
+    """Create a workspace and queue its first start build.
 
-    `organization_id` is the one named in the path of the older route. Raises InvalidFields, Invalid, Forbidden,
-    NotFound, Conflict (name taken).
+    `organization_id` comes from the path of the older route. Raises InvalidFields, Invalid, Forbidden, NotFound,
+    Conflict (name taken).
     """
     spec = _read_spec(owner_id, body)
     request = BuildRequest(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 async def show_inventory(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
-    """What the last build's state knows. Raises NotFound, Forbidden."""
+    """Return the resources in the last build's state. Raises NotFound, Forbidden."""
     require_abandonable(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     return await ctx.db.read(load_inventory, workspace_id)
 

@@ -1,4 +1,4 @@
-"""When a workspace starts and stops: autostart schedule, time to live, deadline of the running build.
+"""Schedule of a workspace: autostart, time to live, deadline of the running build.
 
 Every change notifies the watchers in the same transaction.
 """
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 async def set_autostart(
     ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutostartRequest
 ) -> None:
-    """No schedule clears. Raises Invalid, NotFound, Forbidden."""
+    """Set the autostart schedule; an empty schedule clears it. Raises Invalid, NotFound, Forbidden."""
     await ctx.db.run(_set_autostart, subject, workspace_id, wanted, ctx.clock.now())
 
 
@@ -59,7 +59,7 @@ async def _set_autostart(
 
 
 async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceTTLRequest) -> None:
-    """None or 0 clears, and with it the deadline of a running build; the latest one its template allows stays."""
+    """Set the time to live. None or 0 clears it, and the running build's deadline up to the template's latest one."""
     await ctx.db.run(_set_ttl, subject, workspace_id, wanted, ctx.clock.now())
 
 
@@ -73,13 +73,13 @@ async def _set_ttl(
     check_request(wanted)
     await edit_workspace(tx, view.workspace, ttl_ms=wanted.ttl_ms or None)
     if not wanted.ttl_ms and view.latest.build.transition == "start":
-        # Whoever may set a time of one's own is not freed by it from the template's.
+        # Clearing the user's own time to live does not lift the template's limit.
         latest = view.latest.build.max_deadline
         await build_store.update_build(tx, view.latest.build.id, deadline=latest, updated_at=now)
 
 
 async def extend(ctx: Context, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest) -> None:
-    """Moves the deadline of a running workspace, later or sooner.
+    """Move the deadline of a running workspace, later or sooner.
 
     Raises Conflict (not running, or it has no deadline), Invalid (no time, too soon, too late), Forbidden.
     """
@@ -108,7 +108,7 @@ async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, wanted: ExtendWo
 
 
 async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> bool:
-    """False: the active version has parameters that nobody has answered yet (`parameter_mismatch`)."""
+    """Return False if the active version has parameters without a value (`parameter_mismatch`)."""
     view = await load_workspace(ctx, subject, workspace_id)
     version_id = view.template.active_version_id
     updates = view.workspace.automatic_updates == "always" or view.template.require_active_version

@@ -1,4 +1,4 @@
-"""`q=` of the list of workspaces: from text to a filter, names looked up on the way."""
+"""`q=` of the list of workspaces: from text to a filter, with names resolved to ids."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _BARE = "\x00bare"
-# Cannot be typed: terms without a key land here and become owner and name.
+# Cannot be typed: terms without a key get this one, and become owner and name.
 
 
 async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSearch:
-    """The filter a query stands for. Raises Invalid with one validation for each mistake."""
+    """Return the filter of a query. Raises Invalid with one validation for each error."""
     terms = parse_query(query.replace("\x00", ""), _BARE)
     values = _plain(subject, terms)
     values["organization_id"] = await find_organization(ctx, subject, terms)
@@ -87,7 +87,7 @@ def _agent_statuses(terms: Terms) -> list[str]:
 
 
 def _parameter(text: str) -> tuple[str, str | None]:
-    """`name` or `name=value`. Raises ValueError."""
+    """Parse `name` or `name=value`. Raises ValueError."""
     name, equals, value = text.strip().partition("=")
     if "=" in value:
         raise ValueError(f"query element \"{text}\" can only contain 1 '='")

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceRequest) -> None:
-    """Raises InvalidFields, Invalid (renames are off), Forbidden, Conflict (name taken)."""
+    """Rename a workspace. Raises InvalidFields, Invalid (renames are disabled), Forbidden, Conflict (name taken)."""
 
     async def rename(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
@@ -55,7 +55,7 @@ async def set_automatic_updates(
     async def write(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
         if not may(subject, "update", workspace_resource(row)):
-            raise NotFound  # upstream hides it here, unlike its neighbours
+            raise NotFound  # upstream hides the workspace here, unlike the other settings
         check_request(wanted)
         await edit_workspace(tx, row, automatic_updates=wanted.automatic_updates)
 
@@ -75,6 +75,6 @@ async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favor
 async def edit_workspace(
     tx: Tx, row: WorkspaceRow, kind: Kind = "settings", **values: Unpack[workspace_store.WorkspaceChanges]
 ) -> None:
-    """Writes to a row that `lock_workspace` gave, and tells those who watch."""
+    """Update a row returned by `lock_workspace`, and notify its watchers."""
     await workspace_store.update_workspace(tx, row.id, **values)
     await notify_change(tx, kind, owner_id=row.owner_id, workspace_id=row.id)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class SharedReading:
-    """A workspace as it looked when it was read."""
+    """State of a workspace at the time it was read."""
 
     view: WorkspaceView
     answer: Workspace
@@ -44,33 +44,34 @@ class SharedReading:
     version: tuple[int, int]
     read_at: datetime
     changes_at: datetime | None
-    "When time alone will make it look different."
+    "Time after which it looks different without any change to its rows."
 
     def is_fresh(self, version: tuple[int, int], now: datetime) -> bool:
-        """Whether reading again would show the same."""
+        """Return whether reading again would give the same result."""
         return self.version == version and (self.changes_at is None or not self.read_at < self.changes_at < now)
 
 
 class Snapshots:
-    """Five hundred people who watch one workspace cost one reading per change. Made once, see `Context.part`."""
+    """Workspaces read once for each change, for all watchers (hundreds at times). A part of the server, see
+    `Context.part`."""
 
     LIMIT = 256
-    "Workspaces kept; the oldest goes first."
+    "Number of cached workspaces; the oldest is evicted."
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._changes: WorkspaceChangeFeed = ctx.part(WorkspaceChangeFeed)
         self._kept: dict[UUID, SharedReading] = {}
         self._reading: dict[UUID, trio.Event] = {}
-        "Set when a reading that is under way has ended, however."
+        "Set when a read in progress ends, successfully or not."
 
     async def get(self, workspace_id: UUID) -> SharedReading | None:
-        """How the workspace looks now; the caller must be watching it. None for an unknown one."""
+        """Return the current state; the caller must be watching the workspace. None for an unknown one."""
         while (kept := self._fresh(workspace_id)) is None:
             ends = self._reading.get(workspace_id)
             if ends is None:
                 return await self._read_for_all(workspace_id)
-            # An event, not a lock: five hundred who wait go on in one round, not one after the other.
+            # An event, not a lock: hundreds of waiting streams resume in one round, not one after the other.
             await ends.wait()
         return kept
 
@@ -106,7 +107,7 @@ class Snapshots:
 
 
 async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[msgspec.Raw | None]:
-    """The workspace as JSON at once, then whenever it looks different. Raises NotFound before the first one."""
+    """Yield the workspace as JSON at once, then whenever it differs. Raises NotFound before the first item."""
     async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
         async for found in snapshots:
             yield None if found is None else msgspec.Raw(found.encoded)
@@ -133,9 +134,9 @@ async def _watch_snapshots(ctx: Context, subject: Subject, workspace_id: UUID) -
 
 
 async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[dict[str, Any] | None]:
-    """What somebody who wants to connect waits for: the build's state, and each agent's, at once and when they change.
+    """Yield the build's state and each agent's, at once and after each change, for clients that wait to connect.
 
-    Raises NotFound before the first one.
+    Raises NotFound before the first item.
     """
     told: dict[str, Any] = {}
     async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]

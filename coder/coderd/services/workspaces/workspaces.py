@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 async def get_workspace(
     ctx: Context, subject: Subject, workspace_id: UUID, *, include_deleted: bool = False
 ) -> Workspace:
-    """Raises NotFound, Gone (deleted, and not asked for)."""
+    """Return a workspace. Raises NotFound, Gone (deleted, and `include_deleted` is off)."""
     view = await load_workspace(ctx, subject, workspace_id)
     if view.workspace.deleted and not include_deleted:
         raise Gone(
@@ -48,7 +48,7 @@ async def get_workspace(
 async def get_workspace_by_name(
     ctx: Context, subject: Subject, owner_id: UUID, name: str, *, include_deleted: bool = False
 ) -> Workspace:
-    """Raises NotFound."""
+    """Return a workspace by owner and name. Raises NotFound."""
     view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name, include_deleted=include_deleted)
     if view is None or not may(subject, "read", workspace_resource(view.workspace)):
         raise NotFound
@@ -56,7 +56,7 @@ async def get_workspace_by_name(
 
 
 async def present(ctx: Context, view: WorkspaceView) -> Workspace:
-    """One workspace with everything in it."""
+    """Load and return the API's shape of one workspace."""
     page = await ctx.db.read(load_page, [view.latest], ctx.clock.now(), strict=strict_tags(ctx))
     return present_workspace(ctx, view, page)
 
@@ -64,7 +64,7 @@ async def present(ctx: Context, view: WorkspaceView) -> Workspace:
 async def list_workspaces(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> WorkspacesResponse:
-    """The workspaces `subject` may see and `query` asks for. Raises Invalid for a query that cannot be read."""
+    """Return the workspaces that match `query` and that `subject` may read. Raises Invalid for an invalid query."""
     which = _within_scope(subject, await read_search(ctx, subject, query))
     if which is None:
         return WorkspacesResponse(workspaces=[], count=0)
@@ -77,7 +77,7 @@ async def list_workspaces(
 
 
 def _within_scope(subject: Subject, which: WorkspaceSearch) -> WorkspaceSearch | None:
-    """The filter narrowed to what the caller's key may read; None when that is nothing."""
+    """Narrow the filter to the workspaces the caller's key may read; None if that leaves nothing."""
     if subject.kind != "system" and not scope_allows(subject, "read", "workspace"):
         return None
     listed = allowed_ids(subject, "workspace")

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def autofill_parameters(ctx: Context, subject: Subject, owner_id: UUID, template_id: UUID) -> Mapping[str, str]:
-    """What a user gave last for each parameter the template still has (ephemeral ones are never offered again)."""
+    """Return the user's last value of each parameter the template still has; ephemeral parameters are left out."""
     require(subject, "read_personal", Resource("user", id=str(owner_id), owner_id=owner_id))
     return await ctx.db.read(_autofill, owner_id, template_id)
 

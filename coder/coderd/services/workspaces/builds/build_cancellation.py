@@ -35,9 +35,9 @@ _NO_CANCEL = "User is not allowed to cancel workspace builds. Owner role is requ
 
 
 async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: str = "") -> None:
-    """Asks the build's job to stop.
+    """Request cancellation of the build's job.
 
-    Raises NotFound, Invalid (ended, unknown expectation), Forbidden (the template does not let users cancel),
+    Raises NotFound, Invalid (the job ended, unknown expectation), Forbidden (the template does not let users cancel),
     Precondition (the job is not in the expected state).
     """
     if expect and expect not in {"pending", "running"}:
@@ -55,14 +55,14 @@ def _allows_cancel(subject: Subject, workspace: WorkspaceView) -> bool:
 
 
 def _may_cancel(job: JobRow, now: datetime) -> bool:
-    """Against the template's spec: nothing is interrupted that is not over already."""
+    """Return whether the job may be canceled against the template's setting: if pending, or if its daemon is silent."""
     over = job.completed_at is not None
     return not over and may_cancel(job.status, silent=is_silent(job.updated_at, now), template_allows=False)
 
 
 async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: datetime) -> None:
-    # Asked again of locked rows: the workspace may have changed hands meanwhile, and a daemon have taken the job. The
-    # job first, as whoever completes the build.
+    # Checked again on locked rows: meanwhile the workspace may have got another owner, and a daemon may have acquired
+    # the job. The job is locked first, in the order in which a build is completed.
     job = await job_store.get_job(tx, build.job_id, lock=True)
     workspace = await lock_workspace(tx, subject, build.workspace_id)
     if expect and job is not None and job.status != expect:

@@ -94,5 +94,5 @@ def check_logins(version: VersionRow, request: BuildRequest) -> None:
 
 
 def _as_go(value: UUID | None) -> str:
-    """Whether there is one, as Go prints it: the sentence above is upstream's."""
+    """Format whether the id is set as Go prints it: the message is upstream's."""
     return "true" if value is not None else "false"

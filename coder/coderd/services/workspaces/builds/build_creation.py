@@ -39,19 +39,19 @@ if TYPE_CHECKING:
 
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
 _DONE_TO_IT = {"start": "update", "stop": "update", "delete": "delete"}
-"What a transition does to a workspace, as its refusal says it."
+"Action of each transition, as the refusal's message names it."
 
 
 async def create_build(
     ctx: Context, subject: Subject, workspace_id: UUID, body: CreateWorkspaceBuildRequest
 ) -> WorkspaceBuild:
-    """Queues a start, stop or delete.
+    """Queue a start, stop or delete build.
 
-    Raises InvalidFields, NotFound, Forbidden, Conflict (one is active), Invalid.
+    Raises InvalidFields, NotFound, Forbidden, Conflict (a build is active), Invalid.
     """
     request = read_request(subject, body)
     view = await load_workspace(ctx, subject, workspace_id)
-    _check_buildable(subject, view.workspace, request)  # before the values are worked out, and again in `enqueue_next`
+    _check_buildable(subject, view.workspace, request)  # before the values are computed; `enqueue_next` checks again
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
@@ -73,12 +73,12 @@ def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, reques
 
 
 def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
-    # Starting wakes a dormant workspace: it is judged as the workspace it will be.
+    # Starting activates a dormant workspace, so permission is checked for an active one.
     dormant = False if request.transition == "start" else None
     try:
         require(subject, _ACTIONS[request.transition], workspace_resource(row, dormant=dormant))
     except Forbidden as refusal:
-        # Whoever may read it is told what it is about: the only place where a refusal of rights names the action.
+        # The user may read the workspace, so the message names the action. No other refusal of permission does.
         said = f"You do not have permission to {_DONE_TO_IT[request.transition]} this workspace."
         raise Forbidden(said, FORBIDDEN_DETAIL) from refusal
 
@@ -86,7 +86,8 @@ def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, req
 async def enqueue_next(
     tx: Tx, subject: Subject, workspace_id: UUID, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> QueuedBuild:
-    """Another build of a workspace, inside a transaction. Refusals as of `enqueue_build`; who may, is asked here."""
+    """Queue another build of a workspace inside a transaction, after checking permission. Raises what `enqueue_build`
+    does."""
     template = await hold_template_of(tx, workspace_id)
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     _check_buildable(subject, workspace, request)

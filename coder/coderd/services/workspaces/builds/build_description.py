@@ -33,14 +33,15 @@ if TYPE_CHECKING:
 
 
 async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
-    """Raises Invalid when the build or something it stands on is gone."""
+    """Return the message that describes the job's build. Raises Invalid when the build or something it needs is
+    gone."""
     work, owner_id, wanted = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
     if owner_id is None:
         return work
     key = work.metadata.workspace_owner_ssh_private_key
     work.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
     work.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
-    # Tokens are renewed at their providers: no database transaction may wait for that.
+    # Renewing tokens calls their providers: no database transaction may wait for that.
     for provider, token in await provider_tokens.external_tokens(ctx, owner_id, wanted):
         work.external_auth_providers.add(id=provider, access_token=token.reveal())
     return work
@@ -49,8 +50,8 @@ async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.Acquired
 async def _describe(
     tx: Tx, job: JobRow, access_url: str, config: ServerConfig, now: datetime
 ) -> tuple[provisionerd_pb2.AcquiredJob.WorkspaceBuild, UUID | None, list[str]]:
-    """Return the work, the owner whose tokens it gets (None: nobody's), and the external providers the template wants
-    tokens of."""
+    """Return the build's message, the owner whose tokens it gets (None: no owner's), and the ids of the external auth
+    providers the template requires."""
     build = await build_store.get_build_by_job(tx, job.id)
     workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build is not None else None
     if build is None or workspace is None:

@@ -1,6 +1,6 @@
-"""What follows when a build's job has ended: an audit entry, messages to those it concerns, and figures.
+"""Events after a build's job ended: an audit entry, notifications and metrics.
 
-Written in a transaction of its own, after the end was committed. Events of requests are
+They are written in a transaction of their own, after the result of the build was committed. Events of requests are in
 `services/audit/request_events.py`.
 """
 
@@ -38,7 +38,7 @@ _BY_ITSELF = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task
 
 
 async def build_over(ctx: Context, job_id: UUID, replaced: Replaced | None = None) -> None:
-    """A build's job ended, whatever way. Never raises: the build itself is done."""
+    """Record the end of a build's job, successful or not. Never raises: the build itself is complete."""
     try:
         counted = await ctx.db.run(_build_over, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
         if counted is not None:
@@ -49,7 +49,7 @@ async def build_over(ctx: Context, job_id: UUID, replaced: Replaced | None = Non
 
 @dataclass(frozen=True, slots=True)
 class _Counted:
-    """What metrics say of a build that ended."""
+    """Metrics of a build that ended."""
 
     facts: BuildFacts
     provisioner: str
@@ -62,12 +62,12 @@ class _Counted:
 
 @dataclass(frozen=True, slots=True)
 class _Created:
-    """The first start of a workspace, when it went well."""
+    """Metrics of a workspace's first start, if it succeeded."""
 
     organization: str
     preset: str
     seconds: float
-    "From the order to the end."
+    "Time from creating the job to its end."
     is_prebuild: bool
 
 
@@ -175,7 +175,7 @@ async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool
 
 
 async def _manual_failure(tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]) -> list[Notification]:
-    """Those who look after the template hear of builds that fail for others."""
+    """Return notifications for the template admins about a failed build that a user started."""
     template = await template_store.get_template(tx, facts.template_id)
     version = await version_store.get_version(tx, facts.template_version_id)
     labels = {

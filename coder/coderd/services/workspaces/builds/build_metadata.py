@@ -65,7 +65,8 @@ async def build_metadata(
 async def set_prebuild_stage(
     tx: Tx, metadata: provisioner_pb2.Metadata, build: BuildRow, previous: BuildRow | None, workspace: WorkspaceRow
 ) -> None:
-    """Whether the build makes a workspace ahead, or gives one to its new owner, whose agents then keep their tokens."""
+    """Mark a build that creates a prebuilt workspace, or one that claims it. After a claim the agents keep their
+    tokens."""
     if build.transition != "start":
         return
     stages = provisioner_pb2.PrebuiltWorkspaceBuildStage

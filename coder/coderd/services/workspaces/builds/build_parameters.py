@@ -1,8 +1,8 @@
 """Parameter values and tags of a build, rendered from the template's files before the build is queued.
 
-Rendering takes time and must not happen inside a transaction, so it is done first; the placing transaction
-(`new_builds.py`) checks that what was rendered from is still true, and otherwise everything is done again. Versions
-that cannot be rendered, and templates that chose the classic flow, get their values from what the import recorded.
+Rendering takes time and must not happen inside a transaction, so it comes first. The transaction that queues the build
+(`new_builds.py`) checks that the inputs of the rendering are still current; otherwise everything is repeated. Versions
+that cannot be rendered, and templates with the classic flow, get the values that the import recorded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class BuildTarget:
-    """The workspace a build is for; `workspace_id` is None while it is being made."""
+    """Workspace of a build; `workspace_id` is None while the workspace is being created."""
 
     owner_id: UUID
     template_id: UUID | None
@@ -57,7 +57,7 @@ class BuildTarget:
 async def enqueue_with_values(
     ctx: Context, request: BuildRequest, target: BuildTarget, enqueue: Callable[[BuildRequest], Awaitable[T]]
 ) -> T:
-    """Calls `enqueue` with the request's values filled in; again when a neighbour's build came between."""
+    """Call `enqueue` with the request's values rendered, and again if a concurrent build made them stale."""
     for _ in range(_ATTEMPTS):
         try:
             return await enqueue(await _prepare(ctx, request, target))
@@ -69,7 +69,7 @@ async def enqueue_with_values(
 
 
 class NoValuesYetError(Exception):
-    """A transaction found that it starts a workspace nobody asked it to: values must be rendered before."""
+    """A transaction starts a workspace whose values have not been rendered yet."""
 
     def __init__(self, request: BuildRequest, target: BuildTarget) -> None:
         super().__init__("values must be rendered first")
@@ -77,10 +77,10 @@ class NoValuesYetError(Exception):
 
 
 async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) -> T:
-    """For what happens by itself: calls `act` with a function that completes a request or undoes the transaction.
+    """Call `act` for an automatic build, with a function that completes a request or rolls the transaction back.
 
-    Whether there is something to start shows inside the transaction only; rendering happens outside, and then `act`
-    runs again. Values that went stale between are rendered once more, and at last left to what the import recorded.
+    Only the transaction knows whether there is something to start. Rendering happens outside of it, and then `act` runs
+    again. Stale values are rendered again; after some attempts the values that the import recorded are used.
     """
     known: BuildRequest | None = None
     asked: tuple[BuildRequest, BuildTarget] | None = None
@@ -112,7 +112,7 @@ async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) 
 
 @dataclass(frozen=True, slots=True)
 class _TemplateInputs:
-    """What a start build's template is rendered from."""
+    """Inputs from which a start build's template is rendered."""
 
     version: VersionRow
     job: JobRow
@@ -149,9 +149,9 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
 
 
 async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -> frozenset[str]:
-    """Names of what the form, filled in as for the last build, calls ephemeral.
+    """Return the names of the parameters that are ephemeral in the form, filled in as for the last build.
 
-    None where it cannot be had: a workspace must always be stoppable.
+    Empty when the form cannot be rendered: a workspace must always be stoppable.
     """
     _, inputs = await ctx.db.read(_read_template_inputs, request, target)
     if inputs is None:
@@ -170,7 +170,10 @@ async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -
 async def _read_template_inputs(
     tx: Tx, request: BuildRequest, target: BuildTarget
 ) -> tuple[VersionRow | None, _TemplateInputs | None]:
-    """The version to build, and what to render: None when there is nothing; what is wrong is said when placing."""
+    """Return the version to build, and the inputs of its rendering.
+
+    The inputs are None when there is nothing to render. Errors are reported when the build is queued.
+    """
     last = await build_store.get_latest_build(tx, target.workspace_id) if target.workspace_id else None
     version_id = request.version_id or (last.template_version_id if last else None)
     if version_id is None and target.template_id is not None:

@@ -1,4 +1,4 @@
-"""The weekly report on builds that failed, to those who look after the templates."""
+"""The weekly report on failed builds, for template admins."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 EVERY = timedelta(days=7)
 NAMED = 10
-"""Builds a report names of each version; the rest are counted."""
+"""Failed builds that a report names for each version; the rest are counted."""
 _SITE = UUID(int=0)
 
 
 async def report(ctx: Context) -> int:
-    """Sends the report when a week has passed since the last; how many were told. The first turn only begins a week."""
+    """Send the report if a week has passed since the last one; return the number of readers. The first call starts a
+    week."""
     return await ctx.db.run(_report, notifications.site_of(ctx), ctx.clock.now())
 
 
@@ -44,7 +45,7 @@ async def _report(tx: Tx, site: NotificationSite, now: datetime) -> int:
 
 
 async def _readers(tx: Tx, found: Sequence[FailedBuilds]) -> dict[UUID, list[FailedBuilds]]:
-    """Everybody gets one report, on the organizations they look after."""
+    """Group the failed builds by reader: each admin gets one report on all their organizations."""
     readers: dict[UUID, list[FailedBuilds]] = {}
     for organization_id in {one.organization_id for one in found}:
         for admin in await notification_store.list_admins(tx, TEMPLATE_ADMINS, organization_id):
@@ -60,7 +61,7 @@ async def _tell(tx: Tx, reader: UUID, versions: Sequence[FailedBuilds], site: No
 
 
 def summary(versions: Sequence[FailedBuilds]) -> str:
-    """A list in Markdown."""
+    """Format the report's list in Markdown."""
     lines = []
     for one in versions:
         named = ", ".join(one.failed[:NAMED]) + (", …" if len(one.failed) > NAMED else "")

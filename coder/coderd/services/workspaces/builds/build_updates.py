@@ -1,7 +1,7 @@
-"""Every build of every workspace the caller may read, told when its job moves: for programs that watch a deployment.
+"""A stream of all builds of all workspaces the caller may read, for programs that watch a deployment.
 
-An experiment of upstream's (`workspace-build-updates`). Nothing is said of what is over: the first message is the first
-move after the stream began.
+Upstream's experiment `workspace-build-updates`. The stream has no snapshot: the first message is the first change after
+the stream began.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ _log = get_logger("build_updates")
 @dataclass(frozen=True, slots=True)
 class _Move:
     resource: Resource
-    "Who may hear of it."
+    "Workspace that a watcher must be allowed to read."
     update: WorkspaceBuildUpdate
 
 
 def require_experiment(ctx: Context) -> None:
-    """Raises Forbidden unless the server was started with `--experiments workspace-build-updates` (or `*`)."""
+    """Raise Forbidden unless the server was started with `--experiments workspace-build-updates` (or `*`)."""
     if not {EXPERIMENT, "*"} & set(ctx.config.experiments):
         raise Forbidden(_OFF)
 
 
 class BuildMoves:
-    """One reading for each change, however many watch. Made once, see `Context.part`."""
+    """Updates of builds, read once for each change, however many watch. A part of the server, see `Context.part`."""
 
     LIMIT = 1000
-    "Moves that wait for one watcher. Who is further behind has missed some, and is told so by the end of the stream."
+    "Pending updates of one watcher. A slower watcher has missed some, and its stream ends."
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -59,13 +59,13 @@ class BuildMoves:
         ctx.nursery.start_soon(self._follow)
 
     async def wait_ready(self) -> None:
-        """Returns once no move is missed any more."""
+        """Return once no update can be missed."""
         await self._following.wait()
         await self._ctx.part(WorkspaceChangeFeed).wait_ready()
 
     @contextmanager
     def watch(self) -> Iterator[trio.MemoryReceiveChannel[_Move]]:
-        """Every move from now on; ends as soon as one was missed, and when the server stops."""
+        """Open a channel of all updates from now on; it closes after a missed update, and when the server stops."""
         send, receive = trio.open_memory_channel[_Move](self.LIMIT)
         self._watchers.add(send)
         try:
@@ -111,8 +111,11 @@ class BuildMoves:
 
 
 async def watch_builds(ctx: Context, subject: Subject) -> AsyncIterator[WorkspaceBuildUpdate | None]:
-    """None first, once nothing is missed any more. Ends when something was missed after all (the database was away, or
-    too much happened at once), and when the server stops. Raises Forbidden."""
+    """Yield None once no update can be missed, then every update the user may read.
+
+    Ends when an update was missed (the database was away, or too many came at once), and when the server stops. Raises
+    Forbidden.
+    """
     require_experiment(ctx)
     moves = ctx.part(BuildMoves)
     await moves.wait_ready()
@@ -121,7 +124,7 @@ async def watch_builds(ctx: Context, subject: Subject) -> AsyncIterator[Workspac
         yield None
         async for move in receive:
             update = move.update
-            # A workspace that was edited moved no build.
+            # Editing a workspace changes no build.
             if may(subject, "read", move.resource) and told.get(update.workspace_id) != update:
                 told[update.workspace_id] = update
                 yield update

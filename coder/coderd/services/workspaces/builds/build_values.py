@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _NULL = re.compile(r"""\s*(null|"\$\{\s*null\s*\}")\s*""")
-"A tag without a value is no tag, also in the quotes of Terraform's JSON."
+"A tag whose value is null is not set, also when Terraform's JSON quotes it."
 _PARAMETER_REFERENCE = re.compile(r"data\.coder_parameter\.([A-Za-z0-9_-]+)\.value")
 
 
@@ -45,7 +45,7 @@ async def resolve_values(
         return dict(prepared.values)
     definitions = await version_store.list_parameters(tx, version.id)
     previous = await build_store.list_parameters(tx, last.id) if last else {}
-    # A form may have parameters the import never saw: they depend on others' values.
+    # A form may have parameters that the import did not record: they depend on the values of others.
     same_form = last is not None and last.template_version_id == version.id and not template.use_classic_parameter_flow
     ephemeral = {definition.name for definition in definitions if definition.ephemeral}
     carried = {name: value for name, value in previous.items() if name not in ephemeral} if same_form else {}
@@ -83,7 +83,7 @@ async def resolve_tags(
     request: BuildRequest,
     last: BuildRow | None,
 ) -> dict[str, str]:
-    """The import's tags, then the template's own workspace tags with parameter values filled in."""
+    """Return the import's tags, then the template's own workspace tags with parameter values filled in."""
     owner = str(workspace.owner_id)
     if request.prepared is not None:
         return normalize_tags(owner, version_job.tags, request.prepared.tags)
@@ -98,14 +98,14 @@ async def resolve_tags(
         elif template.use_classic_parameter_flow:
             raise Invalid(f'workspace tag "{key}" cannot be evaluated', f"unsupported expression: {expression}")
         elif last is not None and last.template_version_id == version_id:
-            # Only a rendering can tell; the last build's was made from the same version and mostly the same values.
+            # Only a rendering knows the value. The last build rendered the same version with mostly the same values.
             job = await job_store.get_job(tx, last.job_id)
             own |= {key: job.tags[key]} if job is not None and key in job.tags else {}
     return normalize_tags(owner, version_job.tags, own)
 
 
 def evaluate_tag(expression: str, parameters: Mapping[str, str]) -> str | None:
-    """The value of a workspace tag: a literal, or the value of a parameter. None for anything else."""
+    """Return the value of a workspace tag: a literal or a parameter's value. None for any other expression."""
     text = expression.strip()
     reference = _PARAMETER_REFERENCE.fullmatch(text)
     if reference:

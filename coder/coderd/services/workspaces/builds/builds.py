@@ -45,10 +45,11 @@ async def get_build(ctx: Context, subject: Subject, build_id: UUID) -> Workspace
 async def get_build_by_number(
     ctx: Context, subject: Subject, owner_id: UUID, name: str, number_text: str
 ) -> WorkspaceBuild:
-    """By owner, workspace name and number. Raises NotFound, Invalid."""
+    """Return a build by owner, workspace name and number. Raises NotFound, Invalid."""
     fault = int_fault(number_text, 32)
     refusal = Invalid("Failed to parse build number as integer.", fault) if fault else None
-    # One's own are told before it is looked for the workspace (recorded). Of others' it would tell who there is.
+    # For the user's own workspaces a bad number is refused before the workspace is looked up (recorded). For others'
+    # that would reveal which users exist.
     if refusal and owner_id == subject.user_id:
         raise refusal
     view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name)
@@ -65,7 +66,7 @@ async def get_build_by_number(
 
 @dataclass(frozen=True, slots=True)
 class BuildPage:
-    """Which builds of a workspace to list."""
+    """Selection of a workspace's builds to list."""
 
     since: datetime | None = None
     after: UUID | None = None
@@ -74,7 +75,7 @@ class BuildPage:
 
 
 async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, which: BuildPage) -> list[WorkspaceBuild]:
-    """Newest first. Raises NotFound."""
+    """Return the workspace's builds, newest first. Raises NotFound."""
     await load_workspace(ctx, subject, workspace_id)
     if which.after is not None:
         earlier = await ctx.db.read(build_store.get_build, which.after)
@@ -100,7 +101,7 @@ async def _present(ctx: Context, view: BuildView) -> WorkspaceBuild:
 
 
 async def load_build(ctx: Context, subject: Subject, build_id: UUID) -> BuildView:
-    """Raises NotFound when its workspace may not be read."""
+    """Return a build. Raises NotFound when the user may not read its workspace."""
     view = await ctx.db.read(build_store.get_view, build_id)
     if view is None:
         raise NotFound
@@ -115,7 +116,7 @@ async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list
 
 
 async def get_resources(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceResource]:
-    """Raises Invalid while the job runs."""
+    """Return the build's resources. Raises Invalid while the job runs."""
     view = await load_build(ctx, subject, build_id)
     if is_active(view.job.status):
         raise Invalid("Job hasn't completed!")
