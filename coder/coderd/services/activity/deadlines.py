@@ -35,17 +35,17 @@ async def build_deadlines(
 
 async def move_deadline(tx: Tx, build_id: UUID, now: datetime) -> None:
     """Extend the deadline of a workspace in use. `last_use.py` stores the time of last use."""
-    found = await store.get_bumpable(tx, build_id)
-    if found is None:
+    build = await store.get_bumpable(tx, build_id)
+    if build is None:
         return
-    schedule = found.autostart_schedule if found.allow_user_autostart else None
-    moved = bumped_deadline(
+    schedule = build.autostart_schedule if build.allow_user_autostart else None
+    deadline = bumped_deadline(
         now,
-        found.deadline,
-        found.max_deadline,
-        bump_ms=found.activity_bump_ms,
-        next_autostart=next_start(schedule, now, allowed_days=found.autostart_days),
-        ttl_ms=found.ttl_ms if found.allow_user_autostop else found.default_ttl_ms,
+        build.deadline,
+        build.max_deadline,
+        bump_ms=build.activity_bump_ms,
+        next_autostart=next_start(schedule, now, allowed_days=build.autostart_days),
+        ttl_ms=build.ttl_ms if build.allow_user_autostop else build.default_ttl_ms,
     )
-    if moved is not None:
-        await build_store.update_build(tx, build_id, deadline=moved)
+    if deadline is not None:
+        await build_store.update_build(tx, build_id, deadline=deadline)

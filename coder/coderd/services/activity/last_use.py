@@ -31,16 +31,16 @@ class LastUse:
 
     async def flush(self) -> int:
         """Write all recorded uses; return the number of workspaces. Uses that cannot be written are kept."""
-        taken, self._used = self._used, {}
-        if not taken:
+        recorded, self._used = self._used, {}
+        if not recorded:
             return 0
         try:
-            await self._ctx.db.run(_write, taken)
+            await self._ctx.db.run(_write, recorded)
         except BaseException:
-            for workspace_id, at in taken.items():
+            for workspace_id, at in recorded.items():
                 self.note(workspace_id, at)
             raise
-        return len(taken)
+        return len(recorded)
 
 
 async def _write(tx: Tx, used: dict[UUID, datetime]) -> None:

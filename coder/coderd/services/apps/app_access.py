@@ -86,24 +86,24 @@ async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -
         raise AppRefusedError("path_apps_off")
     if request.access_method == "path" and parse_port(request.app_slug_or_port):
         raise AppRefusedError("sign_in" if subject is None else "port_by_path")
-    found = await ctx.db.read(_load, request, ctx.clock.now())
+    view_context = await ctx.db.read(_load, request, ctx.clock.now())
     missing = AppRefusedError("sign_in" if subject is None else "not_found")
-    if found is None:
+    if view_context is None:
         raise missing
-    level = _effective_level(ctx, found)
-    if not _allows(ctx, found, level, subject):
+    level = _effective_level(ctx, view_context)
+    if not _allows(ctx, view_context, level, subject):
         # The connection log shows the application to auditors; the visitor learns nothing about it.
-        raise missing if subject is None or found.agent is None else HiddenAtError(found)
-    _require_running(found)
+        raise missing if subject is None or view_context.agent is None else HiddenAtError(view_context)
+    _require_running(view_context)
     ticket = Ticket(
         request,
-        workspace_id=found.view.workspace.id,
-        agent_id=_require_ready(ctx, found).id,
-        app_url=found.app_url,
+        workspace_id=view_context.view.workspace.id,
+        agent_id=_require_ready(ctx, view_context).id,
+        app_url=view_context.app_url,
         user_id=subject.user_id if subject else NIL,
-        cors_behavior=found.cors_behavior,
+        cors_behavior=view_context.cors_behavior,
     )
-    return ticket, found
+    return ticket, view_context
 
 
 async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None:
@@ -115,7 +115,9 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     cors = template.cors_behavior if template else "simple"
     port = request.port
     if port is not None:
-        agent = next((one for one in agents if _same(one.name, request.agent_name_or_id, one.id)), None)
+        agent = next(
+            (candidate for candidate in agents if _same(candidate.name, request.agent_name_or_id, candidate.id)), None
+        )
         level = "owner"
         for share in await share_store.list_port_shares(tx, view.workspace.id, now):
             if share.port == port.number and agent is not None and share.agent_name == agent.name:
@@ -124,11 +126,15 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
         return AppContext(request, view, agent, None, level, port.url, cors)
     apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id for agent in agents])]
     by_id = {agent.id: agent for agent in agents}
-    named = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
-    wanted = request.agent_name_or_id
-    exact = [app for app in named if _same(by_id[app.agent_id].name, wanted, app.agent_id)] if wanted else named
-    if wanted and not exact and request.access_method == "subdomain":
-        exact = named  # older addresses name an agent that a slug does not need
+    with_slug = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
+    agent_reference = request.agent_name_or_id
+    exact = (
+        [app for app in with_slug if _same(by_id[app.agent_id].name, agent_reference, app.agent_id)]
+        if agent_reference
+        else with_slug
+    )
+    if agent_reference and not exact and request.access_method == "subdomain":
+        exact = with_slug  # older addresses name an agent that a slug does not need
     if not exact:
         return AppContext(request, view, None, None, "owner", "", cors)
     app = exact[0]
@@ -138,8 +144,8 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     return AppContext(request, view, agent, app, level, app.url, cors)
 
 
-def _same(name: str, wanted: str, identity: UUID) -> bool:
-    return name.lower() == wanted.lower() or str(identity) == wanted.lower()
+def _same(name: str, reference: str, identity: UUID) -> bool:
+    return name.lower() == reference.lower() or str(identity) == reference.lower()
 
 
 async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
@@ -218,11 +224,11 @@ def _require_ready(ctx: Context, view_context: AppContext) -> AgentRow:
 
 async def look_again(ctx: Context, ticket: Ticket) -> None:
     """Check that the application of a ticket is still available. Raises AppRefusedError."""
-    found = await ctx.db.read(_load, ticket.request, ctx.clock.now())
-    if found is None:
+    view_context = await ctx.db.read(_load, ticket.request, ctx.clock.now())
+    if view_context is None:
         raise AppRefusedError("not_found")
-    _require_running(found)
-    _require_ready(ctx, found)
+    _require_running(view_context)
+    _require_ready(ctx, view_context)
 
 
 async def cors_of(ctx: Context, request: AppRequest) -> str:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 LOG_AGAIN = timedelta(hours=1)
 """Time after which the same visitor is logged again. Upstream's value is not known."""
-_MAX_REMEMBERED = 10_000
+_MAX_LOGGED = 10_000
 
 
 class AppUsage:
@@ -73,7 +73,7 @@ class AppUsage:
             return
         self._logged.pop(visitor, None)
         self._logged[visitor] = now
-        if len(self._logged) > _MAX_REMEMBERED:
+        if len(self._logged) > _MAX_LOGGED:
             del self._logged[next(iter(self._logged))]
         row = ConnectionRow(
             id=new_uuid(),
@@ -106,7 +106,9 @@ async def write_sessions(ctx: Context, rows: Sequence[SessionRow]) -> None:
 
 
 async def _write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> list[UUID]:
-    used = {one.id: one.build_id for one in await store.put_sessions(tx, rows) if one.build_id is not None}
+    used = {
+        session.id: session.build_id for session in await store.put_sessions(tx, rows) if session.build_id is not None
+    }
     for build_id in used.values():
         await move_deadline(tx, build_id, now)
     return list(used)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coder.domain.apps.app_addresses import AppRequest
 
 
-AT_ONCE = 4
+MAX_CONCURRENT = 4
 """Concurrent database requests of one user: each takes a millisecond or two, and other users need connections, too."""
 
 
@@ -44,7 +44,7 @@ class LocalAppAuthorizer:
         self._usage: AppUsage = ctx.part(AppUsage)
         self._open: OpenVisits = ctx.part(OpenVisits)
         self._limits: RateLimits = ctx.part(RateLimits)
-        self._known = KnownVisitors(AT_ONCE)
+        self._known = KnownVisitors(MAX_CONCURRENT)
 
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)

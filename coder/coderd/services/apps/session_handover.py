@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
 
 SCOPE = "coder:application_connect"
-_NOT_OURS = (
+_UNKNOWN_REDIRECT = (
     "The redirect_uri query parameter must be the primary wildcard app hostname, a workspace proxy access URL or a "
     "workspace proxy wildcard app hostname."
 )
@@ -51,9 +51,9 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     URL with the key, and must not reach another user's application. Raises Invalid, Forbidden, Unauthenticated.
     """
     parts = split_untrusted(redirect_uri)
-    scheme = await _scheme_of_ours(ctx, redirect_uri)
+    scheme = await _known_scheme(ctx, redirect_uri)
     if scheme is None:
-        raise Invalid("Invalid redirect_uri.", _NOT_OURS)
+        raise Invalid("Invalid redirect_uri.", _UNKNOWN_REDIRECT)
     require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
     # The key for the application has at most the limits of the key the user signed in with.
     request = await _request_of(ctx, parts.netloc)
@@ -80,7 +80,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
 
 
-async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
+async def _known_scheme(ctx: Context, redirect_uri: str) -> str | None:
     """Return the scheme of a host that only this deployment serves, itself or by a proxy; None for any other host."""
     parts = split_untrusted(redirect_uri)
     port = parts.port
@@ -88,17 +88,19 @@ async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
         return None
     host = f"{parts.hostname}:{port}" if port else parts.hostname
     # The host alone is not enough: another program of the same machine may listen on another port.
-    own = urlsplit(ctx.access_url)
-    if _below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(ctx.config.wildcard_access_url, own):
-        return own.scheme
+    access_url = urlsplit(ctx.access_url)
+    if _is_below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(
+        ctx.config.wildcard_access_url, access_url
+    ):
+        return access_url.scheme
     for proxy in await ctx.db.read(proxy_store.list_proxies):
-        known = split_untrusted(proxy.url)
+        proxy_url = split_untrusted(proxy.url)
         if not proxy.url:
             continue
-        if _below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, known):
-            return known.scheme
+        if _is_below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, proxy_url):
+            return proxy_url.scheme
         if host_of_origin(proxy.url) == host_of_origin(redirect_uri):
-            return known.scheme
+            return proxy_url.scheme
     return None
 
 
@@ -110,11 +112,11 @@ def port_of(parts: SplitResult) -> int:
         return 0
 
 
-def _ports(pattern: str, known: SplitResult) -> frozenset[int]:
+def _ports(pattern: str, url: SplitResult) -> frozenset[int]:
     """Return the ports that serve applications: the wildcard's or else the access URL's, and the web's default
     ports."""
-    named = pattern.rpartition(":")[2]
-    return frozenset({int(named) if named.isdigit() else port_of(known), 80, 443})
+    port = pattern.rpartition(":")[2]
+    return frozenset({int(port) if port.isdigit() else port_of(url), 80, 443})
 
 
 async def _request_of(ctx: Context, host: str) -> AppRequest | None:
@@ -122,11 +124,11 @@ async def _request_of(ctx: Context, host: str) -> AppRequest | None:
     patterns = [ctx.config.wildcard_access_url]
     patterns += [proxy.wildcard_hostname for proxy in await ctx.db.read(proxy_store.list_proxies)]
     labels = [HostPattern(pattern).label_of(host) for pattern in patterns if pattern]
-    label = next((found for found in labels if found and "--" in found), None)
+    label = next((item for item in labels if item and "--" in item), None)
     return (parse_app_label(label) or AppRequest("subdomain", "/", "", "", "", "")) if label else None
 
 
-def _below(pattern: str, host: str) -> bool:
+def _is_below(pattern: str, host: str) -> bool:
     label = HostPattern(pattern).label_of(host) if pattern else None
     return bool(label) and "--" in str(label)
 
@@ -140,13 +142,13 @@ async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_i
     parts = split_untrusted(url)
     if parts.scheme not in {"ws", "wss"}:
         raise Invalid("Invalid URL.", 'invalid URL scheme "' + parts.scheme + "\", expected 'ws' or 'wss'")
-    wanted = f"/api/v2/workspaceagents/{agent_id}/pty"
-    if parts.path != wanted:
-        raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{wanted}"')
+    expected_path = f"/api/v2/workspaceagents/{agent_id}/pty"
+    if parts.path != expected_path:
+        raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{expected_path}"')
     if not await _is_server(ctx, host_of_origin(url)):
         raise Invalid("Invalid URL.", f'invalid hostname "{parts.netloc}"')
-    place = await load_agent(ctx, subject, agent_id, "ssh")
-    ticket = Ticket(terminal_request(agent_id), place.workspace_id, agent_id, "", subject.user_id)
+    location = await load_agent(ctx, subject, agent_id, "ssh")
+    ticket = Ticket(terminal_request(agent_id), location.workspace_id, agent_id, "", subject.user_id)
     token, _ = await app_tokens.issue_ticket(ctx, ticket)
     return token
 
@@ -160,5 +162,5 @@ async def _is_server(ctx: Context, host: str) -> bool:
 
 async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
     """Return the user of a ticket for this agent's terminal; None for an invalid ticket."""
-    found = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
-    return found.user_id if found else None
+    ticket = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
+    return ticket.user_id if ticket else None

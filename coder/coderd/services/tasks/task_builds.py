@@ -21,7 +21,7 @@ from coder.coderd.services.workspaces.builds.build_creation import enqueue_next
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_new
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_queued
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
 from coder.coderd.store.workspaces import workspaces as workspace_store
@@ -75,7 +75,7 @@ async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, reque
     with counted(ctx, request) as count:
         queued = await enqueue_with_values(ctx, request, BuildTarget(row.owner_id, row.template_id, row.id), enqueue)
         count(queued.view.job.provisioner)
-    return present_new(ctx, queued)
+    return present_queued(ctx, queued)
 
 
 async def delete_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:

@@ -46,7 +46,7 @@ FORMAT = "agentapi"
 
 _STARTING = frozenset({"pending", "initializing"})
 _PORTS = {"http": 80, "https": 443}
-_REMEMBER_TIMEOUT = 3.0
+_SNAPSHOT_TIMEOUT = 3.0
 # Seconds that pausing may wait for the app; it answers in milliseconds or not at all.
 
 
@@ -73,17 +73,17 @@ async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, t
     await _require_connect(ctx, subject, view)
     if not text:
         raise Invalid("Task input is required.", validations=[("input", "must not be empty")])
-    app = _speaking_app(ctx, view)
-    answer = await _ask(ctx, app, "GET", "status")
-    state = _member(answer, "status")
+    app = _active_app(ctx, view)
+    answer = await _call_app(ctx, app, "GET", "status")
+    state = _field(answer, "status")
     if state != "stable":
         raise Conflict(
             "Task app is not ready to accept input.",
             f'Its status is "{state}". Wait until it has finished what it does and is "stable".',
         )
     body = json.dumps({"content": text, "type": "user"}).encode()
-    answer = await _ask(ctx, app, "POST", "message", body)
-    if _member(answer, "ok") is not True:
+    answer = await _call_app(ctx, app, "POST", "message", body)
+    if _field(answer, "ok") is not True:
         raise BadGateway("Task app rejected the message.", "it did not answer ok")
 
 
@@ -101,7 +101,7 @@ async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> No
         raise NotFound
 
 
-def _speaking_app(ctx: Context, view: TaskView) -> TaskApp:
+def _active_app(ctx: Context, view: TaskView) -> TaskApp:
     status = status_of_task(ctx, view)
     if status == "active" and view.app is not None:
         return view.app
@@ -128,15 +128,15 @@ async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -
         return TaskLogsResponse(logs=_entries(await _live_messages(ctx, view.app)))
     if status not in _STARTING and status != "paused":
         raise Conflict("Cannot fetch logs for task in current state.", f'Task status is "{status}".')
-    kept = await ctx.db.read(store.get_snapshot, view.task.id)
-    if kept is None:
+    snapshot = await ctx.db.read(store.get_snapshot, view.task.id)
+    if snapshot is None:
         return TaskLogsResponse(logs=[], snapshot=True)
-    entries = _entries(msgspec.convert(kept.messages, list[_Message]))
-    return TaskLogsResponse(logs=entries, snapshot=True, snapshot_at=kept.created_at)
+    entries = _entries(msgspec.convert(snapshot.messages, list[_Message]))
+    return TaskLogsResponse(logs=entries, snapshot=True, snapshot_at=snapshot.created_at)
 
 
 async def _live_messages(ctx: Context, app: TaskApp) -> list[_Message]:
-    answer = await _ask(ctx, app, "GET", "messages")
+    answer = await _call_app(ctx, app, "GET", "messages")
     try:
         return codec.decode(answer.body, _Messages).messages
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -152,7 +152,7 @@ def _entries(messages: Sequence[_Message]) -> list[TaskLogEntry]:
     ]
 
 
-async def _ask(ctx: Context, app: TaskApp, method: str, verb: str, body: bytes = b"") -> AgentAnswer:
+async def _call_app(ctx: Context, app: TaskApp, method: str, verb: str, body: bytes = b"") -> AgentAnswer:
     """Send one request to the app's API. Raises Invalid (unsupported URL), BadGateway."""
     try:
         parts = urlsplit(app.url)
@@ -174,14 +174,14 @@ def _excerpt(body: bytes) -> str:
     return body[:300].decode(errors="replace")
 
 
-def _member(answer: AgentAnswer, name: str) -> Any:
+def _field(answer: AgentAnswer, name: str) -> Any:
     try:
-        found = json.loads(answer.body)
+        members = json.loads(answer.body)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or name not in found:
+        members = None
+    if not isinstance(members, dict) or name not in members:
         raise BadGateway("The task app's answer could not be read.", f'it has no "{name}": {_excerpt(answer.body)}')
-    return found[name]
+    return members[name]
 
 
 # ---- snapshots
@@ -197,7 +197,7 @@ async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: st
     if view.app is None or status_of_task(ctx, view) != "active":
         return
     try:
-        with trio.fail_after(_REMEMBER_TIMEOUT):
+        with trio.fail_after(_SNAPSHOT_TIMEOUT):
             messages = await _live_messages(ctx, view.app)
     except (Refusal, trio.TooSlowError) as error:
         ctx.log.debug("the conversation of a pausing task could not be kept", task=view.task.id, error=error)
@@ -216,17 +216,17 @@ def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
     ]
 
 
-async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: str, raw: bytes) -> None:
+async def keep_snapshot(ctx: Context, location: AgentPlace, task_id: UUID, format_name: str, raw: bytes) -> None:
     """Store the conversation that the task's own agent sends before it stops.
 
     Raises Invalid (format, content), TooLarge, NotFound (the task belongs to another workspace).
     """
-    if form != FORMAT:
-        said = "Missing required query parameter: format." if not form else f'Invalid format "{form}".'
-        raise Invalid(said, f'Only "{FORMAT}" is known.', [("format", f"must be {FORMAT}")])
+    if format_name != FORMAT:
+        message = "Missing required query parameter: format." if not format_name else f'Invalid format "{format_name}".'
+        raise Invalid(message, f'Only "{FORMAT}" is known.', [("format", f"must be {FORMAT}")])
     if len(raw) > MAX_SNAPSHOT:
         raise TooLarge("Log snapshot payload too large.", f"The limit is {MAX_SNAPSHOT} bytes.")
-    task = await ctx.db.read(store.get_task_of, place.workspace_id)
+    task = await ctx.db.read(store.get_task_of, location.workspace_id)
     if task is None or task.id != task_id:
         raise NotFound
     try:

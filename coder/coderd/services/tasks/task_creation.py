@@ -10,9 +10,9 @@ from uuid import UUID
 from coder.api.base.refusals import Forbidden, NotFound
 from coder.api.tasks.tasks import CreateTaskRequest, Task
 from coder.coderd.services.foundation.uniqueness import told_as
-from coder.coderd.services.tasks.task_requests import check_version, new_task_row, no_input
+from coder.coderd.services.tasks.task_requests import check_version, missing_input, new_task_row
 from coder.coderd.services.tasks.task_view import present_task
-from coder.coderd.services.workspaces.builds.build_input import given_id
+from coder.coderd.services.workspaces.builds.build_input import optional_id
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
@@ -36,7 +36,7 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
     """
     version_id = body.template_version_id
     if not body.input.strip():
-        raise no_input()
+        raise missing_input()
     organization_id = await ctx.db.read(check_version, subject, version_id)
     if not decide(subject, "create", Resource("task", owner_id=owner_id, organization_id=organization_id)):
         raise Forbidden
@@ -49,11 +49,11 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
         autostart_schedule=None,
         ttl_ms=None,
         automatic_updates="never",
-        given={},
-        preset_id=given_id(body.template_version_preset_id),
+        parameters={},
+        preset_id=optional_id(body.template_version_preset_id),
     )
     request = BuildRequest(
-        transition="start", initiator_id=subject.user_id, version_id=version_id, given={}, preset_id=spec.preset_id
+        transition="start", initiator_id=subject.user_id, version_id=version_id, parameters={}, preset_id=spec.preset_id
     )
 
     async def enqueue(request: BuildRequest) -> tuple[TaskView, str]:

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.tasks.task_requests import no_input
+from coder.coderd.services.tasks.task_requests import missing_input
 from coder.coderd.services.tasks.task_view import status_of_task
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.tasks import tasks as store
@@ -45,7 +45,7 @@ async def update_input(ctx: Context, subject: Subject, owner_id: UUID, reference
     """Replace the prompt of the next start. Raises NotFound, Forbidden, Invalid, Conflict (the task is not paused)."""
     view = await load_task(ctx, subject, owner_id, reference, "update")
     if not prompt.strip():
-        raise no_input()
+        raise missing_input()
     if "\x00" in prompt:
         raise Invalid("Validation failed.", validations=[("input", "must not contain NUL")])
     if status_of_task(ctx, view) != "paused":

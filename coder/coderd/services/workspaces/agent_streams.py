@@ -42,11 +42,11 @@ async def require_sight(ctx: Context, subject: Subject, agent_id: UUID) -> None:
     A newer build replaces an agent, which is no loss of rights. The workspace is checked, not the agent: deleting the
     workspace takes away the agent's location, and ends its sharing.
     """
-    if not await _is_in_sight(ctx, subject, agent_id):
+    if not await _may_read(ctx, subject, agent_id):
         raise NotFound(UNKNOWN)
 
 
-async def _is_in_sight(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
+async def _may_read(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
     row = await ctx.db.read(workspace_store.get_workspace_of_agent, agent_id)
     return row is not None and may(subject, "read", workspace_resource(row))
 
@@ -60,14 +60,14 @@ async def watch_metadata(
     await changes.wait_ready()
     with changes.watch(agent_id=agent_id) as watch:
         while not ctx.stopping.is_set():
-            if not await _is_in_sight(ctx, subject, agent_id):
+            if not await _may_read(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(metadata_store.list_metadata, agent_id)
             yield [_present_metadata(row, ctx.clock.now()) for row in rows]
             change = await watch.next_within(PING_EVERY)
             while not ctx.stopping.is_set() and (change is None or change.kind not in {"metadata", "resync"}):
                 if change is None:
-                    if not await _is_in_sight(ctx, subject, agent_id):
+                    if not await _may_read(ctx, subject, agent_id):
                         return
                     yield None
                 change = await watch.next_within(PING_EVERY)
@@ -103,22 +103,22 @@ async def follow_logs(
     workspace_id = (await load_agent(ctx, subject, agent_id)).workspace_id
     changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
-    begun = False
+    started = False
     with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:
         while not ctx.stopping.is_set():
-            place = await ctx.db.read(agent_store.get_agent_place, agent_id)
-            if not await _is_in_sight(ctx, subject, agent_id):
+            location = await ctx.db.read(agent_store.get_agent_place, agent_id)
+            if not await _may_read(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, limit=_LOG_PAGE)
             if rows:
                 after = rows[-1].id
                 yield present_logs(rows)
-            elif not begun:
+            elif not started:
                 yield None  # a handshake that waited for the first line would delay a browser's next connections
-            begun = True
+            started = True
             if len(rows) == _LOG_PAGE:
                 continue
-            if place is None:  # the location was read before the lines, so these are the last ones
+            if location is None:  # the location was read before the lines, so these are the last ones
                 return
             if await watch.next_within(PING_EVERY) is None:
                 yield None

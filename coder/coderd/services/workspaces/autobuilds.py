@@ -42,14 +42,14 @@ _Step = tuple[AutobuildStep | None, EnqueuedBuild | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenStep:
     """A step that was taken."""
 
     workspace_id: UUID
     step: AutobuildStep
 
 
-async def take_due_steps(ctx: Context) -> list[Taken]:
+async def take_due_steps(ctx: Context) -> list[TakenStep]:
     """Take all steps that are due in the minute that began; return the steps taken."""
     started = ctx.clock.monotonic()
     taken = await take_steps(ctx, full_minute(ctx.clock.now()))
@@ -63,15 +63,15 @@ def full_minute(now: datetime) -> datetime:
     return now.replace(second=0, microsecond=0)
 
 
-async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
+async def take_steps(ctx: Context, now: datetime) -> list[TakenStep]:
     """Take all steps due at `now`, a full minute. A workspace whose build fails does not block the rest."""
     site = notifications.site_of(ctx)
 
-    async def take(workspace_id: UUID) -> Taken | None:
+    async def take(workspace_id: UUID) -> TakenStep | None:
         step, build = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
         if build is not None:
             build.count(ctx)
-        return None if step is None else Taken(workspace_id, step)
+        return None if step is None else TakenStep(workspace_id, step)
 
     due = await ctx.db.read(store.list_due, now)
     return await one_by_one(
@@ -88,10 +88,10 @@ async def _run_step(
 async def _take_step(
     tx: Tx, workspace_id: UUID, tick: datetime, now: datetime, site: notifications.NotificationSite, prepare: Prepare
 ) -> _Step:
-    found = await store.lock_candidate(tx, workspace_id)
-    if found is None:
+    locked = await store.lock_candidate(tx, workspace_id)
+    if locked is None:
         return None, None
-    workspace, candidate = found
+    workspace, candidate = locked
     step = next_step(candidate, tick)
     template = await template_store.get_template(tx, workspace.template_id)
     if step is None or template is None:

@@ -31,12 +31,12 @@ _MAX_PENDING = 1000
 class Watch:
     """Queue of changes of one watcher."""
 
-    __slots__ = ("_pending", "_ring", "_seen")
+    __slots__ = ("_changed", "_pending", "_seen")
 
     def __init__(self) -> None:
         self._pending: deque[Change] = deque()
         self._seen: set[Change] = set()
-        self._ring = trio.Event()
+        self._changed = trio.Event()
 
     def put(self, change: Change) -> None:
         if change in self._seen:
@@ -47,13 +47,13 @@ class Watch:
             change = Change("resync")
         self._pending.append(change)
         self._seen.add(change)
-        self._ring.set()
+        self._changed.set()
 
     async def next(self) -> Change:
         """Wait for the next change. After `resync` anything may have changed."""
         while not self._pending:
-            self._ring = trio.Event()
-            await self._ring.wait()
+            self._changed = trio.Event()
+            await self._changed.wait()
         change = self._pending.popleft()
         self._seen.discard(change)
         return change
@@ -66,10 +66,10 @@ class Watch:
 
     def drain(self) -> list[Change]:
         """Remove and return all pending changes."""
-        found = list(self._pending)
+        pending = list(self._pending)
         self._pending.clear()
         self._seen.clear()
-        return found
+        return pending
 
 
 class WorkspaceChangeFeed:
@@ -83,7 +83,7 @@ class WorkspaceChangeFeed:
         self._resyncs = 0
         self._listening = trio.Event()
         ctx.nursery.start_soon(self._listen)
-        ctx.nursery.start_soon(self._wake_at_end)
+        ctx.nursery.start_soon(self._wake_on_stop)
 
     async def wait_ready(self) -> None:
         """Wait until no change can be missed. Call it before reading the watched rows."""
@@ -107,8 +107,8 @@ class WorkspaceChangeFeed:
         Metadata and logs of agents are delivered only to watchers of that agent.
         """
         watch = Watch()
-        named = (("workspace", workspace_id), ("owner", owner_id), ("agent", agent_id))
-        keys: list[object] = [key for key in named if key[1] is not None]
+        ids = (("workspace", workspace_id), ("owner", owner_id), ("agent", agent_id))
+        keys: list[object] = [key for key in ids if key[1] is not None]
         if everything:
             keys.append(_ALL)
         if workspace_id is not None and ("workspace", workspace_id) not in self._watchers:
@@ -134,7 +134,7 @@ class WorkspaceChangeFeed:
             self._listening.set()
             async for _channel, payload in notices:
                 if payload == RESYNC:
-                    self._tell_everybody(Change("resync"))
+                    self._notify_all(Change("resync"))
                     continue
                 try:
                     change = parse_change(payload)
@@ -142,10 +142,10 @@ class WorkspaceChangeFeed:
                     continue  # a foreign notice on our channel
                 self._dispatch(change)
 
-    async def _wake_at_end(self) -> None:
+    async def _wake_on_stop(self) -> None:
         """Wake all watchers when the server stops, so that their streams end."""
         await self._ctx.stopping.wait()
-        self._tell_everybody(Change("resync"))
+        self._notify_all(Change("resync"))
 
     def _dispatch(self, change: Change) -> None:
         keys: list[object] = [("agent", change.agent_id)]
@@ -153,13 +153,13 @@ class WorkspaceChangeFeed:
             keys += [("workspace", change.workspace_id), ("owner", change.owner_id), _ALL]
             if ("workspace", change.workspace_id) in self._watchers and change.workspace_id is not None:
                 self._versions[change.workspace_id] = next(self._counter)
-        told: set[Watch] = set()
+        watchers: set[Watch] = set()
         for key in keys:
-            told |= self._watchers.get(key, set())
-        for watch in told:
+            watchers |= self._watchers.get(key, set())
+        for watch in watchers:
             watch.put(change)
 
-    def _tell_everybody(self, change: Change) -> None:
+    def _notify_all(self, change: Change) -> None:
         self._resyncs += 1
         for watch in set().union(*self._watchers.values()):
             watch.put(change)

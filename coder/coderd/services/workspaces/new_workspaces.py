@@ -19,7 +19,7 @@ from coder.coderd.services.access.workspace_access import (
 )
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, read_queued_build
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build
 from coder.coderd.services.workspaces.prebuild_claims import claim
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.templates import template_versions as version_store
@@ -54,7 +54,7 @@ class CreateSpec:
     ttl_ms: int | None
     "None selects the template's default."
     automatic_updates: str
-    given: dict[str, str]
+    parameters: dict[str, str]
     preset_id: UUID | None
 
 
@@ -87,7 +87,7 @@ async def enqueue_first(
     view = await workspace_store.get_view(tx, workspace.id)
     if view is None:
         raise NotFound
-    return await read_queued_build(tx, build.id, rules, now), view
+    return await load_queued_build(tx, build.id, rules, now), view
 
 
 async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:
@@ -149,7 +149,7 @@ def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, o
 
 def _new_row(spec: CreateSpec, template: TemplateRow, now: datetime) -> WorkspaceRow:
     # None selects the template's default; 0 means "never stops automatically".
-    chosen = spec.ttl_ms if spec.ttl_ms is not None and template.allow_user_autostop else template.default_ttl_ms
+    ttl_ms = spec.ttl_ms if spec.ttl_ms is not None and template.allow_user_autostop else template.default_ttl_ms
     return WorkspaceRow(
         id=new_uuid(),
         created_at=now,
@@ -160,7 +160,7 @@ def _new_row(spec: CreateSpec, template: TemplateRow, now: datetime) -> Workspac
         name=spec.name,
         deleted=False,
         autostart_schedule=spec.autostart_schedule,
-        ttl_ms=chosen or None,
+        ttl_ms=ttl_ms or None,
         last_used_at=now,
         dormant_at=None,
         deleting_at=None,

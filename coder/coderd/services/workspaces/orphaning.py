@@ -18,7 +18,7 @@ from coder.coderd.services.provisioning.jobs import cancel_job, tell
 from coder.coderd.services.workspaces.builds import build_events
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
-from coder.coderd.services.workspaces.builds.build_results import build_ended, complete_build
+from coder.coderd.services.workspaces.builds.build_results import complete_build, touch_ended_build
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.workspace_inventory import load_inventory, require_abandonable
 from coder.coderd.store.provisioning import jobs as job_store
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-GIVEN_UP = "the workspace was abandoned while the provisioner was silent"
+ABANDONED = "the workspace was abandoned while the provisioner was silent"
 
 
 async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
@@ -85,11 +85,11 @@ async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:
     if job.started_at is None:
         await _cancel(tx, job, now)
     else:
-        await end_with_error(tx, job, GIVEN_UP, "", now)
-        await build_ended(tx, job.id, now)
+        await end_with_error(tx, job, ABANDONED, "", now)
+        await touch_ended_build(tx, job.id, now)
 
 
 async def _cancel(tx: Tx, job: JobRow, now: datetime) -> None:
     if job.canceled_at is None:
         await cancel_job(tx, job.id, now)
-    await build_ended(tx, job.id, now)
+    await touch_ended_build(tx, job.id, now)

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 _PRIORITY = 1
 
 
-async def create_prebuild(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
-    template = await template_store.get_template(tx, one.template_id, hold=True)
+async def create_prebuild(tx: Tx, preset: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
+    template = await template_store.get_template(tx, preset.template_id, hold=True)
     if template is None or template.deleted:
         return []
     workspace_id = new_uuid()
@@ -35,8 +35,8 @@ async def create_prebuild(tx: Tx, one: Wanting, now: datetime, prepare: Prepare)
         created_at=now,
         updated_at=now,
         owner_id=PREBUILDS_USER_ID,
-        organization_id=one.organization_id,
-        template_id=one.template_id,
+        organization_id=preset.organization_id,
+        template_id=preset.template_id,
         name=f"prebuild-{workspace_id.hex[-12:]}",
         deleted=False,
         autostart_schedule=None,
@@ -55,11 +55,11 @@ async def create_prebuild(tx: Tx, one: Wanting, now: datetime, prepare: Prepare)
     request = BuildRequest(
         transition="start",
         initiator_id=PREBUILDS_USER_ID,
-        version_id=one.version_id,
-        preset_id=one.preset_id,
+        version_id=preset.version_id,
+        preset_id=preset.preset_id,
         priority=_PRIORITY,
     )
-    request = prepare(request, BuildTarget(PREBUILDS_USER_ID, one.template_id))
+    request = prepare(request, BuildTarget(PREBUILDS_USER_ID, preset.template_id))
     await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     return [EnqueuedBuild(request, template.provisioner)]
 

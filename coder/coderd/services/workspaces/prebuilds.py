@@ -58,5 +58,5 @@ async def invalidate(ctx: Context, subject: Subject, template_id: UUID) -> list[
         await lock_template(tx, subject, template_id)
         return await store.invalidate(tx, template_id, now)
 
-    found = await ctx.db.run(write)
-    return [InvalidatedPreset(template, version, preset) for template, version, preset in found]
+    invalidated = await ctx.db.run(write)
+    return [InvalidatedPreset(template, version, preset) for template, version, preset in invalidated]

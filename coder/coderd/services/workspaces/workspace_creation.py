@@ -9,11 +9,11 @@ from coder.api.base.refusals import Invalid
 from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.foundation.uniqueness import told_as
-from coder.coderd.services.workspaces.builds.build_input import given_id, given_values
+from coder.coderd.services.workspaces.builds.build_input import optional_id, parameter_values
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, rules_of
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_new
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_queued
 from coder.coderd.services.workspaces.new_workspaces import NAME_INDEX, CreateSpec, enqueue_first, name_taken
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, present_workspace
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
@@ -42,7 +42,7 @@ async def create_workspace(
         transition="start",
         initiator_id=subject.user_id,
         version_id=spec.version_id,
-        given=spec.given,
+        parameters=spec.parameters,
         preset_id=spec.preset_id,
     )
 
@@ -52,13 +52,13 @@ async def create_workspace(
     with told_as({NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
         queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
         count(queued.view.job.provisioner)
-    answer = present_workspace(ctx, view, LoadedPage.empty())
-    answer.latest_build = present_new(ctx, queued)
-    return answer
+    response = present_workspace(ctx, view, LoadedPage.empty())
+    response.latest_build = present_queued(ctx, queued)
+    return response
 
 
 def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
-    template_id, version_id = given_id(body.template_id), given_id(body.template_version_id)
+    template_id, version_id = optional_id(body.template_id), optional_id(body.template_version_id)
     schedule = body.autostart_schedule or None
     if schedule is not None:
         _refuse("Invalid Autostart Schedule.", parse_autostart(schedule))
@@ -66,8 +66,8 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     _refuse("Invalid Workspace Time to Shutdown.", explain_ttl(ttl_ms))
     updates = body.automatic_updates or "never"
     if updates not in AUTOMATIC_UPDATES:
-        wrong = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
-        _refuse("Invalid Workspace Automatic Updates setting.", wrong)
+        refusal = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
+        _refuse("Invalid Workspace Automatic Updates setting.", refusal)
     return CreateSpec(
         owner_id=owner_id,
         name=body.name,
@@ -76,8 +76,8 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
         autostart_schedule=schedule,
         ttl_ms=ttl_ms,
         automatic_updates=updates,
-        given=given_values(body.rich_parameter_values),
-        preset_id=given_id(body.template_version_preset_id),
+        parameters=parameter_values(body.rich_parameter_values),
+        preset_id=optional_id(body.template_version_preset_id),
     )
 
 

@@ -34,12 +34,18 @@ def require_abandonable(subject: Subject, workspace: WorkspaceRow) -> None:
 async def load_inventory(tx: Tx, workspace_id: UUID) -> WorkspaceInventory:
     last = await build_store.get_latest_build(tx, workspace_id)
     state = await build_store.get_state(tx, last.id) if last is not None else b""
-    found = read_inventory(state or b"")
+    resources = read_inventory(state or b"")
     return WorkspaceInventory(
         workspace_id=workspace_id,
-        readable=found is not None,
+        readable=resources is not None,
         resources=[
-            RemainingResource(address=one.address, type=one.type, name=one.name, provider=one.provider, id=one.id)
-            for one in found or []
+            RemainingResource(
+                address=resource.address,
+                type=resource.type,
+                name=resource.name,
+                provider=resource.provider,
+                id=resource.id,
+            )
+            for resource in resources or []
         ],
     )

@@ -71,19 +71,19 @@ def _add_name(terms: Terms, term: str) -> None:
 
 
 def _agent_statuses(terms: Terms) -> list[str]:
-    found = terms.list_of("has-agent", str)
+    statuses = terms.list_of("has-agent", str)
     healthy = terms.one("healthy")
     if healthy:
-        wanted = parse_go_bool(healthy)
-        if wanted is None:
+        is_healthy = parse_go_bool(healthy)
+        if is_healthy is None:
             terms.refuse(
                 "healthy",
                 f'Query param "healthy" must be a valid boolean: strconv.ParseBool: parsing "{healthy}": '
                 "invalid syntax",
             )
         else:
-            found += search_statuses("true" if wanted else "false")
-    return found
+            statuses += search_statuses("true" if is_healthy else "false")
+    return statuses
 
 
 def _parameter(text: str) -> tuple[str, str | None]:
@@ -100,15 +100,15 @@ async def _user(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
         return None
     if text == "me":
         return subject.user_id
-    found = await ctx.db.read(name_store.find_user, text)
-    if found is None or not may(subject, "read", Resource("user", id=str(found), owner_id=found)):
+    user_id = await ctx.db.read(name_store.find_user, text)
+    if user_id is None or not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
         terms.refuse(
             "shared_with_user",
             f'Query param "shared_with_user" has invalid value: user "{text}" either does not exist, or you are '
             "unauthorized to view them",
         )
         return None
-    return found
+    return user_id
 
 
 async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
@@ -118,9 +118,9 @@ async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     organization, slash, name = text.partition("/")
     if not slash:
         organization, name = "", text
-    found = await ctx.db.read(name_store.find_group, name, organization)
-    if found is None or not may(
-        subject, "read", Resource("group", id=str(found.id), organization_id=found.organization_id)
+    group = await ctx.db.read(name_store.find_group, name, organization)
+    if group is None or not may(
+        subject, "read", Resource("group", id=str(group.id), organization_id=group.organization_id)
     ):
         where = organization or await ctx.db.read(name_store.default_organization_name)
         terms.refuse(
@@ -129,4 +129,4 @@ async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
             f'belong to the organization "{where}", or you are unauthorized to view it',
         )
         return None
-    return found.id
+    return group.id

@@ -35,7 +35,7 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     view = await load_workspace(ctx, subject, workspace_id)
     row = view.workspace
     user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
-    people, groups = await ctx.db.read(acl_store.load_actors, list(user_acl), list(group_acl))
+    users, groups = await ctx.db.read(acl_store.load_actors, list(user_acl), list(group_acl))
     return WorkspaceACL(
         users=[
             WorkspaceUser(
@@ -45,7 +45,7 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
                 avatar_url=user.avatar_url or UNSET,
                 role=cast("Any", user_acl[str(user.id)]),
             )
-            for user in people
+            for user in users
         ],
         group=[
             WorkspaceGroup(
@@ -83,10 +83,10 @@ async def update_acl(
         # An id has several spellings: comparing the canonical one closes the way around this check.
         if str(subject.user_id) in acl_store.by_id(user_roles):
             raise Invalid("You cannot change your own workspace sharing role.")
-        asked = Asked("group_roles", group_roles), Asked("user_roles", user_roles)
-        wrong = await role_faults(tx, subject, row.organization_id, "workspace", *asked)
-        if wrong:
-            raise Invalid("Invalid request to update workspace ACL", validations=wrong)
+        requested = Asked("group_roles", group_roles), Asked("user_roles", user_roles)
+        faults = await role_faults(tx, subject, row.organization_id, "workspace", *requested)
+        if faults:
+            raise Invalid("Invalid request to update workspace ACL", validations=faults)
         user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
         await edit_workspace(tx, row, user_acl=user_acl, group_acl=group_acl)
         await notify_shared_less(tx)

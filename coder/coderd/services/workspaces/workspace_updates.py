@@ -72,13 +72,15 @@ async def serve_workspace_updates(
 
 async def _read_owned(tx: Tx, subject: Subject, now: datetime) -> _Owned:
     """Return the owner's workspaces and agents that the caller may read; a limited key narrows the workspaces."""
-    listed = allowed_ids(subject, "workspace")
+    allowed = allowed_ids(subject, "workspace")
     page = await list_views(tx, WorkspaceSearch(owner_id=subject.user_id), readers(subject), now=now)
-    views = [view for view in page.views if listed is None or str(view.workspace.id) in listed]
+    views = [view for view in page.views if allowed is None or str(view.workspace.id) in allowed]
     workspaces = {view.workspace.id: (view.workspace.name, view.latest.status) for view in views}
     agents = await list_current_agents(tx, subject.user_id)
-    shown = [place for place in agents if place.workspace_id in workspaces]
-    return _Owned(workspaces, {place.agent.id: (place.agent.name, place.workspace_id) for place in shown})
+    readable = [location for location in agents if location.workspace_id in workspaces]
+    return _Owned(
+        workspaces, {location.agent.id: (location.agent.name, location.workspace_id) for location in readable}
+    )
 
 
 def difference(old: _Owned, new: _Owned) -> tailnet_pb2.WorkspaceUpdate:

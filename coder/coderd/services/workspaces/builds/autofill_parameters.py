@@ -29,5 +29,5 @@ async def _autofill(tx: Tx, owner_id: UUID, template_id: UUID) -> dict[str, str]
         return {}
     definitions = await version_store.list_parameters(tx, template.active_version_id)
     offered = {item.name for item in definitions if not item.ephemeral}
-    given = await build_store.list_last_parameters(tx, owner_id, template_id)
-    return {name: value for name, value in given.items() if name in offered}
+    last_values = await build_store.list_last_parameters(tx, owner_id, template_id)
+    return {name: value for name, value in last_values.items() if name in offered}

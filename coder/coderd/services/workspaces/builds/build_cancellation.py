@@ -18,7 +18,7 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.provisioning import jobs as job_service
-from coder.coderd.services.workspaces.builds.build_results import build_ended
+from coder.coderd.services.workspaces.builds.build_results import touch_ended_build
 from coder.coderd.services.workspaces.builds.builds import load_build
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.workspaces.builds import BuildRow
@@ -56,8 +56,8 @@ def _allows_cancel(subject: Subject, workspace: WorkspaceView) -> bool:
 
 def _may_cancel(job: JobRow, now: datetime) -> bool:
     """Return whether the job may be canceled against the template's setting: if pending, or if its daemon is silent."""
-    over = job.completed_at is not None
-    return not over and may_cancel(job.status, silent=is_silent(job.updated_at, now), template_allows=False)
+    completed = job.completed_at is not None
+    return not completed and may_cancel(job.status, silent=is_silent(job.updated_at, now), template_allows=False)
 
 
 async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: datetime) -> None:
@@ -72,4 +72,4 @@ async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: d
         raise Forbidden(_NO_CANCEL)
     changed = await job_service.cancel_job(tx, build.job_id, now)
     if changed.completed_at is not None:
-        await build_ended(tx, build.job_id, now)
+        await touch_ended_build(tx, build.job_id, now)

@@ -29,7 +29,7 @@ from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_new, read_queued_build
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build, present_queued
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import Subject
 
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
-_DONE_TO_IT = {"start": "update", "stop": "update", "delete": "delete"}
+_ACTION_NAMES = {"start": "update", "stop": "update", "delete": "delete"}
 "Action of each transition, as the refusal's message names it."
 
 
@@ -63,7 +63,7 @@ async def create_build(
     before, after = view.latest.build.template_version_id, queued.view.build.template_version_id
     if request.transition == "start" and before != after:
         await update_notifications.workspace_updated(ctx, queued.view.build.job_id)
-    return present_new(ctx, queued)
+    return present_queued(ctx, queued)
 
 
 def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
@@ -79,8 +79,8 @@ def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, req
         require(subject, _ACTIONS[request.transition], workspace_resource(row, dormant=dormant))
     except Forbidden as refusal:
         # The user may read the workspace, so the message names the action. No other refusal of permission does.
-        said = f"You do not have permission to {_DONE_TO_IT[request.transition]} this workspace."
-        raise Forbidden(said, FORBIDDEN_DETAIL) from refusal
+        message = f"You do not have permission to {_ACTION_NAMES[request.transition]} this workspace."
+        raise Forbidden(message, FORBIDDEN_DETAIL) from refusal
 
 
 async def enqueue_next(
@@ -92,4 +92,4 @@ async def enqueue_next(
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     _check_buildable(subject, workspace, request)
     build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
-    return await read_queued_build(tx, build.id, rules, now)
+    return await load_queued_build(tx, build.id, rules, now)

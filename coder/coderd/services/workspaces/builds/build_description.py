@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
     """Return the message that describes the job's build. Raises Invalid when the build or something it needs is
     gone."""
-    work, owner_id, wanted = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
+    build_message, owner_id, providers = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
     if owner_id is None:
-        return work
-    key = work.metadata.workspace_owner_ssh_private_key
-    work.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
-    work.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
+        return build_message
+    key = build_message.metadata.workspace_owner_ssh_private_key
+    build_message.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
+    build_message.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
     # Renewing tokens calls their providers: no database transaction may wait for that.
-    for provider, token in await provider_tokens.external_tokens(ctx, owner_id, wanted):
-        work.external_auth_providers.add(id=provider, access_token=token.reveal())
-    return work
+    for provider, token in await provider_tokens.external_tokens(ctx, owner_id, providers):
+        build_message.external_auth_providers.add(id=provider, access_token=token.reveal())
+    return build_message
 
 
 async def _describe(
@@ -69,8 +69,8 @@ async def _describe(
     if is_delivered:
         metadata.workspace_owner_session_token = await create_session_token(tx, build, workspace, owner, config, now)
     version = await version_store.get_version(tx, build.template_version_id)
-    wanted = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
-    work = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
+    providers = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
+    build_message = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
         workspace_build_id=str(build.id),
         workspace_name=workspace.name,
         rich_parameter_values=await _parameters(tx, build),
@@ -80,7 +80,7 @@ async def _describe(
         state=await build_store.get_state(tx, build.id),
         log_level=build.log_level,
     )
-    return work, workspace.owner_id if is_delivered else None, wanted
+    return build_message, workspace.owner_id if is_delivered else None, providers
 
 
 async def _parameters(tx: Tx, build: BuildRow) -> list[provisioner_pb2.RichParameterValue]:

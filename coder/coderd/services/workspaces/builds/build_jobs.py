@@ -54,4 +54,6 @@ class BuildJobs:
         self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
     ) -> None:
         replaced = completed.workspace_build.resource_replacements if completed is not None else ()
-        await build_events.build_over(self._ctx, job_id, {one.resource: list(one.paths) for one in replaced})
+        await build_events.build_over(
+            self._ctx, job_id, {replacement.resource: list(replacement.paths) for replacement in replaced}
+        )

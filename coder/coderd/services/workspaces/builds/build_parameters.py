@@ -82,31 +82,31 @@ async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) 
     Only the transaction knows whether there is something to start. Rendering happens outside of it, and then `act` runs
     again. Stale values are rendered again; after some attempts the values that the import recorded are used.
     """
-    known: BuildRequest | None = None
-    asked: tuple[BuildRequest, BuildTarget] | None = None
+    rendered: BuildRequest | None = None
+    last_request: tuple[BuildRequest, BuildTarget] | None = None
     ephemeral: frozenset[str] | None = None
     attempts = 0
 
     def prepare(request: BuildRequest, target: BuildTarget) -> BuildRequest:
-        nonlocal asked
-        asked = request, target
+        nonlocal last_request
+        last_request = request, target
         if request.transition != "start":
             return replace(request, ephemeral=ephemeral)
         if attempts > _ATTEMPTS:
             return request
-        if known is None:
+        if rendered is None:
             raise NoValuesYetError(request, target)
-        return replace(request, prepared=known.prepared, logins=known.logins)
+        return replace(request, prepared=rendered.prepared, logins=rendered.logins)
 
     while True:
         try:
             return await act(prepare)
-        except NoValuesYetError as wanted:
-            known = await _prepare(ctx, wanted.request, wanted.target)
+        except NoValuesYetError as error:
+            rendered = await _prepare(ctx, error.request, error.target)
         except FormNeededError:
-            ephemeral = await _ephemeral(ctx, *asked) if asked is not None else frozenset()
+            ephemeral = await _ephemeral(ctx, *last_request) if last_request is not None else frozenset()
         except StaleValuesError:
-            known = None
+            rendered = None
         attempts += 1
 
 
@@ -125,9 +125,9 @@ class _TemplateInputs:
 async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> BuildRequest:
     if request.transition != "start":
         return request
-    built, inputs = await ctx.db.read(_read_template_inputs, request, target)
-    if built is not None:
-        request = replace(request, logins=await missing_logins(ctx, target.owner_id, built))
+    version_to_build, inputs = await ctx.db.read(_read_template_inputs, request, target)
+    if version_to_build is not None:
+        request = replace(request, logins=await missing_logins(ctx, target.owner_id, version_to_build))
     if inputs is None:
         return request
     version = await load_version_files(ctx, inputs.version, inputs.job)
@@ -135,7 +135,7 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
     if files is None:
         return request
     rendering = RenderRequest({}, inputs.owner, version.variables)
-    given = GivenValues(request.given, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
+    given = GivenValues(request.parameters, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
     try:
         values, tags, refusal = await render_in_sandbox(
             ctx, "build", rendering, files, target.owner_id, given=asdict(given)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 EVERY = timedelta(days=7)
-NAMED = 10
+MAX_NAMED = 10
 """Failed builds that a report names for each version; the rest are counted."""
 _SITE = UUID(int=0)
 
@@ -38,24 +38,29 @@ async def _report(tx: Tx, site: NotificationSite, now: datetime) -> int:
     if last and now - since < EVERY:
         return 0
     await notification_marks.mark(tx, REPORT_BUILDS_FAILED, _SITE, now.isoformat(), now)
-    found = await store.list_failed(tx, since, now) if last else []
+    failed = await store.list_failed(tx, since, now) if last else []
     return sum(
-        [await _tell(tx, reader, versions, site, now) for reader, versions in (await _readers(tx, found)).items()]
+        [
+            await _send_report(tx, reader, versions, site, now)
+            for reader, versions in (await _readers(tx, failed)).items()
+        ]
     )
 
 
-async def _readers(tx: Tx, found: Sequence[FailedBuilds]) -> dict[UUID, list[FailedBuilds]]:
+async def _readers(tx: Tx, failed: Sequence[FailedBuilds]) -> dict[UUID, list[FailedBuilds]]:
     """Group the failed builds by reader: each admin gets one report on all their organizations."""
     readers: dict[UUID, list[FailedBuilds]] = {}
-    for organization_id in {one.organization_id for one in found}:
+    for organization_id in {item.organization_id for item in failed}:
         for admin in await notification_store.list_admins(tx, TEMPLATE_ADMINS, organization_id):
-            readers.setdefault(admin, []).extend(one for one in found if one.organization_id == organization_id)
+            readers.setdefault(admin, []).extend(item for item in failed if item.organization_id == organization_id)
     return readers
 
 
-async def _tell(tx: Tx, reader: UUID, versions: Sequence[FailedBuilds], site: NotificationSite, now: datetime) -> int:
+async def _send_report(
+    tx: Tx, reader: UUID, versions: Sequence[FailedBuilds], site: NotificationSite, now: datetime
+) -> int:
     labels = {"report_frequency": "week", "summary": summary(versions)}
-    about = tuple({one.template_id for one in versions})
+    about = tuple({item.template_id for item in versions})
     await notifications.enqueue(tx, site, Notification(REPORT_BUILDS_FAILED, reader, labels, about), now)
     return 1
 
@@ -63,7 +68,9 @@ async def _tell(tx: Tx, reader: UUID, versions: Sequence[FailedBuilds], site: No
 def summary(versions: Sequence[FailedBuilds]) -> str:
     """Format the report's list in Markdown."""
     lines = []
-    for one in versions:
-        named = ", ".join(one.failed[:NAMED]) + (", …" if len(one.failed) > NAMED else "")
-        lines.append(f"- **{one.template}** {one.version}: {len(one.failed)} of {one.total} builds failed ({named})")
+    for item in versions:
+        workspaces = ", ".join(item.failed[:MAX_NAMED]) + (", …" if len(item.failed) > MAX_NAMED else "")
+        lines.append(
+            f"- **{item.template}** {item.version}: {len(item.failed)} of {item.total} builds failed ({workspaces})"
+        )
     return "\n".join(lines)

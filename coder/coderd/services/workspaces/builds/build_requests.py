@@ -43,7 +43,7 @@ class BuildRequest:
     initiator_id: UUID
     version_id: UUID | None = None
     "None keeps the last build's version; the first build uses the template's active one."
-    given: Mapping[str, str] = field(default_factory=dict)
+    parameters: Mapping[str, str] = field(default_factory=dict)
     preset_id: UUID | None = None
     state: bytes | None = None
     "Terraform state to use instead of the last build's."

@@ -54,24 +54,24 @@ async def complete_build(
     inserted = await insert_resources(tx, job.id, build.transition, result.resources, now, workspace_id=workspace.id)
     await agent_store.delete_older_agents(tx, workspace.id, job.id)
     template = await template_store.get_template(tx, workspace.template_id)
-    until = await build_deadlines(tx, workspace, template, build.transition, now, default_quiet_hours)
+    deadlines = await build_deadlines(tx, workspace, template, build.transition, now, default_quiet_hours)
     await build_store.update_build(
         tx,
         build.id,
         updated_at=now,
         provisioner_state=bytes(result.state),
-        deadline=until.deadline,
-        max_deadline=until.maximum,
+        deadline=deadlines.deadline,
+        max_deadline=deadlines.maximum,
         has_ai_task=bool(result.ai_tasks),
         ai_task_app_id=_task_app(result, inserted.app_ids),
         has_external_agent=inserted.has_external_agent,
     )
     await build_store.settle_cost(tx, build.id)
     await _settle_workspace(tx, workspace, build, now, template.autostart_days if template else 127)
-    await _tell_claimed(tx, workspace, build)
+    await _notify_claimed(tx, workspace, build)
 
 
-async def _tell_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> None:
+async def _notify_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> None:
     """Notify the agents of a claimed workspace of their new owner: they keep running, and keep their tokens."""
     if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
         return
@@ -106,7 +106,7 @@ async def keep_state(tx: Tx, job: JobRow, state: bytes) -> None:
         await build_store.set_state(tx, build.id, state)
 
 
-async def build_ended(tx: Tx, job_id: UUID, now: datetime) -> None:
+async def touch_ended_build(tx: Tx, job_id: UUID, now: datetime) -> None:
     """Update a build whose job ended without a daemon (canceled while pending, or reaped)."""
     build = await build_store.get_build_by_job(tx, job_id)
     if build is not None:
@@ -138,12 +138,12 @@ async def insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.
         )
         for timing in timings
         # A step that was cut off lacks one of its ends: it has no duration.
-        if _is_time(timing, "start") and _is_time(timing, "end")
+        if _is_valid_time(timing, "start") and _is_valid_time(timing, "end")
     )
     await job_store.insert_timings(tx, rows)
 
 
-def _is_time(timing: provisioner_pb2.Timing, name: Literal["start", "end"]) -> bool:
+def _is_valid_time(timing: provisioner_pb2.Timing, name: Literal["start", "end"]) -> bool:
     """Return whether the timestamp is set and a valid date."""
     try:
         return timing.HasField(name) and bool(getattr(timing, name).ToDatetime(UTC))

@@ -34,7 +34,7 @@ _log = get_logger("build_updates")
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
+class _ReadableUpdate:
     resource: Resource
     "Workspace that a watcher must be allowed to read."
     update: WorkspaceBuildUpdate
@@ -46,7 +46,7 @@ def require_experiment(ctx: Context) -> None:
         raise Forbidden(_OFF)
 
 
-class BuildMoves:
+class BuildUpdates:
     """Updates of builds, read once for each change, however many watch. A part of the server, see `Context.part`."""
 
     LIMIT = 1000
@@ -54,19 +54,19 @@ class BuildMoves:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._watchers: set[trio.MemorySendChannel[_Move]] = set()
-        self._following = trio.Event()
+        self._watchers: set[trio.MemorySendChannel[_ReadableUpdate]] = set()
+        self._ready = trio.Event()
         ctx.nursery.start_soon(self._follow)
 
     async def wait_ready(self) -> None:
         """Return once no update can be missed."""
-        await self._following.wait()
+        await self._ready.wait()
         await self._ctx.part(WorkspaceChangeFeed).wait_ready()
 
     @contextmanager
-    def watch(self) -> Iterator[trio.MemoryReceiveChannel[_Move]]:
+    def watch(self) -> Iterator[trio.MemoryReceiveChannel[_ReadableUpdate]]:
         """Open a channel of all updates from now on; it closes after a missed update, and when the server stops."""
-        send, receive = trio.open_memory_channel[_Move](self.LIMIT)
+        send, receive = trio.open_memory_channel[_ReadableUpdate](self.LIMIT)
         self._watchers.add(send)
         try:
             with send, receive:
@@ -76,36 +76,36 @@ class BuildMoves:
 
     async def _follow(self) -> None:
         with self._ctx.part(WorkspaceChangeFeed).watch(everything=True) as watch:
-            self._following.set()
+            self._ready.set()
             while True:
                 change = await watch.next()
                 if change.kind == "resync":
-                    self._end_all()
+                    self._close_all()
                 elif change.kind == "state" and change.workspace_id is not None and self._watchers:
-                    await self._tell(change.workspace_id)
+                    await self._broadcast(change.workspace_id)
 
-    async def _tell(self, workspace_id: UUID) -> None:
+    async def _broadcast(self, workspace_id: UUID) -> None:
         try:
             view = await self._ctx.db.read(workspace_store.get_view, workspace_id)
         except Exception as error:
-            _log.warn("a build's move could not be read; streams of builds end", workspace=workspace_id, error=error)
-            self._end_all()
+            _log.warn("a build's update could not be read; streams of builds end", workspace=workspace_id, error=error)
+            self._close_all()
             return
         if view is not None:
-            self._pass_on(_Move(workspace_resource(view.workspace), _update(view)))
+            self._send(_ReadableUpdate(workspace_resource(view.workspace), _update(view)))
 
-    def _pass_on(self, move: _Move) -> None:
+    def _send(self, update: _ReadableUpdate) -> None:
         for watcher in list(self._watchers):
             try:
-                watcher.send_nowait(move)
+                watcher.send_nowait(update)
             except trio.WouldBlock:
-                self._end(watcher)
+                self._close(watcher)
 
-    def _end_all(self) -> None:
+    def _close_all(self) -> None:
         for watcher in list(self._watchers):
-            self._end(watcher)
+            self._close(watcher)
 
-    def _end(self, watcher: trio.MemorySendChannel[_Move]) -> None:
+    def _close(self, watcher: trio.MemorySendChannel[_ReadableUpdate]) -> None:
         self._watchers.discard(watcher)
         watcher.close()
 
@@ -117,16 +117,16 @@ async def watch_builds(ctx: Context, subject: Subject) -> AsyncIterator[Workspac
     Forbidden.
     """
     require_experiment(ctx)
-    moves = ctx.part(BuildMoves)
-    await moves.wait_ready()
-    told: dict[UUID, WorkspaceBuildUpdate] = {}
-    with moves.watch() as receive:
+    updates = ctx.part(BuildUpdates)
+    await updates.wait_ready()
+    sent: dict[UUID, WorkspaceBuildUpdate] = {}
+    with updates.watch() as receive:
         yield None
-        async for move in receive:
-            update = move.update
+        async for item in receive:
+            update = item.update
             # Editing a workspace changes no build.
-            if may(subject, "read", move.resource) and told.get(update.workspace_id) != update:
-                told[update.workspace_id] = update
+            if may(subject, "read", item.resource) and sent.get(update.workspace_id) != update:
+                sent[update.workspace_id] = update
                 yield update
 
 

@@ -54,15 +54,15 @@ async def resolve_values(
             raise FormNeededError
         kept = carried | keep_parameters(definitions, previous)
         return {name: value for name, value in kept.items() if name not in (request.ephemeral or ())}
-    found = resolve_parameters(
-        definitions, previous=previous, given=request.given, preset=preset, first_build=last is None
+    resolution = resolve_parameters(
+        definitions, previous=previous, given=request.parameters, preset=preset, first_build=last is None
     )
-    if found.refusals:
+    if resolution.refusals:
         raise Invalid(
             "Unable to validate parameters",
-            validations=[(refusal.field, refusal.detail) for refusal in found.refusals],
+            validations=[(refusal.field, refusal.detail) for refusal in resolution.refusals],
         )
-    return carried | found.values
+    return carried | resolution.values
 
 
 async def _preset(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[str, str]:
@@ -88,20 +88,20 @@ async def resolve_tags(
     if request.prepared is not None:
         return normalize_tags(owner, version_job.tags, request.prepared.tags)
     version_id = version_job.version_id
-    own: dict[str, str] = {}
+    workspace_tags: dict[str, str] = {}
     for key, expression in (await version_store.list_workspace_tags(tx, version_id) if version_id else {}).items():
         if _NULL.fullmatch(expression):
             continue
         value = evaluate_tag(expression, parameters)
         if value is not None:
-            own[key] = value
+            workspace_tags[key] = value
         elif template.use_classic_parameter_flow:
             raise Invalid(f'workspace tag "{key}" cannot be evaluated', f"unsupported expression: {expression}")
         elif last is not None and last.template_version_id == version_id:
             # Only a rendering knows the value. The last build rendered the same version with mostly the same values.
             job = await job_store.get_job(tx, last.job_id)
-            own |= {key: job.tags[key]} if job is not None and key in job.tags else {}
-    return normalize_tags(owner, version_job.tags, own)
+            workspace_tags |= {key: job.tags[key]} if job is not None and key in job.tags else {}
+    return normalize_tags(owner, version_job.tags, workspace_tags)
 
 
 def evaluate_tag(expression: str, parameters: Mapping[str, str]) -> str | None:

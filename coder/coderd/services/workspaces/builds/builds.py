@@ -58,10 +58,10 @@ async def get_build_by_number(
     require(subject, "read", workspace_resource(view.workspace))
     if refusal:
         raise refusal
-    found = await ctx.db.read(build_store.get_view_by_number, view.workspace.id, int(number_text))
-    if found is None:
+    build_view = await ctx.db.read(build_store.get_view_by_number, view.workspace.id, int(number_text))
+    if build_view is None:
         raise NotFound(_UNKNOWN_BUILD.format(name=view.workspace.name, number=int(number_text)))
-    return await _present(ctx, found)
+    return await _present(ctx, build_view)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,23 +74,23 @@ class BuildPage:
     offset: int = 0
 
 
-async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, which: BuildPage) -> list[WorkspaceBuild]:
+async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, selection: BuildPage) -> list[WorkspaceBuild]:
     """Return the workspace's builds, newest first. Raises NotFound."""
     await load_workspace(ctx, subject, workspace_id)
-    if which.after is not None:
-        earlier = await ctx.db.read(build_store.get_build, which.after)
+    if selection.after is not None:
+        earlier = await ctx.db.read(build_store.get_build, selection.after)
         if earlier is None or earlier.workspace_id != workspace_id:
-            raise Invalid(f'Record at "after_id" ("{which.after}") does not exist.')
+            raise Invalid(f'Record at "after_id" ("{selection.after}") does not exist.')
     now, strict = ctx.clock.now(), strict_tags(ctx)
-    views, page = await ctx.db.read(_list, workspace_id, which, now, strict)
+    views, page = await ctx.db.read(_list, workspace_id, selection, now, strict)
     return [present_build(ctx, view, page) for view in views]
 
 
 async def _list(
-    tx: Tx, workspace_id: UUID, which: BuildPage, now: datetime, strict: bool
+    tx: Tx, workspace_id: UUID, selection: BuildPage, now: datetime, strict: bool
 ) -> tuple[list[BuildView], LoadedPage]:
     views = await build_store.list_views(
-        tx, workspace_id, since=which.since, after=which.after, limit=which.limit, offset=which.offset
+        tx, workspace_id, since=selection.since, after=selection.after, limit=selection.limit, offset=selection.offset
     )
     return views, await load_page(tx, views, now, strict=strict)
 

@@ -31,7 +31,7 @@ class QueuedBuild:
     matched: MatchedProvisioners
 
 
-async def read_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
+async def load_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
     """Return a build that was just queued, with the count of matching daemons."""
     view = await build_store.get_view(tx, build_id)
     if view is None:
@@ -39,9 +39,9 @@ async def read_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: date
     return QueuedBuild(view, await job_service.match_provisioners(tx, view.job, now, strict=rules.strict_tags))
 
 
-def present_new(ctx: Context, queued: QueuedBuild) -> WorkspaceBuild:
+def present_queued(ctx: Context, queued: QueuedBuild) -> WorkspaceBuild:
     """Return the response to the build's creation: without the version's name, with the count of matching daemons."""
-    answer = present_build(ctx, queued.view, LoadedPage.empty())
-    answer.template_version_name = ""
-    answer.matched_provisioners = queued.matched
-    return answer
+    response = present_build(ctx, queued.view, LoadedPage.empty())
+    response.template_version_name = ""
+    response.matched_provisioners = queued.matched
+    return response

@@ -73,14 +73,14 @@ async def test_an_agent_waits_for_a_claim_as_long_as_its_token_is_good(
     only_prebuilt: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(prebuild_claims, "LOOK_EVERY", 0.05)
-    looks, may_hear = 0, prebuild_claims._may_hear
+    looks, may_hear = 0, prebuild_claims._is_valid_waiter
 
     async def look(*args: Any) -> bool:
         nonlocal looks
         looks += 1
         return await may_hear(*args)
 
-    monkeypatch.setattr(prebuild_claims, "_may_hear", look)
+    monkeypatch.setattr(prebuild_claims, "_is_valid_waiter", look)
     async with world_with_preset() as (world, _, _preset):
         await reconcile(world.ctx)
         (ahead,) = await eventually(lambda: prebuilt(world))

@@ -94,7 +94,7 @@ async def test_a_stranger_sees_nothing_and_a_late_stranger_no_more() -> None:
                 async with aclosing(watch(world.ctx, subject, agent)) as stream:  # type: ignore[type-var]
                     assert await anext(stream) is not None
                     assert (await world.delete(path)).status_code == 204
-                    changes._tell_everybody(Change("resync"))
+                    changes._notify_all(Change("resync"))
                     assert await anext(stream, None) is None
 
 
@@ -109,7 +109,7 @@ async def test_a_timeout_nobody_writes_is_seen() -> None:
                 first = _seen(await anext(stream))
                 assert first.latest_build.resources[0].agents[0].status == "connecting"  # type: ignore[index]
                 clock.advance(121)
-                world.ctx.part(WorkspaceChangeFeed)._tell_everybody(Change("resync"))
+                world.ctx.part(WorkspaceChangeFeed)._notify_all(Change("resync"))
                 assert _seen(await anext(stream)).latest_build.resources[0].agents[0].status == "timeout"  # type: ignore[index]
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from coder.api.base.refusals import Invalid, InvalidFields
 from coder.api.templates.parameters import WorkspaceBuildParameter
-from coder.coderd.services.workspaces.builds.build_input import MAX_VALUES, given_values
+from coder.coderd.services.workspaces.builds.build_input import MAX_VALUES, parameter_values
 
 
 def given(name: str, value: str) -> WorkspaceBuildParameter:
@@ -14,15 +14,15 @@ def given(name: str, value: str) -> WorkspaceBuildParameter:
 
 
 def test_of_several_values_the_last_counts() -> None:
-    assert given_values([given("a", "1"), given("b", ""), given("a", "2")]) == {"a": "2", "b": ""}
-    assert given_values(None) == {}
+    assert parameter_values([given("a", "1"), given("b", ""), given("a", "2")]) == {"a": "2", "b": ""}
+    assert parameter_values(None) == {}
 
 
 def test_values_no_form_could_show_are_refused() -> None:
     """A body may be large for the sake of a state that template managers give; everybody may give values."""
     half = "x" * (MAX_VALUES // 2 - 1)
-    given_values([given("a", half), given("b", half)])
+    parameter_values([given("a", half), given("b", half)])
     with pytest.raises(Invalid, match="too large"):
-        given_values([given("a", half), given("b", half + "x")])
+        parameter_values([given("a", half), given("b", half + "x")])
     with pytest.raises(InvalidFields):
-        given_values([given("a", "\x00")])
+        parameter_values([given("a", "\x00")])

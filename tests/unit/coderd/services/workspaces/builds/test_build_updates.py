@@ -12,7 +12,7 @@ import trio
 
 from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.secret import Secret
-from coder.coderd.services.workspaces.builds.build_updates import BuildMoves, _Move
+from coder.coderd.services.workspaces.builds.build_updates import BuildUpdates, _ReadableUpdate
 from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.change_feed import Change
@@ -45,7 +45,7 @@ async def test_builds_are_told_to_whom_they_concern() -> None:
                     check("WorkspaceBuildUpdate", told[-1])
                 theirs = json.loads(await members.receive_message() or "")
         assert {one["workspace_id"] for one in told} == {first["id"], mine["id"]}
-        assert len({json.dumps(one) for one in told}) == len(told), "each move is told once"
+        assert len({json.dumps(one) for one in told}) == len(told), "each update is told once"
         assert theirs["workspace_id"] == mine["id"], "a member hears of no other's"
         assert (theirs["transition"], theirs["build_number"]) == ("start", 1)
         assert (await world.get(PATH)).status_code == 426
@@ -56,7 +56,7 @@ async def _watching(world: World, count: int) -> None:
     """Waits until so many streams hear of moves."""
 
     async def heard() -> bool:
-        return len(world.ctx.part(BuildMoves)._watchers) == count
+        return len(world.ctx.part(BuildUpdates)._watchers) == count
 
     await eventually(heard)
 
@@ -66,7 +66,7 @@ async def test_a_move_is_read_once_for_all_who_watch_and_not_for_nobody(monkeypa
         reads, read = [], workspace_store.get_view
         policy = DialPolicy(world.url, token=Secret(world.token))
         workspace = await new_workspace(world, "one")
-        moves, workspace_id = world.ctx.part(BuildMoves), UUID(workspace["id"])
+        moves, workspace_id = world.ctx.part(BuildUpdates), UUID(workspace["id"])
 
         async def counted(tx: Any, which: UUID) -> Any:
             reads.append(which)
@@ -78,7 +78,7 @@ async def test_a_move_is_read_once_for_all_who_watch_and_not_for_nobody(monkeypa
         ):
             await _watching(world, 2)
             monkeypatch.setattr(workspace_store, "get_view", counted)
-            await moves._tell(workspace_id)
+            await moves._broadcast(workspace_id)
             with trio.fail_after(60):
                 assert await one.receive_message() == await two.receive_message()
             assert reads == [workspace_id]
@@ -89,7 +89,7 @@ async def test_a_stream_that_missed_something_ends(missed: str, monkeypatch: pyt
     async with workspace_world(experiments=("workspace-build-updates",)) as (world, _):
         workspace = await new_workspace(world, "one")
         policy = DialPolicy(world.url, token=Secret(world.token))
-        moves = world.ctx.part(BuildMoves)
+        moves = world.ctx.part(BuildUpdates)
         update = WorkspaceBuildUpdate(
             workspace_id=UUID(int=1),
             workspace_name="",
@@ -98,21 +98,21 @@ async def test_a_stream_that_missed_something_ends(missed: str, monkeypatch: pyt
             job_status="running",
             build_number=1,
         )
-        move = _Move(Resource("workspace"), update)
+        readable = _ReadableUpdate(Resource("workspace"), update)
         async with await connect_websocket(policy, PATH) as stream:
             await _watching(world, 1)
             if missed == "resync":
-                world.ctx.part(WorkspaceChangeFeed)._tell_everybody(Change("resync"))
+                world.ctx.part(WorkspaceChangeFeed)._notify_all(Change("resync"))
             elif missed == "too many":
-                for _ in range(BuildMoves.LIMIT + 2):  # nobody else runs meanwhile
-                    moves._pass_on(move)
+                for _ in range(BuildUpdates.LIMIT + 2):  # nobody else runs meanwhile
+                    moves._send(readable)
             else:
 
                 async def broken(tx: Any, which: UUID) -> Any:
                     raise OSError
 
                 monkeypatch.setattr(workspace_store, "get_view", broken)
-                await moves._tell(UUID(workspace["id"]))
+                await moves._broadcast(UUID(workspace["id"]))
             with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
                 while await stream.receive_some():
                     pass
