@@ -64,20 +64,20 @@ class AppContext:
         )
 
 
-class RefusedAtError(AppRefusedError):
+class VisibleRefusalError(AppRefusedError):
     """A refusal that names the application."""
 
-    def __init__(self, reason: Reason, view_context: AppContext, detail: str = "") -> None:
-        super().__init__(reason, detail, view_context.spot)
-        self.view_context = view_context
+    def __init__(self, reason: Reason, app_context: AppContext, detail: str = "") -> None:
+        super().__init__(reason, detail, app_context.spot)
+        self.app_context = app_context
 
 
-class HiddenAtError(AppRefusedError):
+class HiddenRefusalError(AppRefusedError):
     """A refusal that hides the application from its visitor."""
 
-    def __init__(self, view_context: AppContext) -> None:
+    def __init__(self, app_context: AppContext) -> None:
         super().__init__("not_found")
-        self.view_context = view_context
+        self.app_context = app_context
 
 
 async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -> tuple[Ticket, AppContext]:
@@ -86,24 +86,24 @@ async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -
         raise AppRefusedError("path_apps_off")
     if request.access_method == "path" and parse_port(request.app_slug_or_port):
         raise AppRefusedError("sign_in" if subject is None else "port_by_path")
-    view_context = await ctx.db.read(_load, request, ctx.clock.now())
+    app_context = await ctx.db.read(_load, request, ctx.clock.now())
     missing = AppRefusedError("sign_in" if subject is None else "not_found")
-    if view_context is None:
+    if app_context is None:
         raise missing
-    level = _effective_level(ctx, view_context)
-    if not _allows(ctx, view_context, level, subject):
+    level = _effective_level(ctx, app_context)
+    if not _allows(ctx, app_context, level, subject):
         # The connection log shows the application to auditors; the visitor learns nothing about it.
-        raise missing if subject is None or view_context.agent is None else HiddenAtError(view_context)
-    _require_running(view_context)
+        raise missing if subject is None or app_context.agent is None else HiddenRefusalError(app_context)
+    _require_running(app_context)
     ticket = Ticket(
         request,
-        workspace_id=view_context.view.workspace.id,
-        agent_id=_require_ready(ctx, view_context).id,
-        app_url=view_context.app_url,
+        workspace_id=app_context.view.workspace.id,
+        agent_id=_require_ready(ctx, app_context).id,
+        app_url=app_context.app_url,
         user_id=subject.user_id if subject else NIL,
-        cors_behavior=view_context.cors_behavior,
+        cors_behavior=app_context.cors_behavior,
     )
-    return ticket, view_context
+    return ticket, app_context
 
 
 async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None:
@@ -168,17 +168,17 @@ async def workspace_named(ctx: Context, request: AppRequest) -> UUID | None:
     return view.workspace.id if view else None
 
 
-def _effective_level(ctx: Context, view_context: AppContext) -> str:
-    if view_context.request.access_method == "path" and not ctx.config.dangerous_allow_path_app_sharing:
+def _effective_level(ctx: Context, app_context: AppContext) -> str:
+    if app_context.request.access_method == "path" and not ctx.config.dangerous_allow_path_app_sharing:
         return "owner"
-    return view_context.sharing_level
+    return app_context.sharing_level
 
 
-def _allows(ctx: Context, view_context: AppContext, level: str, subject: Subject | None) -> bool:
+def _allows(ctx: Context, app_context: AppContext, level: str, subject: Subject | None) -> bool:
     if subject is None:
         return level == "public"
-    row = view_context.view.workspace
-    by_path = view_context.request.access_method == "path"
+    row = app_context.view.workspace
+    by_path = app_context.request.access_method == "path"
     is_owner = subject.user_id == row.owner_id
     # A page under our own origin acts with its visitor's permissions: users must not be lured into another user's page.
     by_role = is_owner or not by_path or level != "owner" or ctx.config.dangerous_allow_path_app_site_owner_access
@@ -194,41 +194,41 @@ def _allows(ctx: Context, view_context: AppContext, level: str, subject: Subject
     return level == "authenticated" or (level == "organization" and row.organization_id in subject.organization_roles)
 
 
-def _require_running(view_context: AppContext) -> None:
+def _require_running(app_context: AppContext) -> None:
     """Raise AppRefusedError for a workspace that is dormant or stopped."""
-    view = view_context.view
+    view = app_context.view
     if view.workspace.dormant_at is not None:
-        raise RefusedAtError("workspace_dormant", view_context)
+        raise VisibleRefusalError("workspace_dormant", app_context)
     if view.latest.build.transition != "start":
-        raise RefusedAtError("workspace_offline", view_context, view.latest.status)
-    if view_context.agent is None:
+        raise VisibleRefusalError("workspace_offline", app_context, view.latest.status)
+    if app_context.agent is None:
         if view.latest.job.status in {"pending", "running"}:
-            raise RefusedAtError("workspace_offline", view_context, view.latest.status)
+            raise VisibleRefusalError("workspace_offline", app_context, view.latest.status)
         raise AppRefusedError("not_found")
 
 
-def _require_ready(ctx: Context, view_context: AppContext) -> AgentRow:
+def _require_ready(ctx: Context, app_context: AppContext) -> AgentRow:
     """Return the agent if it and the application can be reached. Raises AppRefusedError."""
-    agent, app = view_context.agent, view_context.app
+    agent, app = app_context.agent, app_context.app
     if agent is None:
         raise AppRefusedError("not_found")
     if app is not None and (app.external or not app.url):
-        raise RefusedAtError("not_web", view_context, "external" if app.external else "command")
-    if app_port(view_context.app_url) < MIN_SHARED_PORT:
-        raise RefusedAtError("reserved_port", view_context)
+        raise VisibleRefusalError("not_web", app_context, "external" if app.external else "command")
+    if app_port(app_context.app_url) < MIN_SHARED_PORT:
+        raise VisibleRefusalError("reserved_port", app_context)
     status = status_of(agent, ctx.clock.now())
     if status != "connected":
-        raise RefusedAtError("agent_offline", view_context, status)
+        raise VisibleRefusalError("agent_offline", app_context, status)
     return agent
 
 
-async def look_again(ctx: Context, ticket: Ticket) -> None:
+async def recheck_ticket(ctx: Context, ticket: Ticket) -> None:
     """Check that the application of a ticket is still available. Raises AppRefusedError."""
-    view_context = await ctx.db.read(_load, ticket.request, ctx.clock.now())
-    if view_context is None:
+    app_context = await ctx.db.read(_load, ticket.request, ctx.clock.now())
+    if app_context is None:
         raise AppRefusedError("not_found")
-    _require_running(view_context)
-    _require_ready(ctx, view_context)
+    _require_running(app_context)
+    _require_ready(ctx, app_context)
 
 
 async def cors_of(ctx: Context, request: AppRequest) -> str:

@@ -86,7 +86,7 @@ class OpenVisits:
                     allowed[key] = await may_stay()
             except Exception as error:
                 # A short database outage ends no stream; the next check is in a minute.
-                _log.warn("an open stream could not be judged", error=error)
+                _log.warn("the access of an open stream could not be checked", error=error)
                 continue
             if not allowed[key]:
                 scope.cancel()

@@ -79,12 +79,12 @@ async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, t
     if state != "stable":
         raise Conflict(
             "Task app is not ready to accept input.",
-            f'Its status is "{state}". Wait until it has finished what it does and is "stable".',
+            f'Its status is "{state}". Wait until it is "stable".',
         )
     body = json.dumps({"content": text, "type": "user"}).encode()
     answer = await _call_app(ctx, app, "POST", "message", body)
     if _field(answer, "ok") is not True:
-        raise BadGateway("Task app rejected the message.", "it did not answer ok")
+        raise BadGateway("Task app rejected the message.", "its response is not ok")
 
 
 async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> None:
@@ -140,7 +140,7 @@ async def _live_messages(ctx: Context, app: TaskApp) -> list[_Message]:
     try:
         return codec.decode(answer.body, _Messages).messages
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadGateway("Failed to get messages from task app.", "its answer is no list of messages") from error
+        raise BadGateway("Failed to get messages from task app.", "its response is not a list of messages") from error
 
 
 def _entries(messages: Sequence[_Message]) -> list[TaskLogEntry]:
@@ -160,9 +160,12 @@ async def _call_app(ctx: Context, app: TaskApp, method: str, verb: str, body: by
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme != "http" or port is None:
-        raise Invalid("The task's app cannot be asked.", f'App "{app.slug}" needs a URL such as http://localhost:3284.')
+        raise Invalid(
+            "The URL of the task's app is not supported.",
+            f'App "{app.slug}" needs a URL such as http://localhost:3284.',
+        )
     if status_of(app.agent, ctx.clock.now()) != "connected":
-        raise BadGateway("The task's agent is not connected.", "Wait for it to come back, or restart the workspace.")
+        raise BadGateway("The task's agent is not connected.", "Wait until it reconnects, or restart the workspace.")
     path = f"{parts.path.rstrip('/')}/{verb}"
     answer = await agent_http.fetch(ctx, app.agent.id, method, path, port=port, content=body)
     if answer.status != 200:
@@ -223,7 +226,7 @@ async def keep_snapshot(ctx: Context, location: AgentPlace, task_id: UUID, forma
     """
     if format_name != FORMAT:
         message = "Missing required query parameter: format." if not format_name else f'Invalid format "{format_name}".'
-        raise Invalid(message, f'Only "{FORMAT}" is known.', [("format", f"must be {FORMAT}")])
+        raise Invalid(message, f'Only "{FORMAT}" is supported.', [("format", f"must be {FORMAT}")])
     if len(raw) > MAX_SNAPSHOT:
         raise TooLarge("Log snapshot payload too large.", f"The limit is {MAX_SNAPSHOT} bytes.")
     task = await ctx.db.read(store.get_task_of, location.workspace_id)

@@ -75,7 +75,7 @@ async def take_steps(ctx: Context, now: datetime) -> list[TakenStep]:
 
     due = await ctx.db.read(store.list_due, now)
     return await one_by_one(
-        ctx.log, "a workspace was not built by itself", due, take, lambda workspace_id: {"workspace": workspace_id}
+        ctx.log, "an automatic workspace step failed", due, take, lambda workspace_id: {"workspace": workspace_id}
     )
 
 

@@ -32,7 +32,7 @@ async def remind(ctx: Context) -> int:
     return sum(
         await one_by_one(
             ctx.log,
-            "nobody was told of a stop",
+            "an autostop reminder could not be sent",
             due,
             lambda reminder: ctx.db.run(_remind, reminder, now, site),
             lambda reminder: {"workspace": reminder.workspace_id},

@@ -69,7 +69,7 @@ async def _rotate(
     view = await lock_workspace(tx, subject, workspace_id)  # serializes rotations
     agent = await _external_agent(tx, view, agent_name)
     if view.workspace.deleted:
-        raise Conflict("The workspace is deleted: its agent has no token any more.")
+        raise Conflict("The workspace is deleted, so its agent has no token.")
     rows = await token_store.list_agent_tokens(tx, workspace_id, agent)
     number = newest(_generations(rows)) + 1
     row = AgentTokenRow(new_uuid(), workspace_id, agent.name, agent.auth_token, number, now, None)

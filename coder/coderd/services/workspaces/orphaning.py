@@ -81,7 +81,9 @@ async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:
     if job is None or job.completed_at is not None:
         return
     if "abandon" not in allowed_actions(job.status, silent=is_silent(job.updated_at, now)):
-        raise Conflict("A provisioner works on the workspace.", "Cancel the build first, or wait until it has ended.")
+        raise Conflict(
+            "A provisioner is working on the workspace.", "Cancel the build first, or wait until it has ended."
+        )
     if job.started_at is None:
         await _cancel(tx, job, now)
     else:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_EXPIRED_BEFORE = "The share would be over before it begins."
-_EXPIRED = "The share has ended. Say until when it holds anew, or null for no end."
+_EXPIRED_BEFORE = "The expiry of the share is in the past."
+_EXPIRED = "The share has expired. Set a new expiry, or null for no expiry."
 
 
 async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceAgentPortShares:

@@ -62,7 +62,11 @@ async def reconcile(ctx: Context) -> Reconciled:
 
     results = [
         *await one_by_one(
-            ctx.log, "no workspace was prebuilt", wanting, reconcile_preset, lambda preset: {"preset": preset.preset_id}
+            ctx.log,
+            "prebuilt workspaces of a preset could not be reconciled",
+            wanting,
+            reconcile_preset,
+            lambda preset: {"preset": preset.preset_id},
         ),
         # Workspaces of versions that are no longer active.
         *await one_by_one(

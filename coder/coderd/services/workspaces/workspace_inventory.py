@@ -28,7 +28,7 @@ async def show_inventory(ctx: Context, subject: Subject, workspace_id: UUID) -> 
 def require_abandonable(subject: Subject, workspace: WorkspaceRow) -> None:
     require(subject, "delete", workspace_resource(workspace))
     if workspace.deleted:
-        raise Gone("The workspace is deleted already.")
+        raise Gone("The workspace is already deleted.")
 
 
 async def load_inventory(tx: Tx, workspace_id: UUID) -> WorkspaceInventory:

@@ -44,7 +44,7 @@ async def select_version(
         )
     job = await job_store.get_job(tx, version.job_id)
     if job is None:
-        raise Failed("the import job of the template version is gone")
+        raise Failed("The import job of the template version does not exist.")
     _check_import(version, job)
     return version, job
 

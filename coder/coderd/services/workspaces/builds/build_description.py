@@ -55,10 +55,10 @@ async def _describe(
     build = await build_store.get_build_by_job(tx, job.id)
     workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build is not None else None
     if build is None or workspace is None:
-        raise Invalid("get workspace build: it is gone")
+        raise Invalid("get workspace build: not found")
     owner = await owner_store.get_owner_facts(tx, workspace.owner_id, workspace.organization_id)
     if owner is None:
-        raise Invalid("get owner: the user is gone")
+        raise Invalid("get owner: not found")
     previous = await build_store.get_previous_build(tx, build)
     is_delivered = await owner_identity.is_delivered(tx, workspace.owner_id, workspace.organization_id)
     if not is_delivered:

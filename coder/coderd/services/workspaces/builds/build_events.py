@@ -44,7 +44,7 @@ async def build_over(ctx: Context, job_id: UUID, replaced: Replaced | None = Non
         if ended is not None:
             _count_build(ctx.part(Metrics), ended)
     except Exception as error:
-        ctx.log.error("the end of a build was not told", job=job_id, error=error)
+        ctx.log.error("the events of a build's end could not be recorded", job=job_id, error=error)
 
 
 @dataclass(frozen=True, slots=True)

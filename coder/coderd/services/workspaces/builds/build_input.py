@@ -51,7 +51,9 @@ def parameter_values(values: list[WorkspaceBuildParameter] | UnsetType | None) -
     """Return the parameter values of a request; the last value of a name wins. Raises InvalidFields, Invalid."""
     parameters = {item.name: item.value for item in values or ()}
     if sum(len(name) + len(value) for name, value in parameters.items()) > MAX_VALUES:
-        raise Invalid("The parameter values are too large.", f"Together they may have {MAX_VALUES >> 20} MiB.")
+        raise Invalid(
+            "The parameter values are too large.", f"All values together may have at most {MAX_VALUES >> 20} MiB."
+        )
     invalid = [name for name, value in parameters.items() if "\x00" in name + value]
     if invalid:
         raise InvalidFields(*((name.replace("\x00", ""), "must not contain NUL") for name in invalid))

@@ -32,7 +32,7 @@ async def build_metadata(
     template = await template_store.get_template(tx, workspace.template_id)
     version = await version_store.get_version(tx, build.template_version_id)
     if template is None or version is None:
-        raise Invalid("get template: it is gone")
+        raise Invalid("get template: not found")
     task = await task_store.get_task_of(tx, workspace.id, deleted=True)
     modules = None if template.disable_module_cache else await version_store.get_module_files_id(tx, version.id)
     return provisioner_pb2.Metadata(
