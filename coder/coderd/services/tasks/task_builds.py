@@ -17,7 +17,7 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.tasks.tasks import load_task
-from coder.coderd.services.workspaces.builds.build_creation import enqueue_next
+from coder.coderd.services.workspaces.builds.build_creation import enqueue_next_build
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
@@ -70,7 +70,7 @@ async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, reque
     row = workspace.workspace
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
-        return await ctx.db.run(enqueue_next, subject, row.id, request, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(enqueue_next_build, subject, row.id, request, rules_of(ctx), ctx.clock.now())
 
     with counted(ctx, request) as count:
         queued = await enqueue_with_values(ctx, request, BuildTarget(row.owner_id, row.template_id, row.id), enqueue)
@@ -99,4 +99,4 @@ async def _delete(
     row = await workspace_store.get_workspace(tx, task.workspace_id) if task.workspace_id else None
     if row is None or row.deleted:
         return None
-    return await enqueue_next(tx, subject, row.id, request, rules, now)
+    return await enqueue_next_build(tx, subject, row.id, request, rules, now)

@@ -16,7 +16,7 @@ from coder.coderd.services.workspaces.builds.build_input import optional_id
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
-from coder.coderd.services.workspaces.new_workspaces import CreateSpec, enqueue_first, name_taken
+from coder.coderd.services.workspaces.new_workspaces import CreateSpec, enqueue_first_build, name_taken
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
 from coder.domain.access.policy import Resource, Subject, decide
@@ -69,7 +69,7 @@ async def _create(
     tx: Tx, subject: Subject, row: TaskRow, spec: CreateSpec, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> tuple[TaskView, str]:
     """Insert the task; return it and the provisioner of its first build."""
-    queued, workspace = await enqueue_first(tx, subject, spec, request, None, rules, now)
+    queued, workspace = await enqueue_first_build(tx, subject, spec, request, None, rules, now)
     await store.insert_task(tx, replace(row, workspace_id=workspace.workspace.id))
     return await _read(tx, row.id), queued.view.job.provisioner
 

@@ -29,6 +29,7 @@ _LETTERS = string.ascii_lowercase + string.digits
 
 
 def missing_input() -> Invalid:
+    """Return the refusal of an empty prompt."""
     return Invalid("Task input is required.", validations=[("input", "must not be empty")])
 
 
@@ -44,6 +45,7 @@ async def check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:
 
 
 def new_task_row(owner_id: UUID, organization_id: UUID, body: CreateTaskRequest, now: datetime) -> TaskRow:
+    """Return the row of a new task, without workspace. Raises Invalid for names and prompts."""
     for field, text in (("input", body.input), ("display_name", body.display_name or "")):
         if "\x00" in text:
             raise Invalid("Validation failed.", validations=[(field, "must not contain NUL")])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 
 def task_resource(row: TaskRow) -> Resource:
+    """Return the task as the policy sees it."""
     return Resource("task", id=str(row.id), owner_id=row.owner_id, organization_id=row.organization_id)
 
 

@@ -98,13 +98,13 @@ async def _take_step(
         return None, None
     build = None
     if step.transition is not None:
-        build = await _build(tx, workspace, template, step, now, site, prepare)
+        build = await _enqueue_step(tx, workspace, template, step, now, site, prepare)
     if step.falls_asleep:
         await make_dormant(tx, workspace, template, now, site)
     return step, build
 
 
-async def _build(
+async def _enqueue_step(
     tx: Tx,
     workspace: WorkspaceRow,
     template: TemplateRow,
@@ -116,8 +116,8 @@ async def _build(
     request = BuildRequest(
         transition=str(step.transition),
         initiator_id=workspace.owner_id,
-        version_id=await _version(tx, workspace, template, step),
-        reason=await _reason(tx, workspace, step),
+        version_id=await _build_version(tx, workspace, template, step),
+        reason=await _build_reason(tx, workspace, step),
     )
     request = prepare(request, BuildTarget(workspace.owner_id, template.id, workspace.id))
     await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
@@ -134,14 +134,14 @@ async def _build(
     return EnqueuedBuild(request, template.provisioner)
 
 
-async def _reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:
+async def _build_reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:
     """Return the build's reason; a task pauses when its workspace stops."""
     if step.reason == "autostop" and await task_store.get_task_of(tx, workspace.id) is not None:
         return "task_auto_pause"
     return step.reason
 
 
-async def _version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: AutobuildStep) -> UUID | None:
+async def _build_version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: AutobuildStep) -> UUID | None:
     """Return the active version for a start if the owner or the template requires it; None keeps the last build's."""
     if step.transition != "start" or not (workspace.automatic_updates == "always" or template.require_active_version):
         return None

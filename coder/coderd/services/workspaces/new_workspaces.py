@@ -63,7 +63,7 @@ def name_taken(name: str) -> Conflict:
     return Conflict(f'Workspace "{name}" already exists.', validations=[("name", NAME_IN_USE)])
 
 
-async def enqueue_first(
+async def enqueue_first_build(
     tx: Tx,
     subject: Subject,
     spec: CreateSpec,
@@ -73,7 +73,7 @@ async def enqueue_first(
     now: datetime,
 ) -> tuple[QueuedBuild, WorkspaceView]:
     """Insert the workspace and queue its first build inside a transaction. Raises what `create_workspace` does."""
-    template = await _template(tx, spec)
+    template = await _select_template(tx, spec)
     _check_template(subject, template, spec, organization_id)
     await owner_identity.require_member(tx, subject, spec.owner_id, template.organization_id)
     if await workspace_store.get_view_by_name(tx, spec.owner_id, spec.name) is not None:
@@ -90,7 +90,7 @@ async def enqueue_first(
     return await load_queued_build(tx, build.id, rules, now), view
 
 
-async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:
+async def _select_template(tx: Tx, spec: CreateSpec) -> TemplateRow:
     template_id = spec.template_id
     if spec.version_id is not None:
         version = await version_store.get_version(tx, spec.version_id)

@@ -45,10 +45,10 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     require_abandonable(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     request = BuildRequest("delete", subject.user_id, orphan=True, ephemeral=frozenset())
     with counted(ctx, request) as count:
-        found, job = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
+        inventory, job = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
         count(job.provisioner)
     await build_events.build_over(ctx, job.id)
-    return found
+    return inventory
 
 
 async def _abandon(
@@ -63,7 +63,7 @@ async def _abandon(
     last = await build_store.get_latest_build(tx, workspace_id)
     if last is not None:
         await _end_last(tx, last, now)
-    found = await load_inventory(tx, workspace_id)
+    inventory = await load_inventory(tx, workspace_id)
     build = await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     job = await job_store.get_job(tx, build.job_id, lock=True)
     if job is None:
@@ -72,7 +72,7 @@ async def _abandon(
     # In the transaction that queued it: no daemon ever acquires the job.
     await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
     await tell(tx, job)
-    return found, job
+    return inventory, job
 
 
 async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:

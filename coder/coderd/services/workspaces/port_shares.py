@@ -37,6 +37,7 @@ _EXPIRED = "The share has expired. Set a new expiry, or null for no expiry."
 
 
 async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceAgentPortShares:
+    """Return the shares that have not expired. Raises NotFound."""
     await load_workspace(ctx, subject, workspace_id)
     rows = await ctx.db.read(share_store.list_port_shares, workspace_id, ctx.clock.now())
     return WorkspaceAgentPortShares(shares=[_present_share(row) for row in rows])
@@ -80,6 +81,8 @@ async def _share_port(
 
 
 async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str, port: int) -> None:
+    """Delete a share, and disconnect its visitors. Raises NotFound, Forbidden."""
+
     async def write(tx: Tx) -> None:
         await lock_workspace(tx, subject, workspace_id)
         if not await share_store.delete_port_share(tx, workspace_id, agent_name, port):

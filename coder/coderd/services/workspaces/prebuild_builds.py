@@ -26,6 +26,7 @@ _PRIORITY = 1
 
 
 async def create_prebuild(tx: Tx, preset: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
+    """Insert a prebuilt workspace and queue its start build; nothing for a deleted template."""
     template = await template_store.get_template(tx, preset.template_id, hold=True)
     if template is None or template.deleted:
         return []

@@ -35,6 +35,8 @@ _FAILURES_READ = 10
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
+    """Numbers of builds that a reconciliation queued."""
+
     created: int = 0
     deleted: int = 0
 
@@ -44,11 +46,9 @@ async def reconcile(ctx: Context) -> Reconciled:
     now = ctx.clock.now()
     if await ctx.db.read(is_paused):
         return Reconciled()
-    wanting = await ctx.db.read(store.list_wanting)
+    presets = await ctx.db.read(store.list_wanting)
     existing = await ctx.db.read(store.list_existing)
-    leftovers = [
-        preset.id for key in existing.keys() - {preset.preset_id for preset in wanting} for preset in existing[key]
-    ]
+    leftovers = [row.id for key in existing.keys() - {preset.preset_id for preset in presets} for row in existing[key]]
 
     async def reconcile_preset(preset: Wanting) -> Reconciled:
         created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, preset, now))
@@ -64,7 +64,7 @@ async def reconcile(ctx: Context) -> Reconciled:
         *await one_by_one(
             ctx.log,
             "prebuilt workspaces of a preset could not be reconciled",
-            wanting,
+            presets,
             reconcile_preset,
             lambda preset: {"preset": preset.preset_id},
         ),
@@ -73,7 +73,7 @@ async def reconcile(ctx: Context) -> Reconciled:
             ctx.log, "a prebuilt workspace was not deleted", leftovers, delete_leftover, lambda key: {"workspace": key}
         ),
     ]
-    return Reconciled(sum(preset.created for preset in results), sum(preset.deleted for preset in results))
+    return Reconciled(sum(result.created for result in results), sum(result.deleted for result in results))
 
 
 def _count(ctx: Context, builds: Sequence[EnqueuedBuild]) -> None:

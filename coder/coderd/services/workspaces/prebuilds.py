@@ -26,6 +26,7 @@ _SETTINGS = "prebuilds_settings"
 
 
 async def is_paused(tx: Tx) -> bool:
+    """Return whether reconciliation is paused."""
     stored = await site_settings.get_config(tx, _SETTINGS)
     return bool(stored and json.loads(stored).get("reconciliation_paused"))
 

@@ -14,7 +14,7 @@ from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, rules_of
 from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_queued
-from coder.coderd.services.workspaces.new_workspaces import NAME_INDEX, CreateSpec, enqueue_first, name_taken
+from coder.coderd.services.workspaces.new_workspaces import NAME_INDEX, CreateSpec, enqueue_first_build, name_taken
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, present_workspace
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject
@@ -47,7 +47,9 @@ async def create_workspace(
     )
 
     async def enqueue(request: BuildRequest) -> tuple[QueuedBuild, WorkspaceView]:
-        return await ctx.db.run(enqueue_first, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(
+            enqueue_first_build, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now()
+        )
 
     with told_as({NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
         queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)

@@ -26,12 +26,14 @@ async def show_inventory(ctx: Context, subject: Subject, workspace_id: UUID) -> 
 
 
 def require_abandonable(subject: Subject, workspace: WorkspaceRow) -> None:
+    """Raise NotFound or Forbidden without delete permission, Gone for a deleted workspace."""
     require(subject, "delete", workspace_resource(workspace))
     if workspace.deleted:
         raise Gone("The workspace is already deleted.")
 
 
 async def load_inventory(tx: Tx, workspace_id: UUID) -> WorkspaceInventory:
+    """Return the resources in the last build's state."""
     last = await build_store.get_latest_build(tx, workspace_id)
     state = await build_store.get_state(tx, last.id) if last is not None else b""
     resources = read_inventory(state or b"")

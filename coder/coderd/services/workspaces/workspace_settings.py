@@ -52,6 +52,8 @@ async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, r
 async def set_automatic_updates(
     ctx: Context, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceAutomaticUpdatesRequest
 ) -> None:
+    """Set whether the workspace updates when it starts. Raises NotFound, InvalidFields."""
+
     async def write(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
         if not may(subject, "update", workspace_resource(row)):
@@ -63,6 +65,8 @@ async def set_automatic_updates(
 
 
 async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favorite: bool) -> None:
+    """Mark or unmark an owner's favorite. Raises NotFound, Forbidden."""
+
     async def write(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
         if row.owner_id != subject.user_id:

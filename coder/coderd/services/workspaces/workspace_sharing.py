@@ -95,6 +95,7 @@ async def update_acl(
 
 
 async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
+    """Revoke the access of all users and groups. Raises Forbidden, NotFound."""
     organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
 
     async def clear(tx: Tx) -> None:

@@ -39,7 +39,7 @@ class WorkspaceSnapshot:
     """State of a workspace at the time it was read."""
 
     view: WorkspaceView
-    answer: Workspace
+    workspace: Workspace
     encoded: bytes
     version: tuple[int, int]
     read_at: datetime
@@ -52,8 +52,7 @@ class WorkspaceSnapshot:
 
 
 class Snapshots:
-    """Workspaces read once for each change, for all watchers (hundreds at times). A part of the server, see
-    `Context.part`."""
+    """Cache of workspaces: one read per change, even for hundreds of watchers. See `Context.part`."""
 
     LIMIT = 256
     "Number of cached workspaces; the oldest is evicted."
@@ -146,7 +145,7 @@ async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) 
             if snapshot is None:
                 yield None
                 continue
-            for key, event in _connection_events(snapshot.answer).items():
+            for key, event in _connection_events(snapshot.workspace).items():
                 if sent.get(key) != event:
                     sent[key] = event
                     yield event
@@ -171,8 +170,7 @@ def _connection_events(workspace: Workspace) -> dict[str, dict[str, Any]]:
 
 def _next_change(page: LoadedPage, job_id: UUID) -> datetime | None:
     times = [_changes_at(parts.agent) for parts in page.resources.agents_of_job.get(job_id, ())]
-    future = [moment for moment in times if moment is not None]
-    return min(future) if future else None
+    return min((time for time in times if time is not None), default=None)
 
 
 def _changes_at(agent: AgentRow) -> datetime | None:

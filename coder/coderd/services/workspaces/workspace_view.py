@@ -57,6 +57,7 @@ async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict
 
 
 def strict_tags(ctx: Context) -> bool:
+    """Return whether untagged jobs run on untagged daemons only (`--provisioner-strict-tags`)."""
     return ctx.config.provisioner_strict_tags
 
 

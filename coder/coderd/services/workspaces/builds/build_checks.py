@@ -32,6 +32,7 @@ _NEEDS_LOGIN = "The template needs an external login that the owner of the works
 async def select_version(
     tx: Tx, template: TemplateRow, request: BuildRequest, last: BuildRow | None
 ) -> tuple[VersionRow, JobRow]:
+    """Return the requested, last or active version, and its import job. Raises Invalid, Failed."""
     version_id = request.version_id or (last.template_version_id if last else template.active_version_id)
     version = await version_store.get_version(tx, version_id)
     if version is None or version.organization_id != template.organization_id:
@@ -70,6 +71,7 @@ def _check_import(version: VersionRow, job: JobRow) -> None:
 def check_privileges(
     subject: Subject, template: TemplateRow, version: VersionRow, request: BuildRequest, rules: BuildRules
 ) -> None:
+    """Check custom state, orphan, log level and an outdated version. Raises Forbidden, Invalid."""
     is_manager = may(subject, "update", template_resource(template))
     if (request.state is not None or request.orphan) and not is_manager:
         raise Forbidden(_TEMPLATE_MANAGERS, _TEMPLATE_MANAGERS)
@@ -84,6 +86,7 @@ def check_privileges(
 
 
 def check_logins(version: VersionRow, request: BuildRequest) -> None:
+    """Check that the owner has the required external logins. Raises StaleValuesError, Forbidden."""
     logins = request.logins
     if logins is None:
         return

@@ -51,11 +51,13 @@ async def create_build(
     """
     request = read_request(subject, body)
     view = await load_workspace(ctx, subject, workspace_id)
-    _check_buildable(subject, view.workspace, request)  # before the values are computed; `enqueue_next` checks again
+    _check_buildable(
+        subject, view.workspace, request
+    )  # before the values are computed; `enqueue_next_build` checks again
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
-        return await ctx.db.run(enqueue_next, subject, workspace_id, request, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(enqueue_next_build, subject, workspace_id, request, rules_of(ctx), ctx.clock.now())
 
     with counted(ctx, request) as count:
         queued = await enqueue_with_values(ctx, request, target, enqueue)
@@ -83,11 +85,10 @@ def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, req
         raise Forbidden(message, FORBIDDEN_DETAIL) from refusal
 
 
-async def enqueue_next(
+async def enqueue_next_build(
     tx: Tx, subject: Subject, workspace_id: UUID, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> QueuedBuild:
-    """Queue another build of a workspace inside a transaction, after checking permission. Raises what `enqueue_build`
-    does."""
+    """Check permission and queue another build inside a transaction. Raises what `enqueue_build` does."""
     template = await hold_template_of(tx, workspace_id)
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     _check_buildable(subject, workspace, request)

@@ -29,6 +29,7 @@ _NO_TASK = "00000000-0000-0000-0000-000000000000"
 async def build_metadata(
     tx: Tx, build: BuildRow, workspace: WorkspaceRow, owner: OwnerFacts, access_url: str
 ) -> provisioner_pb2.Metadata:
+    """Return the metadata without prebuild stage and tokens. Raises Invalid."""
     template = await template_store.get_template(tx, workspace.template_id)
     version = await version_store.get_version(tx, build.template_version_id)
     if template is None or version is None:

@@ -72,4 +72,5 @@ class BuildRules:
 
 
 def rules_of(ctx: Context) -> BuildRules:
+    """Return the rules that the server was configured with."""
     return BuildRules(ctx.config.enable_terraform_debug_mode, ctx.config.provisioner_strict_tags)

@@ -37,6 +37,7 @@ async def revoke_session_token(tx: Tx, workspace: WorkspaceRow) -> None:
 async def create_session_token(
     tx: Tx, build: BuildRow, workspace: WorkspaceRow, owner: OwnerFacts, config: ServerConfig, now: datetime
 ) -> str:
+    """Create the token of a start build and return it; empty for all other builds."""
     if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
         # A key of the system user would open every unclaimed workspace, of any template and organization. A user who
         # claims the workspace could read it there.

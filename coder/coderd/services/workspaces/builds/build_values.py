@@ -35,7 +35,8 @@ _PARAMETER_REFERENCE = re.compile(r"data\.coder_parameter\.([A-Za-z0-9_-]+)\.val
 async def resolve_values(
     tx: Tx, template: TemplateRow, version: VersionRow, request: BuildRequest, last: BuildRow | None
 ) -> dict[str, str]:
-    preset = await _preset(tx, version, request.preset_id)
+    """Return the values of the build's parameters. Raises Invalid, StaleValuesError, FormNeededError."""
+    preset = await _preset_values(tx, version, request.preset_id)
     prepared = request.prepared
     if prepared is not None:
         if (prepared.version_id, prepared.last_build_id) != (version.id, last.id if last else None):
@@ -65,7 +66,7 @@ async def resolve_values(
     return carried | resolution.values
 
 
-async def _preset(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[str, str]:
+async def _preset_values(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[str, str]:
     if preset_id is None:
         return {}
     preset = await version_store.get_preset(tx, preset_id)

@@ -39,6 +39,7 @@ _UNKNOWN_BUILD = 'Workspace "{name}" Build {number} does not exist.'
 
 
 async def get_build(ctx: Context, subject: Subject, build_id: UUID) -> WorkspaceBuild:
+    """Return a build. Raises NotFound."""
     return await _present(ctx, await load_build(ctx, subject, build_id))
 
 
@@ -110,6 +111,7 @@ async def load_build(ctx: Context, subject: Subject, build_id: UUID) -> BuildVie
 
 
 async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceBuildParameter]:
+    """Return the parameter values of a build. Raises NotFound."""
     view = await load_build(ctx, subject, build_id)
     values = await ctx.db.read(build_store.list_parameters, view.build.id)
     return [WorkspaceBuildParameter(name=name, value=value) for name, value in values.items()]
