@@ -116,7 +116,8 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     port = request.port
     if port is not None:
         agent = next(
-            (candidate for candidate in agents if _same(candidate.name, request.agent_name_or_id, candidate.id)), None
+            (candidate for candidate in agents if _is_named(candidate.name, request.agent_name_or_id, candidate.id)),
+            None,
         )
         level = "owner"
         for share in await share_store.list_port_shares(tx, view.workspace.id, now):
@@ -129,7 +130,7 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     with_slug = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
     agent_reference = request.agent_name_or_id
     exact = (
-        [app for app in with_slug if _same(by_id[app.agent_id].name, agent_reference, app.agent_id)]
+        [app for app in with_slug if _is_named(by_id[app.agent_id].name, agent_reference, app.agent_id)]
         if agent_reference
         else with_slug
     )
@@ -144,7 +145,7 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     return AppContext(request, view, agent, app, level, app.url, cors)
 
 
-def _same(name: str, reference: str, identity: UUID) -> bool:
+def _is_named(name: str, reference: str, identity: UUID) -> bool:
     return name.lower() == reference.lower() or str(identity) == reference.lower()
 
 
@@ -162,7 +163,7 @@ async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
     return await workspace_store.get_view_by_name(tx, owner_id, request.workspace_name_or_id)
 
 
-async def workspace_named(ctx: Context, request: AppRequest) -> UUID | None:
+async def find_workspace_id(ctx: Context, request: AppRequest) -> UUID | None:
     """Return the workspace that an address names, without checking permission. None for a deleted or unknown one."""
     view = await ctx.db.read(_find_workspace, request)
     return view.workspace.id if view else None

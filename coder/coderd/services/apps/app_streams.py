@@ -78,8 +78,8 @@ class OpenVisits:
     async def look(self, older_than: float = 0.0, concerned: Callable[[Visitor], bool] = lambda _: True) -> None:
         """Check the streams that have been open for so many seconds, of the visitors selected."""
         since, allowed = trio.current_time() - older_than, dict[Hashable, bool]()
-        for scope, (began, key, may_stay) in list(self._open.items()):
-            if began > since or not concerned(key[0]):
+        for scope, (started_at, key, may_stay) in list(self._open.items()):
+            if started_at > since or not concerned(key[0]):
                 continue
             try:
                 if key not in allowed:

@@ -16,7 +16,7 @@ from coder.coderd.services.access import keys
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agents import load_agent
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_access import workspace_named
+from coder.coderd.services.apps.app_access import find_workspace_id
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.store.proxies import workspace_proxies as proxy_store
 from coder.domain.access import scopes
@@ -60,7 +60,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     if request is None:  # a proxy's own address serves all workspaces
         allow: Sequence[str] = caller.key.allow_list or keys.ANY
     else:
-        allow = (f"workspace:{await workspace_named(ctx, request) or NIL}",)
+        allow = (f"workspace:{await find_workspace_id(ctx, request) or NIL}",)
     keys.check_reach(caller.subject, scopes.combined([SCOPE], allow))
     row, token = keys.new_key(
         caller.user.id,

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NIL = UUID(int=0)
 NAME_INDEX = "ix_workspaces_owner_id_name_living"
 NAME_IN_USE = "This value is already in use and should be unique."
-_NO_USE = (
+_USE_REFUSED = (
     "Although you are able to view the template, you are unauthorized to create a workspace using it. Please contact "
     "an administrator about your permissions if you feel this is an error."
 )
@@ -135,7 +135,7 @@ def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, o
     if template.deleted:
         raise NotFound(f'Template "{template.name}" has been deleted!')
     if not may(subject, "use", resource):
-        raise Forbidden(f'Unauthorized access to use the template "{template.name}".', _NO_USE)
+        raise Forbidden(f'Unauthorized access to use the template "{template.name}".', _USE_REFUSED)
     if template.deprecated:
         raise Invalid(
             f'Template "{template.name}" has been deprecated, and cannot be used to create a new workspace.',

@@ -25,7 +25,7 @@ _BARE = "\x00bare"
 async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSearch:
     """Return the filter of a query. Raises Invalid with one validation for each error."""
     terms = parse_query(query.replace("\x00", ""), _BARE)
-    values = _plain(subject, terms)
+    values = _filter_values(subject, terms)
     values["organization_id"] = await find_organization(ctx, subject, terms)
     values["shared_with_user"] = await _user(ctx, subject, terms)
     values["shared_with_group"] = await _group(ctx, subject, terms)
@@ -35,7 +35,7 @@ async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSe
     return WorkspaceSearch(**values)
 
 
-def _plain(subject: Subject, terms: Terms) -> dict[str, Any]:
+def _filter_values(subject: Subject, terms: Terms) -> dict[str, Any]:
     for term in terms.many(_BARE):
         _add_name(terms, term)
     owner = terms.one("owner")

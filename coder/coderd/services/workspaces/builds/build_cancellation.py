@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.provisioning.jobs import JobRow
 
-_NO_CANCEL = "User is not allowed to cancel workspace builds. Owner role is required."
+_CANCEL_REFUSED = "User is not allowed to cancel workspace builds. Owner role is required."
 
 
 async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: str = "") -> None:
@@ -45,7 +45,7 @@ async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: s
     view = await load_build(ctx, subject, build_id)
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
     if not _allows_cancel(subject, workspace) and not _may_cancel(view.job, ctx.clock.now()):
-        raise Forbidden(_NO_CANCEL)
+        raise Forbidden(_CANCEL_REFUSED)
     require(subject, "update", workspace_resource(workspace.workspace))
     await ctx.db.run(_cancel, subject, view.build, expect, ctx.clock.now())
 
@@ -69,7 +69,7 @@ async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: d
         raise Precondition("Job is not in the expected state.", f'Expected: "{expect}", actual: "{job.status}".')
     allowed = _allows_cancel(subject, workspace)
     if job is not None and job.completed_at is None and not allowed and not _may_cancel(job, now):
-        raise Forbidden(_NO_CANCEL)
+        raise Forbidden(_CANCEL_REFUSED)
     changed = await job_service.cancel_job(tx, build.job_id, now)
     if changed.completed_at is not None:
         await touch_ended_build(tx, build.job_id, now)

@@ -38,10 +38,10 @@ async def select_version(
     if version is None or version.organization_id != template.organization_id:
         raise Invalid("template version does not exist", f"get template version {version_id}: no such version")
     if version.template_id != template.id:
+        valid = _format_go_bool(version.template_id)
         raise Invalid(
             "template version doesn't match template",
-            f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{_as_go(version.template_id)}}}, "
-            f"template.ID = {template.id}",
+            f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{valid}}}, template.ID = {template.id}",
         )
     job = await job_store.get_job(tx, version.job_id)
     if job is None:
@@ -96,6 +96,6 @@ def check_logins(version: VersionRow, request: BuildRequest) -> None:
         raise Forbidden(_NEEDS_LOGIN, "The owner of the workspace must log in at: " + ", ".join(logins.providers))
 
 
-def _as_go(value: UUID | None) -> str:
+def _format_go_bool(value: UUID | None) -> str:
     """Format whether the id is set as Go prints it: the message is upstream's."""
     return "true" if value is not None else "false"

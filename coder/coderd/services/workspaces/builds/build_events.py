@@ -171,10 +171,12 @@ async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool
     if automatic:
         labels = {"name": facts.workspace_name, "reason": facts.reason}
         return [Notification(notification_templates.WORKSPACE_AUTOBUILD_FAILED, facts.owner_id, labels, about)]
-    return await _manual_failure(tx, facts, initiator_name, about)
+    return await _manual_failure_notices(tx, facts, initiator_name, about)
 
 
-async def _manual_failure(tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]) -> list[Notification]:
+async def _manual_failure_notices(
+    tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]
+) -> list[Notification]:
     """Return notifications for the template admins about a failed build that a user started."""
     template = await template_store.get_template(tx, facts.template_id)
     version = await version_store.get_version(tx, facts.template_version_id)

@@ -76,11 +76,11 @@ class NoValuesYetError(Exception):
         self.request, self.target = request, target
 
 
-async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) -> T:
-    """Call `act` for an automatic build, with a function that completes a request or rolls the transaction back.
+async def run_with_values(ctx: Context, run: Callable[[Prepare], Awaitable[T]]) -> T:
+    """Call `run` for an automatic build, with a function that completes a request or rolls the transaction back.
 
-    Only the transaction knows whether there is something to start. Rendering happens outside of it, and then `act` runs
-    again. Stale values are rendered again; after some attempts the values that the import recorded are used.
+    Only the transaction knows whether there is something to start. Rendering happens outside of it, and then `run` is
+    called again. Stale values are rendered again; after some attempts the values that the import recorded are used.
     """
     rendered: BuildRequest | None = None
     last_request: tuple[BuildRequest, BuildTarget] | None = None
@@ -100,7 +100,7 @@ async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) 
 
     while True:
         try:
-            return await act(prepare)
+            return await run(prepare)
         except NoValuesYetError as error:
             rendered = await _prepare(ctx, error.request, error.target)
         except FormNeededError:

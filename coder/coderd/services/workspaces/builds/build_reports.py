@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-EVERY = timedelta(days=7)
+REPORT_INTERVAL = timedelta(days=7)
 MAX_NAMED = 10
 """Failed builds that a report names for each version; the rest are counted."""
 _SITE = UUID(int=0)
@@ -35,7 +35,7 @@ async def report(ctx: Context) -> int:
 async def _report(tx: Tx, site: NotificationSite, now: datetime) -> int:
     last = await notification_marks.get_mark(tx, REPORT_BUILDS_FAILED, _SITE)
     since = datetime.fromisoformat(last) if last else now
-    if last and now - since < EVERY:
+    if last and now - since < REPORT_INTERVAL:
         return 0
     await notification_marks.mark(tx, REPORT_BUILDS_FAILED, _SITE, now.isoformat(), now)
     failed = await store.list_failed(tx, since, now) if last else []

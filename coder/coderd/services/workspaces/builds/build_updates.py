@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 EXPERIMENT = "workspace-build-updates"
-_OFF = "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
+_EXPERIMENT_OFF = (
+    "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
+)
 
 _log = get_logger("build_updates")
 
@@ -43,7 +45,7 @@ class _ReadableUpdate:
 def require_experiment(ctx: Context) -> None:
     """Raise Forbidden unless the server was started with `--experiments workspace-build-updates` (or `*`)."""
     if not {EXPERIMENT, "*"} & set(ctx.config.experiments):
-        raise Forbidden(_OFF)
+        raise Forbidden(_EXPERIMENT_OFF)
 
 
 class BuildUpdates:

@@ -110,9 +110,9 @@ async def test_dormancy_deletion_and_activation() -> None:
         path = f"/api/v2/workspaces/{workspace['id']}"
         clock.advance((25 * HOUR).total_seconds())
         assert await taken_reasons(world) == ["dormancy"]
-        asleep = await settled(world, workspace["id"])
-        assert asleep["latest_build"]["reason"] == "dormancy"
-        assert asleep["dormant_at"] and asleep["deleting_at"] == "2026-01-09T09:00:30Z"
+        dormant = await settled(world, workspace["id"])
+        assert dormant["latest_build"]["reason"] == "dormancy"
+        assert dormant["dormant_at"] and dormant["deleting_at"] == "2026-01-09T09:00:30Z"
         # a shorter deletion delay counts from the start of dormancy
         await change_template(world, time_til_dormant_autodelete_ms=24 * HOUR_MS)
         assert (await world.get(path)).json()["deleting_at"] == "2026-01-08T09:00:30Z"

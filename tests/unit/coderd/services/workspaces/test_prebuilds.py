@@ -34,9 +34,9 @@ async def test_claimed_prebuild_is_replaced() -> None:
         assert workspace["is_prebuild"] and workspace["owner_name"] == "prebuilds"
         assert answers.seen[-1].workspace_build.metadata.prebuilt_workspace_build_stage == pb.CREATE
         body = {"template_id": world.extra["template"]["id"], "name": "mine", "template_version_preset_id": preset}
-        early = await world.post("/api/v2/users/me/workspaces", {**body, "name": "early"})
-        assert early.json()["id"] != str(prebuilt_id), "its agent is not ready yet"
-        await settled(world, early.json()["id"])
+        unclaimed = await world.post("/api/v2/users/me/workspaces", {**body, "name": "unclaimed"})
+        assert unclaimed.json()["id"] != str(prebuilt_id), "its agent is not ready yet"
+        await settled(world, unclaimed.json()["id"])
         await make_ready(world, prebuilt_id)
         async with (
             aclosing(watch_claim(world.ctx, _waiter(prebuilt_id), only_prebuilt=True)) as claims,  # type: ignore[type-var]
@@ -51,7 +51,7 @@ async def test_claimed_prebuild_is_replaced() -> None:
             await eventually(lambda: listens(world))
             claimed = await world.post("/api/v2/users/me/workspaces", body)
             with pytest.raises(Conflict):
-                await anext(watch_claim(world.ctx, _waiter(UUID(early.json()["id"])), only_prebuilt=True))
+                await anext(watch_claim(world.ctx, _waiter(UUID(unclaimed.json()["id"])), only_prebuilt=True))
         owner = (await world.get("/api/v2/users/me")).json()["id"]
         assert events == [{"workspace_id": str(prebuilt_id), "reason": "prebuild_claimed", "owner_id": owner}]
         assert claimed.status_code == 201 and claimed.json()["id"] == str(prebuilt_id)
