@@ -1,6 +1,5 @@
-"""When running workspaces stop: deadlines of builds that ended well, and how activity moves them. The law is
-`coder/domain/workspaces/autostop.py`.
-"""
+"""Deadlines of running workspaces: of builds that succeeded, and how activity extends them. The rules are in
+`coder/domain/workspaces/autostop.py`."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 async def build_deadlines(
     tx: Tx, workspace: WorkspaceRow, template: TemplateRow | None, transition: str, now: datetime, default_quiet: str
 ) -> Deadlines:
-    """The deadlines of a build of `workspace` that ended well at `now`."""
+    """Return the deadlines of a build of `workspace` that succeeded at `now`."""
     if template is None:
         return deadlines(now, workspace.ttl_ms, Requirement(0), None)
     ttl_ms = workspace.ttl_ms if template.allow_user_autostop else template.default_ttl_ms or None
@@ -35,18 +34,18 @@ async def build_deadlines(
 
 
 async def move_deadline(tx: Tx, build_id: UUID, now: datetime) -> None:
-    """Somebody works in the workspace: its deadline moves on. That it was used is `last_use.py`'s to write."""
-    found = await store.get_bumpable(tx, build_id)
-    if found is None:
+    """Extend the deadline of a workspace in use. `last_use.py` stores the time of last use."""
+    build = await store.get_bumpable(tx, build_id)
+    if build is None:
         return
-    schedule = found.autostart_schedule if found.allow_user_autostart else None
-    moved = bumped_deadline(
+    schedule = build.autostart_schedule if build.allow_user_autostart else None
+    deadline = bumped_deadline(
         now,
-        found.deadline,
-        found.max_deadline,
-        bump_ms=found.activity_bump_ms,
-        next_autostart=next_start(schedule, now, allowed_days=found.autostart_days),
-        ttl_ms=found.ttl_ms if found.allow_user_autostop else found.default_ttl_ms,
+        build.deadline,
+        build.max_deadline,
+        bump_ms=build.activity_bump_ms,
+        next_autostart=next_start(schedule, now, allowed_days=build.autostart_days),
+        ttl_ms=build.ttl_ms if build.allow_user_autostop else build.default_ttl_ms,
     )
-    if moved is not None:
-        await build_store.update_build(tx, build_id, deadline=moved)
+    if deadline is not None:
+        await build_store.update_build(tx, build_id, deadline=deadline)

@@ -1,8 +1,8 @@
-"""When workspaces were last used: noted here at once, written once a minute for all of them.
+"""Times of last use of workspaces: recorded in memory at once, written once a minute for all of them.
 
-A workspace in use is reported every few seconds by each of its agents and applications; one row written a minute is
-enough for dormancy, which counts in days. Upstream batches alike, and clients see the time move only then. Deadlines
-move at once (`deadlines.py`).
+Each agent and application of a workspace in use reports it every few seconds. One write a minute is enough for
+dormancy, which counts in days. Upstream batches the same way, and clients see the time change only then. Deadlines
+change at once (`deadlines.py`).
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ if TYPE_CHECKING:
 
 
 class LastUse:
-    """What one server saw used and has not written yet. Made once, see `Context.part`."""
+    """Uses seen by one server and not written yet. A part of the server, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._used: dict[UUID, datetime] = {}
 
     def note(self, workspace_id: UUID, at: datetime) -> None:
-        """Somebody uses it."""
+        """Record that the workspace is in use."""
         self._used[workspace_id] = max(at, self._used.get(workspace_id, at))
 
     async def flush(self) -> int:
-        """Writes what was noted; returns how many workspaces that were. What cannot be written is kept."""
-        taken, self._used = self._used, {}
-        if not taken:
+        """Write all recorded uses; return the number of workspaces. Uses that cannot be written are kept."""
+        recorded, self._used = self._used, {}
+        if not recorded:
             return 0
         try:
-            await self._ctx.db.run(_write, taken)
+            await self._ctx.db.run(_write, recorded)
         except BaseException:
-            for workspace_id, at in taken.items():
+            for workspace_id, at in recorded.items():
                 self.note(workspace_id, at)
             raise
-        return len(taken)
+        return len(recorded)
 
 
 async def _write(tx: Tx, used: dict[UUID, datetime]) -> None:
-    for workspace_id in sorted(used):  # one order for all replicas: their rows' locks never cross
+    for workspace_id in sorted(used):  # the same order on all replicas avoids deadlocks
         await store.touch_workspace(tx, workspace_id, used[workspace_id])

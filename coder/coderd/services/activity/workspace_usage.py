@@ -20,7 +20,7 @@ _APPS = frozenset({"vscode", "jetbrains", "reconnecting-pty", "ssh"})
 
 
 async def record_usage(ctx: Context, subject: Subject, workspace_id: UUID, agent_id: UUID | None, app: str) -> None:
-    """Somebody uses the workspace. Unknown agents and apps are ignored, as upstream does."""
+    """Record a use of the workspace. Unknown agents and apps are ignored, as upstream does."""
     now = ctx.clock.now()
     await ctx.db.run(_record_usage, subject, workspace_id, agent_id, app, now)
     ctx.part(LastUse).note(workspace_id, now)
@@ -30,14 +30,14 @@ async def _record_usage(
     tx: Tx, subject: Subject, workspace_id: UUID, agent_id: UUID | None, app: str, now: datetime
 ) -> None:
     row = (await lock_workspace(tx, subject, workspace_id)).workspace
-    place = await agent_store.get_agent_place(tx, agent_id) if agent_id is not None and app in _APPS else None
-    if place is not None and place.workspace_id == row.id:
+    location = await agent_store.get_agent_place(tx, agent_id) if agent_id is not None and app in _APPS else None
+    if location is not None and location.workspace_id == row.id:
         stats: stats_store.AgentStats = {
             "created_at": now,
             "user_id": row.owner_id,
             "workspace_id": row.id,
             "template_id": row.template_id,
-            "agent_id": place.agent.id,
+            "agent_id": location.agent.id,
             "usage": True,
         }
         counts: dict[str, Any] = {f"session_count_{app.replace('-', '_')}": 1}

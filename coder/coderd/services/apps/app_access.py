@@ -1,11 +1,11 @@
-"""Who may open which application of a workspace: from an address and a caller to a ticket, or to why not.
+"""Access to a workspace's applications: from an address and a caller to a ticket, or to a refusal.
 
-What a level of sharing means is here; so is that an address by path is narrower than one by host, because its pages
-share the dashboard's origin. Where a level comes from: a template's `coder_app`
-(provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py); shares of ports
-(services/workspaces/port_shares.py) and what agents make for dev containers (services/agents/sub_agents.py),
-which hold as far as the template lets ports be shared now, whatever it said then. Not here: bytes (`appproxy/apps`),
-tickets (`app_tokens.py`), addresses (`domain/apps/app_addresses.py`).
+This module defines the meaning of sharing levels. An address by path is more restricted than one by host, because its
+pages share the dashboard's origin. Levels have three sources: a template's `coder_app`
+(provisionerd/terraform/extract/agents.py, stored by services/provisioning/resources.py), shares of ports
+(services/workspaces/port_shares.py), and apps that agents create for dev containers (services/agents/sub_agents.py).
+The last two are limited by the template's current port sharing level. Elsewhere: bytes (`appproxy/apps`), tickets
+(`app_tokens.py`), addresses (`domain/apps/app_addresses.py`).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AppContext:
-    """Everything around one application that a decision, a page or the connection log needs."""
+    """Data of one application that a decision, a page or the connection log needs."""
 
     request: AppRequest
     view: WorkspaceView
@@ -55,7 +55,7 @@ class AppContext:
 
     @property
     def spot(self) -> AppSpot:
-        """What its visitor may read about it."""
+        """Location of the application, as far as its visitor may know it."""
         return AppSpot(
             self.view.owner_username,
             self.view.workspace.name,
@@ -64,46 +64,46 @@ class AppContext:
         )
 
 
-class RefusedAtError(AppRefusedError):
-    """A refusal in view of an application."""
+class VisibleRefusalError(AppRefusedError):
+    """A refusal that names the application."""
 
-    def __init__(self, reason: Reason, view_context: AppContext, detail: str = "") -> None:
-        super().__init__(reason, detail, view_context.spot)
-        self.view_context = view_context
+    def __init__(self, reason: Reason, app_context: AppContext, detail: str = "") -> None:
+        super().__init__(reason, detail, app_context.spot)
+        self.app_context = app_context
 
 
-class HiddenAtError(AppRefusedError):
-    """An application its visitor may not know of."""
+class HiddenRefusalError(AppRefusedError):
+    """A refusal that hides the application from its visitor."""
 
-    def __init__(self, view_context: AppContext) -> None:
+    def __init__(self, app_context: AppContext) -> None:
         super().__init__("not_found")
-        self.view_context = view_context
+        self.app_context = app_context
 
 
 async def open_app(ctx: Context, request: AppRequest, subject: Subject | None) -> tuple[Ticket, AppContext]:
-    """Lets `subject` (None: nobody signed in) into an application. Raises AppRefusedError."""
+    """Issue a ticket for an application to `subject` (None: not signed in). Raises AppRefusedError."""
     if request.access_method == "path" and ctx.config.disable_path_apps:
         raise AppRefusedError("path_apps_off")
     if request.access_method == "path" and parse_port(request.app_slug_or_port):
         raise AppRefusedError("sign_in" if subject is None else "port_by_path")
-    found = await ctx.db.read(_load, request, ctx.clock.now())
+    app_context = await ctx.db.read(_load, request, ctx.clock.now())
     missing = AppRefusedError("sign_in" if subject is None else "not_found")
-    if found is None:
+    if app_context is None:
         raise missing
-    level = _effective_level(ctx, found)
-    if not _allows(ctx, found, level, subject):
-        # Auditors may want to see it; the visitor reads nothing of it.
-        raise missing if subject is None or found.agent is None else HiddenAtError(found)
-    _require_running(found)
+    level = _effective_level(ctx, app_context)
+    if not _allows(ctx, app_context, level, subject):
+        # The connection log shows the application to auditors; the visitor learns nothing about it.
+        raise missing if subject is None or app_context.agent is None else HiddenRefusalError(app_context)
+    _require_running(app_context)
     ticket = Ticket(
         request,
-        workspace_id=found.view.workspace.id,
-        agent_id=_require_ready(ctx, found).id,
-        app_url=found.app_url,
+        workspace_id=app_context.view.workspace.id,
+        agent_id=_require_ready(ctx, app_context).id,
+        app_url=app_context.app_url,
         user_id=subject.user_id if subject else NIL,
-        cors_behavior=found.cors_behavior,
+        cors_behavior=app_context.cors_behavior,
     )
-    return ticket, found
+    return ticket, app_context
 
 
 async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None:
@@ -115,20 +115,27 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     cors = template.cors_behavior if template else "simple"
     port = request.port
     if port is not None:
-        agent = next((one for one in agents if _same(one.name, request.agent_name_or_id, one.id)), None)
+        agent = next(
+            (candidate for candidate in agents if _is_named(candidate.name, request.agent_name_or_id, candidate.id)),
+            None,
+        )
         level = "owner"
         for share in await share_store.list_port_shares(tx, view.workspace.id, now):
             if share.port == port.number and agent is not None and share.agent_name == agent.name:
                 level = shared_at_most(share.share_level, view.template.max_port_share_level)
-        # A stopped workspace has no agents: its owner should hear that it is stopped.
+        # A stopped workspace has no agents: its owner should read that it is stopped.
         return AppContext(request, view, agent, None, level, port.url, cors)
     apps = [detail.app for detail in await app_store.list_apps(tx, [agent.id for agent in agents])]
     by_id = {agent.id: agent for agent in agents}
-    named = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
-    wanted = request.agent_name_or_id
-    exact = [app for app in named if _same(by_id[app.agent_id].name, wanted, app.agent_id)] if wanted else named
-    if wanted and not exact and request.access_method == "subdomain":
-        exact = named  # older addresses name an agent that a slug does not need
+    with_slug = [app for app in apps if app.slug.lower() == request.app_slug_or_port.lower()]
+    agent_reference = request.agent_name_or_id
+    exact = (
+        [app for app in with_slug if _is_named(by_id[app.agent_id].name, agent_reference, app.agent_id)]
+        if agent_reference
+        else with_slug
+    )
+    if agent_reference and not exact and request.access_method == "subdomain":
+        exact = with_slug  # older addresses name an agent that a slug does not need
     if not exact:
         return AppContext(request, view, None, None, "owner", "", cors)
     app = exact[0]
@@ -138,8 +145,8 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     return AppContext(request, view, agent, app, level, app.url, cors)
 
 
-def _same(name: str, wanted: str, identity: UUID) -> bool:
-    return name.lower() == wanted.lower() or str(identity) == wanted.lower()
+def _is_named(name: str, reference: str, identity: UUID) -> bool:
+    return name.lower() == reference.lower() or str(identity) == reference.lower()
 
 
 async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
@@ -156,25 +163,25 @@ async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
     return await workspace_store.get_view_by_name(tx, owner_id, request.workspace_name_or_id)
 
 
-async def workspace_named(ctx: Context, request: AppRequest) -> UUID | None:
-    """The living workspace an address names; says nothing about who may know of it."""
+async def find_workspace_id(ctx: Context, request: AppRequest) -> UUID | None:
+    """Return the workspace that an address names, without checking permission. None for a deleted or unknown one."""
     view = await ctx.db.read(_find_workspace, request)
     return view.workspace.id if view else None
 
 
-def _effective_level(ctx: Context, view_context: AppContext) -> str:
-    if view_context.request.access_method == "path" and not ctx.config.dangerous_allow_path_app_sharing:
+def _effective_level(ctx: Context, app_context: AppContext) -> str:
+    if app_context.request.access_method == "path" and not ctx.config.dangerous_allow_path_app_sharing:
         return "owner"
-    return view_context.sharing_level
+    return app_context.sharing_level
 
 
-def _allows(ctx: Context, view_context: AppContext, level: str, subject: Subject | None) -> bool:
+def _allows(ctx: Context, app_context: AppContext, level: str, subject: Subject | None) -> bool:
     if subject is None:
         return level == "public"
-    row = view_context.view.workspace
-    by_path = view_context.request.access_method == "path"
+    row = app_context.view.workspace
+    by_path = app_context.request.access_method == "path"
     is_owner = subject.user_id == row.owner_id
-    # A page under our own origin acts as whoever looks at it: nobody should be lured into another's.
+    # A page under our own origin acts with its visitor's permissions: users must not be lured into another user's page.
     by_role = is_owner or not by_path or level != "owner" or ctx.config.dangerous_allow_path_app_site_owner_access
     if by_role and decide(subject, "application_connect", workspace_resource(row, dormant=False)):
         return True
@@ -188,45 +195,45 @@ def _allows(ctx: Context, view_context: AppContext, level: str, subject: Subject
     return level == "authenticated" or (level == "organization" and row.organization_id in subject.organization_roles)
 
 
-def _require_running(view_context: AppContext) -> None:
-    """Raises AppRefusedError for a workspace that sleeps or stands."""
-    view = view_context.view
+def _require_running(app_context: AppContext) -> None:
+    """Raise AppRefusedError for a workspace that is dormant or stopped."""
+    view = app_context.view
     if view.workspace.dormant_at is not None:
-        raise RefusedAtError("workspace_dormant", view_context)
+        raise VisibleRefusalError("workspace_dormant", app_context)
     if view.latest.build.transition != "start":
-        raise RefusedAtError("workspace_offline", view_context, view.latest.status)
-    if view_context.agent is None:
+        raise VisibleRefusalError("workspace_offline", app_context, view.latest.status)
+    if app_context.agent is None:
         if view.latest.job.status in {"pending", "running"}:
-            raise RefusedAtError("workspace_offline", view_context, view.latest.status)
+            raise VisibleRefusalError("workspace_offline", app_context, view.latest.status)
         raise AppRefusedError("not_found")
 
 
-def _require_ready(ctx: Context, view_context: AppContext) -> AgentRow:
-    """The agent, when it and the application can be reached. Raises AppRefusedError."""
-    agent, app = view_context.agent, view_context.app
+def _require_ready(ctx: Context, app_context: AppContext) -> AgentRow:
+    """Return the agent if it and the application can be reached. Raises AppRefusedError."""
+    agent, app = app_context.agent, app_context.app
     if agent is None:
         raise AppRefusedError("not_found")
     if app is not None and (app.external or not app.url):
-        raise RefusedAtError("not_web", view_context, "external" if app.external else "command")
-    if app_port(view_context.app_url) < MIN_SHARED_PORT:
-        raise RefusedAtError("reserved_port", view_context)
+        raise VisibleRefusalError("not_web", app_context, "external" if app.external else "command")
+    if app_port(app_context.app_url) < MIN_SHARED_PORT:
+        raise VisibleRefusalError("reserved_port", app_context)
     status = status_of(agent, ctx.clock.now())
     if status != "connected":
-        raise RefusedAtError("agent_offline", view_context, status)
+        raise VisibleRefusalError("agent_offline", app_context, status)
     return agent
 
 
-async def look_again(ctx: Context, ticket: Ticket) -> None:
-    """Whether what a ticket was given for is still there. Raises AppRefusedError."""
-    found = await ctx.db.read(_load, ticket.request, ctx.clock.now())
-    if found is None:
+async def recheck_ticket(ctx: Context, ticket: Ticket) -> None:
+    """Check that the application of a ticket is still available. Raises AppRefusedError."""
+    app_context = await ctx.db.read(_load, ticket.request, ctx.clock.now())
+    if app_context is None:
         raise AppRefusedError("not_found")
-    _require_running(found)
-    _require_ready(ctx, found)
+    _require_running(app_context)
+    _require_ready(ctx, app_context)
 
 
 async def cors_of(ctx: Context, request: AppRequest) -> str:
-    """What the template of a workspace says about pages of other origins; `simple` for one that does not exist."""
+    """Return the CORS behavior of the workspace's template; `simple` for an unknown workspace."""
     return await ctx.db.read(_cors_of, request)
 
 

@@ -1,9 +1,8 @@
-"""Streams of applications and terminals that outlast the ticket they began with: who may come in is asked again.
+"""Streams of applications and terminals that outlive their ticket: access is checked again and again.
 
-A ticket is good for a minute, whatever happens meanwhile; so is what it opened. Once a minute everything that is still
-open is judged as if it came in now, and when a session ends what it opened is judged at once: whoever is signed out or
-suspended, or may not enter any more, is cut off. Tickets
-themselves are `app_tokens.py`, who may enter `app_access.py`.
+A ticket is valid for a minute, and so is the access it gave. Once a minute every open stream is checked as if it
+started now. When a session ends, its streams are checked at once: a user who signed out, was suspended or lost access
+is disconnected. Tickets are in `app_tokens.py`, access rules in `app_access.py`.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ from coder.domain.access.policy import NIL, Subject
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-EVERY = TICKET_LIFETIME.total_seconds()
-"""Seconds between looks."""
-_OUTSIDE = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
-"""Refusals that concern the visitor; others are the application's, whose streams end by themselves."""
+CHECK_INTERVAL = TICKET_LIFETIME.total_seconds()
+"""Seconds between two checks."""
+_VISITOR_REFUSALS = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
+"""Refusals that concern the visitor. Other refusals concern the application, whose streams end without our help."""
 
 MayStay = Callable[[], Awaitable[bool]]
 
@@ -44,62 +43,63 @@ _log = get_logger("apps")
 
 
 class OpenVisits:
-    """Those of one server process, see `Context.part`."""
+    """Open streams of one server process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], MayStay]] = {}
-        ctx.nursery.start_soon(self._keep_looking)
-        ctx.nursery.start_soon(self._hear_of_ends)
+        ctx.nursery.start_soon(self._check_periodically)
+        ctx.nursery.start_soon(self._watch_session_ends)
 
     def in_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
-        """A context for a stream of an application; its scope is cancelled when the visitor may stay no longer."""
-        return self._held((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_be_in(visitor, ticket))
+        """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
+        return self._track((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_open(visitor, ticket))
 
     def at_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
-        """The same for a terminal of an agent."""
-        return self._held((visitor, agent_id), lambda: self._may_type(visitor, agent_id))
+        """Open a scope for a terminal of an agent; it is cancelled when the visitor loses access."""
+        return self._track((visitor, agent_id), lambda: self._may_use_terminal(visitor, agent_id))
 
     async def may_stay(self, ticket: Ticket) -> bool:
-        """Whether somebody who came in by a ticket alone, here or at a workspace proxy, would be let in now."""
+        """Return whether the ticket's user, here or at a workspace proxy, would get access now."""
         visitor = Visitor(Credentials(), ticket.user_id)
         if ticket.request.access_method == "terminal":
-            return await self._may_type(visitor, ticket.agent_id)
-        return await self._may_be_in(visitor, ticket)
+            return await self._may_use_terminal(visitor, ticket.agent_id)
+        return await self._may_open(visitor, ticket)
 
     @contextmanager
-    def _held(self, what: tuple[Visitor, Hashable], may_stay: MayStay) -> Iterator[trio.CancelScope]:
+    def _track(self, key: tuple[Visitor, Hashable], may_stay: MayStay) -> Iterator[trio.CancelScope]:
         with trio.CancelScope() as scope:
-            self._open[scope] = (trio.current_time(), what, may_stay)
+            self._open[scope] = (trio.current_time(), key, may_stay)
             try:
                 yield scope
             finally:
                 del self._open[scope]
 
     async def look(self, older_than: float = 0.0, concerned: Callable[[Visitor], bool] = lambda _: True) -> None:
-        """Judges what has been open for so many seconds, of the visitors named."""
-        since, judged = trio.current_time() - older_than, dict[Hashable, bool]()
-        for scope, (began, what, may_stay) in list(self._open.items()):
-            if began > since or not concerned(what[0]):
+        """Check the streams that have been open for so many seconds, of the visitors selected."""
+        since, allowed = trio.current_time() - older_than, dict[Hashable, bool]()
+        for scope, (started_at, key, may_stay) in list(self._open.items()):
+            if started_at > since or not concerned(key[0]):
                 continue
             try:
-                if what not in judged:
-                    judged[what] = await may_stay()
+                if key not in allowed:
+                    allowed[key] = await may_stay()
             except Exception as error:
-                # A database that is away for a moment ends nothing; the next look is in a minute.
-                _log.warn("an open stream could not be judged", error=error)
+                # A short database outage ends no stream; the next check is in a minute.
+                _log.warn("the access of an open stream could not be checked", error=error)
                 continue
-            if not judged[what]:
+            if not allowed[key]:
                 scope.cancel()
 
-    async def _keep_looking(self) -> None:
+    async def _check_periodically(self) -> None:
         while True:
-            await trio.sleep(EVERY)
-            await self.look(EVERY)
+            await trio.sleep(CHECK_INTERVAL)
+            await self.look(CHECK_INTERVAL)
 
-    async def _hear_of_ends(self) -> None:
-        """Sessions that end take their streams along at once, on every replica; a missed notice costs a minute."""
-        known = self._ctx.part(AuthCache)
+    async def _watch_session_ends(self) -> None:
+        """Check a session's streams when it ends, on every replica; after a missed notice the check is up to a minute
+        late."""
+        cache = self._ctx.part(AuthCache)
         async with self._ctx.db.listen(ENDED) as notices:
             async for _channel, payload in notices:
                 kind, _, identity = payload.partition(" ")
@@ -108,20 +108,20 @@ class OpenVisits:
                     key_id = visitor.shown.token.partition("-")[0]
                     concerned = {"key": key_id, "user": str(visitor.user_id)}.get(kind, identity) == identity
                     if concerned:
-                        known.forget(key_id)  # it may be remembered from before
+                        cache.forget(key_id)  # an earlier request may have cached it
                     return concerned
 
                 await self.look(concerned=is_concerned)
 
-    async def _may_be_in(self, visitor: Visitor, ticket: Ticket) -> bool:
+    async def _may_open(self, visitor: Visitor, ticket: Ticket) -> bool:
         try:
-            found, _ = await open_app(self._ctx, ticket.request, await self._subject(visitor))
+            opened, _ = await open_app(self._ctx, ticket.request, await self._subject(visitor))
         except AppRefusedError as refused:
-            return refused.reason not in _OUTSIDE
-        # Names are given to others: a right to who is called so now is none to who was.
-        return found.workspace_id == ticket.workspace_id
+            return refused.reason not in _VISITOR_REFUSALS
+        # Names are reused: access to the workspace that has the name now gives no access to the former one.
+        return opened.workspace_id == ticket.workspace_id
 
-    async def _may_type(self, visitor: Visitor, agent_id: UUID) -> bool:
+    async def _may_use_terminal(self, visitor: Visitor, agent_id: UUID) -> bool:
         subject = await self._subject(visitor)
         try:
             return subject is not None and await load_agent(self._ctx, subject, agent_id, "ssh") is not None
@@ -137,5 +137,5 @@ class OpenVisits:
             return subject_of(self._ctx, user, key)
         if visitor.user_id == NIL:
             return None
-        found = await self._ctx.db.read(key_store.find_user_with_roles, visitor.user_id)
-        return None if found is None or found.deleted or found.status == "suspended" else subject_of(self._ctx, found)
+        row = await self._ctx.db.read(key_store.find_user_with_roles, visitor.user_id)
+        return None if row is None or row.deleted or row.status == "suspended" else subject_of(self._ctx, row)

@@ -1,6 +1,5 @@
-"""Tokens around applications, made and read with this server's keys. What they are is
-`appproxy/apps/app_tickets.py`.
-"""
+"""Tokens for applications, issued and read with this server's keys. Their format is in
+`appproxy/apps/app_tickets.py`."""
 
 from __future__ import annotations
 
@@ -21,34 +20,34 @@ if TYPE_CHECKING:
 
 TICKET_LIFETIME = timedelta(minutes=1)
 SEALED_LIFETIME = timedelta(minutes=1)
-"""A sealed key only has to survive one redirect."""
+"""Lifetime of a sealed key: it only has to survive one redirect."""
 _NONCE = 12
 
 
 async def issue_ticket(ctx: Context, ticket: Ticket) -> tuple[str, datetime]:
-    """The token and when it ends."""
+    """Return the ticket's token and its expiry."""
     key = await ctx.part(SigningKeys).get(TICKET_FEATURE)
     expires_at = ctx.clock.now() + TICKET_LIFETIME
     return sign(key, ticket_claims(ticket, expires_at)), expires_at
 
 
 async def find_ticket_untrusted(ctx: Context, tokens: Iterable[str], request: AppRequest) -> Ticket | None:
-    """The first valid ticket for just this application among what a client shows."""
+    """Return the first valid ticket for exactly this application among the client's tokens."""
     return await app_tickets.find_ticket_untrusted(ctx.part(SigningKeys), ctx.clock.now(), tokens, request)
 
 
 async def read_ticket_untrusted(ctx: Context, token: str) -> Ticket:
-    """Raises TokenRefused."""
+    """Return the ticket in a token. Raises TokenRefused."""
     return (await app_tickets.read_ticket_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token))[0]
 
 
 async def seal_key(ctx: Context, api_key: str) -> str:
-    """An API key for the query of a redirect to an application's host."""
+    """Seal an API key for the query of a redirect to an application's host."""
     key = await ctx.part(SigningKeys).get(KEY_FEATURE)
     claims = app_tickets.sealed_claims(api_key, ctx.clock.now(), SEALED_LIFETIME)
     return app_tickets.seal(key, claims, secrets.token_bytes(_NONCE))
 
 
 async def open_key_untrusted(ctx: Context, sealed: str) -> str:
-    """The API key inside. Raises TokenRefused."""
+    """Return the sealed API key. Raises TokenRefused."""
     return await app_tickets.open_key_untrusted(ctx.part(SigningKeys), ctx.clock.now(), sealed)

@@ -1,7 +1,7 @@
-"""Use of applications: counted in memory, written every half minute, told to the workspace as activity.
+"""Use of applications: counted in memory, written every half minute, reported to the workspace as activity.
 
-Counting is `appproxy/apps/app_sessions.py`. Proxies report the same rows for what passes through them. Here also: the
-connection log's line about an application, at most one an hour for the same visitor.
+Counting is in `appproxy/apps/app_sessions.py`; proxies report the same rows for their own traffic. The connection log
+gets at most one line an hour for the same visitor and application.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 LOG_AGAIN = timedelta(hours=1)
-"""A visitor who stays is not a new connection. Upstream's word on this is not known."""
-_MAX_REMEMBERED = 10_000
+"""Time after which the same visitor is logged again. Upstream's value is not known."""
+_MAX_LOGGED = 10_000
 
 
 class AppUsage:
-    """The sessions of this process, see `Context.part`."""
+    """Application sessions of this process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -47,11 +47,11 @@ class AppUsage:
         "The oldest first."
 
     def counted(self, ticket: Ticket) -> AbstractContextManager[None]:
-        """Counts one request for as long as it lasts."""
+        """Count one request for as long as it lasts."""
         return self._sessions.counted(ticket)
 
     async def report(self) -> None:
-        """Writes what is new and forgets sessions that are over."""
+        """Write new sessions and forget the ones that ended."""
         await self._sessions.report(self._write)
 
     async def _write(self, stats: list[AppStat]) -> None:
@@ -60,20 +60,20 @@ class AppUsage:
     async def log_request(
         self, visited: AppContext, user_id: UUID | None, ip: str, user_agent: str, status: int
     ) -> None:
-        """A line of the connection log, unless the same visitor had one within the hour."""
+        """Write a line of the connection log, unless the same visitor had one within the hour."""
         request, view = visited.request, visited.view
         kind = "port_forwarding" if request.port else "workspace_app"
         now = self._ctx.clock.now()
         agent_name = visited.agent.name if visited.agent else ""
         user_agent = kept(user_agent)
-        # Not the user agent, nor all of an address: a visitor says what he likes there, and each time another thing.
+        # Without the user agent and the full address: a visitor can vary both with every request.
         visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, network_of(ip), status)
         last = self._logged.get(visitor)
         if last is not None and now - last < LOG_AGAIN:
             return
         self._logged.pop(visitor, None)
         self._logged[visitor] = now
-        if len(self._logged) > _MAX_REMEMBERED:
+        if len(self._logged) > _MAX_LOGGED:
             del self._logged[next(iter(self._logged))]
         row = ConnectionRow(
             id=new_uuid(),
@@ -94,26 +94,28 @@ class AppUsage:
 
 
 def row_of(stat: AppStat) -> SessionRow:
-    """What is stored of a session."""
+    """Return the stored row of a session."""
     return SessionRow(**{name: getattr(stat, name) for name in SessionRow.__slots__})
 
 
 async def write_sessions(ctx: Context, rows: Sequence[SessionRow]) -> None:
-    """Stores sessions and moves the deadlines of the workspaces they were in, which count as used."""
+    """Store sessions, extend the deadlines of their workspaces and mark these as used."""
     now = ctx.clock.now()
     for workspace_id in await ctx.db.run(_write_sessions, rows, now):
         ctx.part(LastUse).note(workspace_id, now)
 
 
 async def _write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> list[UUID]:
-    used = {one.id: one.build_id for one in await store.put_sessions(tx, rows) if one.build_id is not None}
+    used = {
+        session.id: session.build_id for session in await store.put_sessions(tx, rows) if session.build_id is not None
+    }
     for build_id in used.values():
         await move_deadline(tx, build_id, now)
     return list(used)
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: reports now and then, and once more at the end."""
+    """Run as a part of the server: report periodically, and once more when the server stops."""
     usage = ctx.part(AppUsage)
     task_status.started()
     while not ctx.stopping.is_set():
@@ -122,5 +124,5 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         try:
             await usage.report()
         except Exception as error:
-            # The database may be away for a moment; the sessions stay and are reported next time.
+            # The database may be away for a moment; the sessions are kept and reported next time.
             ctx.log.error("use of applications could not be written", error=error)

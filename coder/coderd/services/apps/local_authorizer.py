@@ -1,4 +1,4 @@
-"""The server's own answers to its proxy of applications: from the database, by the policy."""
+"""Authorizer of the server's own application proxy: answers from the database, by the policy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.appproxy.apps.upstream import AppPool, keep_tidy
 from coder.appproxy.http.rate_limits import RateLimits
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.apps import app_access, app_tokens
-from coder.coderd.services.apps.app_access import AppContext, HiddenAtError, RefusedAtError
+from coder.coderd.services.apps.app_access import AppContext, HiddenRefusalError, VisibleRefusalError
 from coder.coderd.services.apps.app_streams import OpenVisits
 from coder.coderd.services.apps.app_usage import AppUsage
 from coder.domain.access.policy import NIL
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from coder.domain.apps.app_addresses import AppRequest
 
 
-AT_ONCE = 4
-"""Questions of one user to the database: each takes a millisecond or two, and others want some of its connections."""
+MAX_CONCURRENT = 4
+"""Concurrent database requests of one user: each takes a millisecond or two, and other users need connections, too."""
 
 
 class LocalAppAuthorizer:
-    """See `authorizer.AppAuthorizer`."""
+    """The server's `authorizer.AppAuthorizer`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -44,7 +44,7 @@ class LocalAppAuthorizer:
         self._usage: AppUsage = ctx.part(AppUsage)
         self._open: OpenVisits = ctx.part(OpenVisits)
         self._limits: RateLimits = ctx.part(RateLimits)
-        self._known = KnownVisitors(AT_ONCE)
+        self._known = KnownVisitors(MAX_CONCURRENT)
 
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
@@ -59,13 +59,13 @@ class LocalAppAuthorizer:
     ) -> AppAdmission:
         subject = caller.subject if caller else None
         try:
-            ticket, view_context = await app_access.open_app(self._ctx, request, subject)
-        except (RefusedAtError, HiddenAtError) as error:
+            ticket, app_context = await app_access.open_app(self._ctx, request, subject)
+        except (VisibleRefusalError, HiddenRefusalError) as error:
             if caller is not None:
                 status = 404 if error.reason == "not_found" else 502
-                await self._log_request(error.view_context, caller, shown, user_agent, status)
+                await self._log_request(error.app_context, caller, shown, user_agent, status)
             raise
-        await self._log_request(view_context, caller, shown, user_agent, 200)
+        await self._log_request(app_context, caller, shown, user_agent, 200)
         token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
         return AppAdmission(ticket, token, expires_at)
 
@@ -87,17 +87,17 @@ class LocalAppAuthorizer:
             return None
 
     async def _log_request(
-        self, view_context: AppContext, caller: Caller | None, shown: Credentials, user_agent: str, status: int
+        self, app_context: AppContext, caller: Caller | None, shown: Credentials, user_agent: str, status: int
     ) -> None:
         user_id = caller.user.id if caller else None
-        await self._usage.log_request(view_context, user_id, shown.remote_ip, user_agent, status)
+        await self._usage.log_request(app_context, user_id, shown.remote_ip, user_agent, status)
 
     async def unseal(self, sealed: str) -> str:
         return await app_tokens.open_key_untrusted(self._ctx, sealed)
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
         async with self._turn(ticket.user_id, visitor.shown.remote_ip, "look_again"):
-            await app_access.look_again(self._ctx, ticket)
+            await app_access.recheck_ticket(self._ctx, ticket)
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
         count_admission(self._limits, remote_ip, "cors_of")
@@ -110,6 +110,6 @@ class LocalAppAuthorizer:
 
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-    """Part: closes connections to applications that nothing uses any more."""
+    """Run as a part of the server: close idle connections to applications."""
     task_status.started()
     await keep_tidy(ctx.part(AppPool), ctx.stopping)

@@ -1,6 +1,6 @@
-"""Around applications, for people who are signed in: handing a session over to another host, terminal tickets.
+"""Sessions of signed-in users on other hosts: API keys for applications' hosts, tickets for terminals.
 
-Opening an application is `app_access.py`.
+Opening an application is in `app_access.py`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from coder.coderd.services.access import api_tokens, keys, new_keys
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_access import workspace_named
+from coder.coderd.services.apps.app_access import find_workspace_id
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.store.proxies import workspace_proxies as proxy_store
 from coder.domain.access import scopes
@@ -33,34 +33,34 @@ if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
 
 SCOPE = "coder:application_connect"
-_NOT_OURS = (
+_UNKNOWN_REDIRECT = (
     "The redirect_uri query parameter must be the primary wildcard app hostname, a workspace proxy access URL or a "
     "workspace proxy wildcard app hostname."
 )
 
 
 def app_host(ctx: Context) -> str:
-    """The wildcard as links use it; empty without one."""
+    """Return the wildcard host as links use it; empty without one."""
     return HostPattern(ctx.config.wildcard_access_url).with_port(ctx.access_url)
 
 
 async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
-    """Where to send the browser: back to the application's host, with a sealed key of its own.
+    """Return the URL to redirect the browser to: the application's host, with a sealed key of its own.
 
-    The key reaches applications only, and only those of the workspace it is for: a script of that host may read the
-    address that carries it, and must not get into anybody else's. Raises Invalid, Forbidden, Unauthenticated.
+    The key grants access to applications only, and only to the workspace it is for: a script of that host may read the
+    URL with the key, and must not reach another user's application. Raises Invalid, Forbidden, Unauthenticated.
     """
     parts = split_untrusted(redirect_uri)
-    scheme = await _scheme_of_ours(ctx, redirect_uri)
+    scheme = await _known_scheme(ctx, redirect_uri)
     if scheme is None:
-        raise Invalid("Invalid redirect_uri.", _NOT_OURS)
+        raise Invalid("Invalid redirect_uri.", _UNKNOWN_REDIRECT)
     require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
-    # Whoever may sign in to an application by a key of limits gets one with the same limits at most.
+    # The key for the application has at most the limits of the key the user signed in with.
     request = await _request_of(ctx, parts.netloc)
-    if request is None:  # a proxy's own address, under which all workspaces are
+    if request is None:  # a proxy's own address serves all workspaces
         allow: Sequence[str] = caller.key.allow_list or new_keys.ANY
     else:
-        allow = (f"workspace:{await workspace_named(ctx, request) or NIL}",)
+        allow = (f"workspace:{await find_workspace_id(ctx, request) or NIL}",)
     api_tokens.check_reach(caller.subject, scopes.combined([SCOPE], allow))
     row, token = new_keys.new_key(
         caller.user.id,
@@ -76,56 +76,59 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     await ctx.db.run(new_keys.pass_on, caller.key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
-    # The scheme we know for that host, whatever was asked for: the key must not cross the network in the clear.
+    # The scheme known for that host, not the requested one: the key must not cross the network in plain text.
     return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
 
 
-async def _scheme_of_ours(ctx: Context, redirect_uri: str) -> str | None:
-    """How a host is reached that only this deployment serves, by itself or a proxy; None for any other host."""
+async def _known_scheme(ctx: Context, redirect_uri: str) -> str | None:
+    """Return the scheme of a host that only this deployment serves, itself or by a proxy; None for any other host."""
     parts = split_untrusted(redirect_uri)
     port = parts.port
     if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or "\\" in redirect_uri:
         return None
     host = f"{parts.hostname}:{port}" if port else parts.hostname
-    # The host alone does not do: another program of the same machine may listen on another port.
-    own = urlsplit(ctx.access_url)
-    if _below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(ctx.config.wildcard_access_url, own):
-        return own.scheme
+    # The host alone is not enough: another program of the same machine may listen on another port.
+    access_url = urlsplit(ctx.access_url)
+    if _is_below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(
+        ctx.config.wildcard_access_url, access_url
+    ):
+        return access_url.scheme
     for proxy in await ctx.db.read(proxy_store.list_proxies):
-        known = split_untrusted(proxy.url)
+        proxy_url = split_untrusted(proxy.url)
         if not proxy.url:
             continue
-        if _below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, known):
-            return known.scheme
+        if _is_below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, proxy_url):
+            return proxy_url.scheme
         if host_of_origin(proxy.url) == host_of_origin(redirect_uri):
-            return known.scheme
+            return proxy_url.scheme
     return None
 
 
 def port_of(parts: SplitResult) -> int:
-    """The port an address means; 0 for one that is none."""
+    """Return the port of a URL; 0 for an invalid one."""
     try:
         return parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
     except ValueError:
         return 0
 
 
-def _ports(pattern: str, known: SplitResult) -> frozenset[int]:
-    """Where applications are served: the port the wildcard names or that of the address beside it, and web's own."""
-    named = pattern.rpartition(":")[2]
-    return frozenset({int(named) if named.isdigit() else port_of(known), 80, 443})
+def _ports(pattern: str, url: SplitResult) -> frozenset[int]:
+    """Return the ports that serve applications: the wildcard's or else the access URL's, and the web's default
+    ports."""
+    port = pattern.rpartition(":")[2]
+    return frozenset({int(port) if port.isdigit() else port_of(url), 80, 443})
 
 
 async def _request_of(ctx: Context, host: str) -> AppRequest | None:
-    """The application one of our hosts names."""
+    """Return the application that a host of this deployment names."""
     patterns = [ctx.config.wildcard_access_url]
     patterns += [proxy.wildcard_hostname for proxy in await ctx.db.read(proxy_store.list_proxies)]
     labels = [HostPattern(pattern).label_of(host) for pattern in patterns if pattern]
-    label = next((found for found in labels if found and "--" in found), None)
+    label = next((item for item in labels if item and "--" in item), None)
     return (parse_app_label(label) or AppRequest("subdomain", "/", "", "", "", "")) if label else None
 
 
-def _below(pattern: str, host: str) -> bool:
+def _is_below(pattern: str, host: str) -> bool:
     label = HostPattern(pattern).label_of(host) if pattern else None
     return bool(label) and "--" in str(label)
 
@@ -134,29 +137,30 @@ def _below(pattern: str, host: str) -> bool:
 
 
 async def issue_terminal_token(ctx: Context, subject: Subject, url: str, agent_id: UUID) -> str:
-    """A ticket for one agent's terminal, for a place that has no session (a proxy). Raises Invalid, NotFound."""
+    """Issue a ticket for one agent's terminal, to use where the user has no session (a proxy). Raises Invalid,
+    NotFound."""
     parts = split_untrusted(url)
     if parts.scheme not in {"ws", "wss"}:
         raise Invalid("Invalid URL.", 'invalid URL scheme "' + parts.scheme + "\", expected 'ws' or 'wss'")
-    wanted = f"/api/v2/workspaceagents/{agent_id}/pty"
-    if parts.path != wanted:
-        raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{wanted}"')
+    expected_path = f"/api/v2/workspaceagents/{agent_id}/pty"
+    if parts.path != expected_path:
+        raise Invalid("Invalid URL.", f'invalid URL path "{parts.path}", expected "{expected_path}"')
     if not await _is_server(ctx, host_of_origin(url)):
         raise Invalid("Invalid URL.", f'invalid hostname "{parts.netloc}"')
-    place = await load_agent(ctx, subject, agent_id, "ssh")
-    ticket = Ticket(terminal_request(agent_id), place.workspace_id, agent_id, "", subject.user_id)
+    location = await load_agent(ctx, subject, agent_id, "ssh")
+    ticket = Ticket(terminal_request(agent_id), location.workspace_id, agent_id, "", subject.user_id)
     token, _ = await app_tokens.issue_ticket(ctx, ticket)
     return token
 
 
 async def _is_server(ctx: Context, host: str) -> bool:
-    """This server by its access URL, or a proxy by its own."""
+    """Return whether the host is this server's access URL or a proxy's."""
     if host == host_of_origin(ctx.access_url):
         return True
     return any(proxy.url and host_of_origin(proxy.url) == host for proxy in await ctx.db.read(proxy_store.list_proxies))
 
 
 async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
-    """Whose ticket for this agent's terminal this is; None if it is none."""
-    found = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
-    return found.user_id if found else None
+    """Return the user of a ticket for this agent's terminal; None for an invalid ticket."""
+    ticket = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
+    return ticket.user_id if ticket else None

@@ -1,6 +1,6 @@
 """Builds of a task's workspace: pausing, resuming, deleting.
 
-The rows of a task and its workspace are deleted in one transaction.
+The task and its workspace are deleted in one transaction.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.tasks.tasks import load_task
-from coder.coderd.services.workspaces.builds.build_creation import enqueue_next
+from coder.coderd.services.workspaces.builds.build_creation import enqueue_next_build
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_new
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_queued
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
 from coder.coderd.store.workspaces import workspaces as workspace_store
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 async def pause(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> WorkspaceBuild:
-    """Stops the task's workspace. Raises NotFound, Forbidden, Conflict (stopped already, or a build is active)."""
+    """Stop the task's workspace. Raises NotFound, Forbidden, Conflict (already stopped, or a build is active)."""
     workspace = await _workspace(ctx, subject, await load_task(ctx, subject, owner_id, reference, "update"), "stop")
     status = workspace.latest.status
     if status == "stopped":
@@ -44,7 +44,8 @@ async def pause(ctx: Context, subject: Subject, owner_id: UUID, reference: str) 
 
 
 async def resume(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> WorkspaceBuild:
-    """Starts it again. Raises NotFound, Forbidden, Conflict (running already, or a build is active), Invalid."""
+    """Start the task's workspace. Raises NotFound, Forbidden, Conflict (already running, or a build is active),
+    Invalid."""
     workspace = await _workspace(ctx, subject, await load_task(ctx, subject, owner_id, reference, "update"), "start")
     status = workspace.latest.status
     if workspace.latest.build.transition == "start" and status in {"running", "pending", "starting"}:
@@ -57,7 +58,7 @@ async def _workspace(ctx: Context, subject: Subject, view: TaskView, action: str
     if view.task.workspace_id is None:
         raise Conflict("Task does not have a workspace.", "Delete the task and create another one.")
     workspace = await load_workspace(ctx, subject, view.task.workspace_id)
-    # Starting wakes a dormant workspace: it is judged as the workspace it will be.
+    # Starting activates a dormant workspace, so permission is checked for an active one.
     resource = workspace_resource(workspace.workspace, dormant=False if action == "start" else None)
     require(subject, action, resource)
     if workspace.workspace.deleted:
@@ -69,16 +70,16 @@ async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, reque
     row = workspace.workspace
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
-        return await ctx.db.run(enqueue_next, subject, row.id, request, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(enqueue_next_build, subject, row.id, request, rules_of(ctx), ctx.clock.now())
 
     with counted(ctx, request) as count:
         queued = await enqueue_with_values(ctx, request, BuildTarget(row.owner_id, row.template_id, row.id), enqueue)
         count(queued.view.job.provisioner)
-    return present_new(ctx, queued)
+    return present_queued(ctx, queued)
 
 
 async def delete_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
-    """Forgets the task and deletes its workspace. Raises NotFound, Forbidden, Conflict (a build is active)."""
+    """Delete the task and its workspace. Raises NotFound, Forbidden, Conflict (a build is active)."""
     view = await load_task(ctx, subject, owner_id, reference, "delete")
     workspace_id = view.task.workspace_id
     if workspace_id is not None:
@@ -98,4 +99,4 @@ async def _delete(
     row = await workspace_store.get_workspace(tx, task.workspace_id) if task.workspace_id else None
     if row is None or row.deleted:
         return None
-    return await enqueue_next(tx, subject, row.id, request, rules, now)
+    return await enqueue_next_build(tx, subject, row.id, request, rules, now)

@@ -1,11 +1,11 @@
-"""What a task and its user say to each other: through the app that speaks for it, or from what it left behind.
+"""Messages between a task and its user: live through the task's app, or from its last snapshot.
 
-Both directions ask for `application_connect` on the workspace: a task takes commands and shows what it did, as a
-terminal does.
+Both directions require `application_connect` on the workspace: like a terminal, a task takes commands and shows its
+output.
 
-The app offers agentapi's three routes below its URL: GET status (`stable` when it takes input), POST message,
-GET messages. It is asked over the mesh, from the server's own node. A task that does not run is answered for by the
-snapshot its agent sent before it stopped.
+The app serves agentapi's three routes below its URL: GET status (`stable` when it takes input), POST message, GET
+messages. The server's own node calls it over the mesh. For a paused task the server returns the snapshot that the
+task's agent sent before it stopped.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 FORMAT = "agentapi"
-"""The only form of a snapshot there is."""
+"""The only supported format of a snapshot."""
 
 _STARTING = frozenset({"pending", "initializing"})
 _PORTS = {"http": 80, "https": 443}
-_REMEMBER_TIMEOUT = 3.0
+_SNAPSHOT_TIMEOUT = 3.0
 # Seconds that pausing may wait for the app; it answers in milliseconds or not at all.
 
 
 class _Message(msgspec.Struct):
-    """A line of the conversation, as agentapi has it."""
+    """A message of the conversation, as agentapi has it."""
 
     id: int
     content: str
@@ -64,32 +64,32 @@ class _Messages(msgspec.Struct):
 
 
 async def send(ctx: Context, subject: Subject, owner_id: UUID, reference: str, text: str) -> None:
-    """Gives the task more input.
+    """Send input to the task.
 
     Raises NotFound (also without `application_connect` on the workspace), Forbidden, Invalid (no input), Conflict (the
-    task or its app takes none now), BadGateway.
+    task or its app does not take input now), BadGateway.
     """
     view = await load_task(ctx, subject, owner_id, reference, "update")
     await _require_connect(ctx, subject, view)
     if not text:
         raise Invalid("Task input is required.", validations=[("input", "must not be empty")])
-    app = _speaking_app(ctx, view)
-    answer = await _ask(ctx, app, "GET", "status")
-    state = _member(answer, "status")
+    app = _active_app(ctx, view)
+    answer = await _call_app(ctx, app, "GET", "status")
+    state = _field(answer, "status")
     if state != "stable":
         raise Conflict(
             "Task app is not ready to accept input.",
-            f'Its status is "{state}". Wait until it has finished what it does and is "stable".',
+            f'Its status is "{state}". Wait until it is "stable".',
         )
     body = json.dumps({"content": text, "type": "user"}).encode()
-    answer = await _ask(ctx, app, "POST", "message", body)
-    if _member(answer, "ok") is not True:
-        raise BadGateway("Task app rejected the message.", "it did not answer ok")
+    answer = await _call_app(ctx, app, "POST", "message", body)
+    if _field(answer, "ok") is not True:
+        raise BadGateway("Task app rejected the message.", "its response is not ok")
 
 
 async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> None:
-    """Raises NotFound. A dormant workspace is judged as if it were awake: nothing in it runs, and its owner may still
-    read what was said."""
+    """Raise NotFound without `application_connect`. A dormant workspace is checked like an active one: nothing runs in
+    it, and its owner may still read the conversation."""
     row = view.task
     workspace = None
     if row.workspace_id is not None:
@@ -101,7 +101,7 @@ async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> No
         raise NotFound
 
 
-def _speaking_app(ctx: Context, view: TaskView) -> TaskApp:
+def _active_app(ctx: Context, view: TaskView) -> TaskApp:
     status = status_of_task(ctx, view)
     if status == "active" and view.app is not None:
         return view.app
@@ -116,9 +116,10 @@ def _speaking_app(ctx: Context, view: TaskView) -> TaskApp:
 
 
 async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> TaskLogsResponse:
-    """The conversation: live from a running task, else what was left behind.
+    """Return the conversation: live from a running task, otherwise from the snapshot.
 
-    Raises NotFound (also without `application_connect` on the workspace), Conflict (neither can be told), BadGateway.
+    Raises NotFound (also without `application_connect` on the workspace), Conflict (the task is in another state),
+    BadGateway.
     """
     view = await load_task(ctx, subject, owner_id, reference)
     await _require_connect(ctx, subject, view)
@@ -127,19 +128,19 @@ async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -
         return TaskLogsResponse(logs=_entries(await _live_messages(ctx, view.app)))
     if status not in _STARTING and status != "paused":
         raise Conflict("Cannot fetch logs for task in current state.", f'Task status is "{status}".')
-    kept = await ctx.db.read(store.get_snapshot, view.task.id)
-    if kept is None:
+    snapshot = await ctx.db.read(store.get_snapshot, view.task.id)
+    if snapshot is None:
         return TaskLogsResponse(logs=[], snapshot=True)
-    entries = _entries(msgspec.convert(kept.messages, list[_Message]))
-    return TaskLogsResponse(logs=entries, snapshot=True, snapshot_at=kept.created_at)
+    entries = _entries(msgspec.convert(snapshot.messages, list[_Message]))
+    return TaskLogsResponse(logs=entries, snapshot=True, snapshot_at=snapshot.created_at)
 
 
 async def _live_messages(ctx: Context, app: TaskApp) -> list[_Message]:
-    answer = await _ask(ctx, app, "GET", "messages")
+    answer = await _call_app(ctx, app, "GET", "messages")
     try:
         return codec.decode(answer.body, _Messages).messages
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BadGateway("Failed to get messages from task app.", "its answer is no list of messages") from error
+        raise BadGateway("Failed to get messages from task app.", "its response is not a list of messages") from error
 
 
 def _entries(messages: Sequence[_Message]) -> list[TaskLogEntry]:
@@ -151,17 +152,20 @@ def _entries(messages: Sequence[_Message]) -> list[TaskLogEntry]:
     ]
 
 
-async def _ask(ctx: Context, app: TaskApp, method: str, verb: str, body: bytes = b"") -> AgentAnswer:
-    """One request to the app's API. Raises Invalid (its URL cannot be asked), BadGateway."""
+async def _call_app(ctx: Context, app: TaskApp, method: str, verb: str, body: bytes = b"") -> AgentAnswer:
+    """Send one request to the app's API. Raises Invalid (unsupported URL), BadGateway."""
     try:
         parts = urlsplit(app.url)
         port = parts.port or _PORTS.get(parts.scheme)
     except ValueError:
         parts, port = urlsplit(""), None
     if parts.scheme != "http" or port is None:
-        raise Invalid("The task's app cannot be asked.", f'App "{app.slug}" needs a URL such as http://localhost:3284.')
+        raise Invalid(
+            "The URL of the task's app is not supported.",
+            f'App "{app.slug}" needs a URL such as http://localhost:3284.',
+        )
     if status_of(app.agent, ctx.clock.now()) != "connected":
-        raise BadGateway("The task's agent is not connected.", "Wait for it to come back, or restart the workspace.")
+        raise BadGateway("The task's agent is not connected.", "Wait until it reconnects, or restart the workspace.")
     path = f"{parts.path.rstrip('/')}/{verb}"
     answer = await agent_http.fetch(ctx, app.agent.id, method, path, port=port, content=body)
     if answer.status != 200:
@@ -173,59 +177,59 @@ def _excerpt(body: bytes) -> str:
     return body[:300].decode(errors="replace")
 
 
-def _member(answer: AgentAnswer, name: str) -> Any:
+def _field(answer: AgentAnswer, name: str) -> Any:
     try:
-        found = json.loads(answer.body)
+        members = json.loads(answer.body)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict) or name not in found:
+        members = None
+    if not isinstance(members, dict) or name not in members:
         raise BadGateway("The task app's answer could not be read.", f'it has no "{name}": {_excerpt(answer.body)}')
-    return found[name]
+    return members[name]
 
 
-# ---- what is left behind
+# ---- snapshots
 
 
 async def remember(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -> None:
-    """Keeps the conversation of a running task that is about to pause, for agents that send none themselves.
+    """Store the conversation of a running task before it pauses, for agents that send no snapshot themselves.
 
-    Asks briefly and never refuses on the app's account: whoever pauses wants the task paused. The caller hears nothing
-    of the conversation, so pausing asks for no `application_connect`. Raises NotFound, Forbidden.
+    The app gets a short time to answer, and its errors are ignored: the user pauses the task, not the app. The caller
+    does not see the conversation, so pausing does not require `application_connect`. Raises NotFound, Forbidden.
     """
     view = await load_task(ctx, subject, owner_id, reference, "update")
     if view.app is None or status_of_task(ctx, view) != "active":
         return
     try:
-        with trio.fail_after(_REMEMBER_TIMEOUT):
+        with trio.fail_after(_SNAPSHOT_TIMEOUT):
             messages = await _live_messages(ctx, view.app)
     except (Refusal, trio.TooSlowError) as error:
         ctx.log.debug("the conversation of a pausing task could not be kept", task=view.task.id, error=error)
         return
     rows = _storable(messages)
     while rows and len(json.dumps(rows)) > MAX_SNAPSHOT:
-        rows = rows[(len(rows) + 1) // 2 :]  # the end of it matters
+        rows = rows[(len(rows) + 1) // 2 :]  # the newest messages matter
     await ctx.db.run(store.put_snapshot, view.task.id, SnapshotRow(rows, ctx.clock.now()))
 
 
 def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
-    """No database takes a zero byte, wherever the app writes one."""
+    """Convert the messages to JSON without NUL, which the database rejects."""
     return [
         {name: value.replace("\x00", "❌") if isinstance(value, str) else value for name, value in row.items()}
         for row in msgspec.to_builtins(messages)
     ]
 
 
-async def keep_snapshot(ctx: Context, place: AgentPlace, task_id: UUID, form: str, raw: bytes) -> None:
-    """The conversation as the task's own agent tells it before it stops.
+async def keep_snapshot(ctx: Context, location: AgentPlace, task_id: UUID, format_name: str, raw: bytes) -> None:
+    """Store the conversation that the task's own agent sends before it stops.
 
-    Raises Invalid (form, content), TooLarge, NotFound (the task is not this workspace's).
+    Raises Invalid (format, content), TooLarge, NotFound (the task belongs to another workspace).
     """
-    if form != FORMAT:
-        said = "Missing required query parameter: format." if not form else f'Invalid format "{form}".'
-        raise Invalid(said, f'Only "{FORMAT}" is known.', [("format", f"must be {FORMAT}")])
+    if format_name != FORMAT:
+        message = "Missing required query parameter: format." if not format_name else f'Invalid format "{format_name}".'
+        raise Invalid(message, f'Only "{FORMAT}" is supported.', [("format", f"must be {FORMAT}")])
     if len(raw) > MAX_SNAPSHOT:
         raise TooLarge("Log snapshot payload too large.", f"The limit is {MAX_SNAPSHOT} bytes.")
-    task = await ctx.db.read(store.get_task_of, place.workspace_id)
+    task = await ctx.db.read(store.get_task_of, location.workspace_id)
     if task is None or task.id != task_id:
         raise NotFound
     try:

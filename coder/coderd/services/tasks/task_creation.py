@@ -10,13 +10,13 @@ from uuid import UUID
 from coder.api.base.refusals import Forbidden, NotFound
 from coder.api.tasks.tasks import CreateTaskRequest, Task
 from coder.coderd.services.foundation.uniqueness import told_as
-from coder.coderd.services.tasks.task_requests import check_version, new_task_row, no_input
+from coder.coderd.services.tasks.task_requests import check_version, missing_input, new_task_row
 from coder.coderd.services.tasks.task_view import present_task
-from coder.coderd.services.workspaces.builds.build_input import given_id
+from coder.coderd.services.workspaces.builds.build_input import optional_id
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
-from coder.coderd.services.workspaces.new_workspaces import CreateSpec, enqueue_first, name_taken
+from coder.coderd.services.workspaces.new_workspaces import CreateSpec, enqueue_first_build, name_taken
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
 from coder.domain.access.policy import Resource, Subject, decide
@@ -29,14 +29,14 @@ _NAME_INDEXES = ("ix_tasks_owner_id_name_living", "ix_workspaces_owner_id_name_l
 
 
 async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: CreateTaskRequest) -> Task:
-    """A task, its workspace and that one's first start.
+    """Create a task, its workspace and the workspace's first start build.
 
-    Raises NotFound (no such version), Invalid (no input, no task in the template, a bad name, parameters), Forbidden,
-    Conflict (the name is taken).
+    Raises NotFound (no such version), Invalid (no input, no task in the template, an invalid name, parameters),
+    Forbidden, Conflict (the name is taken).
     """
     version_id = body.template_version_id
     if not body.input.strip():
-        raise no_input()
+        raise missing_input()
     organization_id = await ctx.db.read(check_version, subject, version_id)
     if not decide(subject, "create", Resource("task", owner_id=owner_id, organization_id=organization_id)):
         raise Forbidden
@@ -49,11 +49,11 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
         autostart_schedule=None,
         ttl_ms=None,
         automatic_updates="never",
-        given={},
-        preset_id=given_id(body.template_version_preset_id),
+        parameters={},
+        preset_id=optional_id(body.template_version_preset_id),
     )
     request = BuildRequest(
-        transition="start", initiator_id=subject.user_id, version_id=version_id, given={}, preset_id=spec.preset_id
+        transition="start", initiator_id=subject.user_id, version_id=version_id, parameters={}, preset_id=spec.preset_id
     )
 
     async def enqueue(request: BuildRequest) -> tuple[TaskView, str]:
@@ -68,8 +68,8 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
 async def _create(
     tx: Tx, subject: Subject, row: TaskRow, spec: CreateSpec, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> tuple[TaskView, str]:
-    """The task, and the provisioner of its first build."""
-    queued, workspace = await enqueue_first(tx, subject, spec, request, None, rules, now)
+    """Insert the task; return it and the provisioner of its first build."""
+    queued, workspace = await enqueue_first_build(tx, subject, spec, request, None, rules, now)
     await store.insert_task(tx, replace(row, workspace_id=workspace.workspace.id))
     return await _read(tx, row.id), queued.view.job.provisioner
 

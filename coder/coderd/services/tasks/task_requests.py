@@ -19,7 +19,7 @@ from coder.coderd.store.tasks.tasks import TaskRow
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as template_store
 from coder.domain.access.policy import Subject
-from coder.domain.tasks import tasks as laws
+from coder.domain.tasks import tasks as rules
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -28,12 +28,13 @@ _BAD_NAME = "Unable to create a Task with the provided name."
 _LETTERS = string.ascii_lowercase + string.digits
 
 
-def no_input() -> Invalid:
+def missing_input() -> Invalid:
+    """Return the refusal of an empty prompt."""
     return Invalid("Task input is required.", validations=[("input", "must not be empty")])
 
 
 async def check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:
-    """The organization of a version whose workspaces can carry out tasks."""
+    """Return the organization of a template version that supports tasks. Raises NotFound, Invalid."""
     version = await version_store.get_version(tx, version_id)
     template = await template_store.get_template(tx, version.template_id) if version and version.template_id else None
     if version is None or template is None or not may(subject, "read", template_resource(template)):
@@ -44,23 +45,24 @@ async def check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:
 
 
 def new_task_row(owner_id: UUID, organization_id: UUID, body: CreateTaskRequest, now: datetime) -> TaskRow:
+    """Return the row of a new task, without workspace. Raises Invalid for names and prompts."""
     for field, text in (("input", body.input), ("display_name", body.display_name or "")):
         if "\x00" in text:
             raise Invalid("Validation failed.", validations=[(field, "must not contain NUL")])
     display_name = (body.display_name or "").strip()
-    bad = laws.explain_name(body.name) if body.name else ""
-    if bad:
-        raise Invalid(_BAD_NAME, bad)
-    bad = laws.explain_display_name(display_name)
-    if bad:
-        raise Invalid("Unable to create a Task with the provided display name.", bad)
+    reason = rules.explain_name(body.name) if body.name else ""
+    if reason:
+        raise Invalid(_BAD_NAME, reason)
+    reason = rules.explain_display_name(display_name)
+    if reason:
+        raise Invalid("Unable to create a Task with the provided display name.", reason)
     suffix = "".join(secrets.choice(_LETTERS) for _ in range(4))
     return TaskRow(
         id=new_uuid(),
         organization_id=organization_id,
         owner_id=owner_id,
-        name=body.name or laws.name_from_prompt(display_name or body.input, suffix),
-        display_name=display_name or laws.display_name_from_prompt(body.input),
+        name=body.name or rules.name_from_prompt(display_name or body.input, suffix),
+        display_name=display_name or rules.display_name_from_prompt(body.input),
         workspace_id=None,
         template_version_id=body.template_version_id,
         prompt=body.input,

@@ -19,7 +19,7 @@ from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskFilter, TaskReaders
 from coder.domain.access.policy import Resource, Subject, allowed_ids, allowed_organizations, scope_allows
 from coder.domain.foundation.search import Terms, parse_query
-from coder.domain.tasks import tasks as laws
+from coder.domain.tasks import tasks as rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -28,21 +28,22 @@ if TYPE_CHECKING:
 async def list_tasks(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> TasksListResponse:
-    """The tasks `subject` may see and `query` asks for, newest first. Raises Invalid for a query with mistakes."""
+    """Return the tasks that match `query` and that `subject` may read, newest first. Raises Invalid for an invalid
+    query."""
     terms = parse_query(query.replace("\x00", ""), "owner")
     owner_id = await _owner(ctx, subject, terms)
     organization_id = await find_organization(ctx, subject, terms)
-    status = terms.choice("status", laws.STATUSES)
-    wrong = terms.refusals()
-    if wrong:
-        raise Invalid("Invalid task search query.", validations=[(item.field, item.detail) for item in wrong])
+    status = terms.choice("status", rules.STATUSES)
+    refusals = terms.refusals()
+    if refusals:
+        raise Invalid("Invalid task search query.", validations=[(item.field, item.detail) for item in refusals])
     if not scope_allows(subject, "read", "task"):
         return TasksListResponse(tasks=[], count=0)
     organizations = allowed_organizations(subject, "read", "task")
     own_in = readable_in(subject, "task", owner_id=subject.user_id)
     readers = TaskReaders(organizations is None, sorted(organizations or ()), subject.user_id, own_in)
-    listed = allowed_ids(subject, "task")
-    ids = None if listed is None else [found for found in map(as_uuid, listed) if found is not None]
+    listed_ids = allowed_ids(subject, "task")
+    ids = None if listed_ids is None else [task_id for task_id in map(as_uuid, listed_ids) if task_id is not None]
     views = await ctx.db.read(store.list_views, TaskFilter(owner_id, organization_id, ids), readers)
     if status:
         views = [view for view in views if status_of_task(ctx, view) == status]
@@ -54,15 +55,15 @@ async def _owner(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     text = terms.one("owner")
     if text in {"", "me"}:
         return subject.user_id if text else None
-    named = as_id(text)
-    if named is not None:
-        return named  # an id tells nothing: only tasks that may be read are listed
-    found = await ctx.db.read(name_store.find_user, text)
-    if found is None or not may(subject, "read", Resource("user", id=str(found), owner_id=found)):
+    owner_id = as_id(text)
+    if owner_id is not None:
+        return owner_id  # an id reveals nothing: only tasks the user may read are listed
+    user_id = await ctx.db.read(name_store.find_user, text)
+    if user_id is None or not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
         terms.refuse(
             "owner",
             f'Query param "owner" has invalid value: user "{text}" either does not exist, or you are unauthorized '
             "to view them",
         )
         return None
-    return found
+    return user_id

@@ -10,27 +10,27 @@ from coder.api.agents.agents import WorkspaceAgentHealth
 from coder.api.tasks.tasks import Task, TaskStateEntry
 from coder.coderd.services.agents.agent_view import health_of, status_of
 from coder.coderd.store.tasks.tasks import TaskView
-from coder.domain.tasks import tasks as laws
+from coder.domain.tasks import tasks as rules
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
 def status_of_task(ctx: Context, view: TaskView) -> str:
-    """One of `laws.STATUSES`, now."""
-    return laws.task_status(*_facts(ctx, view))
+    """Return the current status, one of `rules.STATUSES`."""
+    return rules.task_status(*_facts(ctx, view))
 
 
-def _facts(ctx: Context, view: TaskView) -> tuple[laws.Build | None, laws.TaskAgent | None, str | None]:
-    build = laws.Build(view.build.transition, view.build.status) if view.build else None
+def _facts(ctx: Context, view: TaskView) -> tuple[rules.Build | None, rules.TaskAgent | None, str | None]:
+    build = rules.Build(view.build.transition, view.build.status) if view.build else None
     if view.app is None:
         return build, None, None
     row = view.app.agent
-    return build, laws.TaskAgent(status_of(row, ctx.clock.now()), row.lifecycle_state), view.app.health
+    return build, rules.TaskAgent(status_of(row, ctx.clock.now()), row.lifecycle_state), view.app.health
 
 
 def present_task(ctx: Context, view: TaskView) -> Task:
-    """The API's shape of a task."""
+    """Return the API's shape of a task."""
     row, build, app = view.task, view.build, view.app
     health = health_of(app.agent, ctx.clock.now()) if app else None
     return Task(
@@ -65,14 +65,16 @@ def present_task(ctx: Context, view: TaskView) -> Task:
 
 
 def _current_state(ctx: Context, view: TaskView) -> TaskStateEntry | None:
-    """What the app last said, or how far its start has come."""
-    said, build = view.app_status, view.build
+    """Return the app's last report, or the progress of its start."""
+    report, build = view.app_status, view.build
     if build is None or build.transition != "start":
         return None
-    if said is not None:
-        state = laws.APP_STATES.get(said.state, "working")
-        return TaskStateEntry(timestamp=said.created_at, state=cast("Any", state), message=said.message, uri=said.uri)
-    message = laws.startup_message(*_facts(ctx, view))
+    if report is not None:
+        state = rules.APP_STATES.get(report.state, "working")
+        return TaskStateEntry(
+            timestamp=report.created_at, state=cast("Any", state), message=report.message, uri=report.uri
+        )
+    message = rules.startup_message(*_facts(ctx, view))
     if not message:
         return None
     return TaskStateEntry(timestamp=build.created_at, state="working", message=message, uri="")

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.tasks.task_requests import no_input
+from coder.coderd.services.tasks.task_requests import missing_input
 from coder.coderd.services.tasks.task_view import status_of_task
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.tasks import tasks as store
@@ -23,11 +23,12 @@ if TYPE_CHECKING:
 
 
 def task_resource(row: TaskRow) -> Resource:
+    """Return the task as the policy sees it."""
     return Resource("task", id=str(row.id), owner_id=row.owner_id, organization_id=row.organization_id)
 
 
 async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str, action: str = "read") -> TaskView:
-    """A living task of `owner_id`, by id or name. Raises NotFound (also when it may not be read), Forbidden."""
+    """Return a task of `owner_id` by id or name. Raises NotFound (also without read permission), Forbidden."""
     task_id = as_id(reference)
     if task_id is not None:
         view = await ctx.db.read(store.get_view, task_id)
@@ -42,10 +43,10 @@ async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: s
 
 
 async def update_input(ctx: Context, subject: Subject, owner_id: UUID, reference: str, prompt: str) -> None:
-    """Another prompt for the next start. Raises NotFound, Forbidden, Invalid, Conflict (the task is not paused)."""
+    """Replace the prompt of the next start. Raises NotFound, Forbidden, Invalid, Conflict (the task is not paused)."""
     view = await load_task(ctx, subject, owner_id, reference, "update")
     if not prompt.strip():
-        raise no_input()
+        raise missing_input()
     if "\x00" in prompt:
         raise Invalid("Validation failed.", validations=[("input", "must not contain NUL")])
     if status_of_task(ctx, view) != "paused":

@@ -38,16 +38,16 @@ _LOG_PAGE = 1000
 
 
 async def require_sight(ctx: Context, subject: Subject, agent_id: UUID) -> None:
-    """Raises NotFound unless the agent's workspace may be seen, of whatever build the agent is.
+    """Raise NotFound unless the user may see the agent's workspace, whichever build the agent belongs to.
 
-    One that a newer build replaced says nothing more, and that is no loss of rights. Its workspace is asked about:
-    an agent has no place of its own any more when the workspace is deleted, and sharing ends with that.
+    A newer build replaces an agent, which is no loss of rights. The workspace is checked, not the agent: deleting the
+    workspace takes away the agent's location, and ends its sharing.
     """
-    if not await _is_in_sight(ctx, subject, agent_id):
+    if not await _may_read(ctx, subject, agent_id):
         raise NotFound(UNKNOWN)
 
 
-async def _is_in_sight(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
+async def _may_read(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
     row = await ctx.db.read(workspace_store.get_workspace_of_agent, agent_id)
     return row is not None and may(subject, "read", workspace_resource(row))
 
@@ -55,20 +55,20 @@ async def _is_in_sight(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
 async def watch_metadata(
     ctx: Context, subject: Subject, agent_id: UUID
 ) -> AsyncIterator[list[WorkspaceAgentMetadata] | None]:
-    """The whole set at once, then after every report. Raises NotFound before the first one."""
+    """Yield all metadata at once, then again after every report. Raises NotFound before the first item."""
     await load_agent(ctx, subject, agent_id)
     changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
     with changes.watch(agent_id=agent_id) as watch:
         while not ctx.stopping.is_set():
-            if not await _is_in_sight(ctx, subject, agent_id):
+            if not await _may_read(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(metadata_store.list_metadata, agent_id)
             yield [_present_metadata(row, ctx.clock.now()) for row in rows]
             change = await watch.next_within(PING_EVERY)
             while not ctx.stopping.is_set() and (change is None or change.kind not in {"metadata", "resync"}):
                 if change is None:
-                    if not await _is_in_sight(ctx, subject, agent_id):
+                    if not await _may_read(ctx, subject, agent_id):
                         return
                     yield None
                 change = await watch.next_within(PING_EVERY)
@@ -97,29 +97,29 @@ def _present_metadata(row: MetadataRow, now: datetime) -> WorkspaceAgentMetadata
 async def follow_logs(
     ctx: Context, subject: Subject, agent_id: UUID, after: int = 0
 ) -> AsyncIterator[list[WorkspaceAgentLog] | None]:
-    """Every stored line, then new ones as they come, in lists; ends when a newer build takes over.
+    """Yield every stored line, then new lines as they arrive, in lists. Ends when a newer build replaces the agent.
 
-    Raises NotFound before the first one.
+    Raises NotFound before the first item.
     """
     workspace_id = (await load_agent(ctx, subject, agent_id)).workspace_id
     changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
-    begun = False
+    started = False
     with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:
         while not ctx.stopping.is_set():
-            place = await ctx.db.read(agent_store.get_agent_place, agent_id)
-            if not await _is_in_sight(ctx, subject, agent_id):
+            location = await ctx.db.read(agent_store.get_agent_place, agent_id)
+            if not await _may_read(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, limit=_LOG_PAGE)
             if rows:
                 after = rows[-1].id
                 yield present_logs(rows)
-            elif not begun:
-                yield None  # a handshake that waited for a first line would hold back a browser's next connections
-            begun = True
+            elif not started:
+                yield None  # a handshake that waited for the first line would delay a browser's next connections
+            started = True
             if len(rows) == _LOG_PAGE:
                 continue
-            if place is None:  # looked at before the lines: those are the last
+            if location is None:  # the location was read before the lines, so these are the last ones
                 return
             if await watch.next_within(PING_EVERY) is None:
                 yield None

@@ -1,8 +1,8 @@
-"""Steps the server takes by itself: autostop, autostart, stopping what failed, dormancy, deletion; deadlines.
+"""Automatic steps of the server: autostop, autostart, stopping failed workspaces, dormancy, deletion.
 
-One transaction a workspace: its row is locked, the step decided again and taken. A row somebody else holds is left for
-the next turn, so several replicas may do this at once. What is due is `domain/workspaces/autobuild.py`, when a build
-has to stop `domain/workspaces/autostop.py`.
+Each workspace has a transaction of its own: its row is locked, the step is decided again and taken. A row that is
+locked elsewhere is left for the next turn, so several replicas may run at once. `domain/workspaces/autobuild.py`
+decides what is due, `domain/workspaces/autostop.py` when a build has to stop.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _Step = tuple[AutobuildStep | None, EnqueuedBuild | None]
-"""What was decided of a workspace, and the build that follows from it."""
+"""Step decided for a workspace, and the build that follows from it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenStep:
     """A step that was taken."""
 
     workspace_id: UUID
     step: AutobuildStep
 
 
-async def take_due_steps(ctx: Context) -> list[Taken]:
-    """One turn: takes what is due in the minute that began; returns what was done."""
+async def take_due_steps(ctx: Context) -> list[TakenStep]:
+    """Take all steps that are due in the minute that began; return the steps taken."""
     started = ctx.clock.monotonic()
     taken = await take_steps(ctx, full_minute(ctx.clock.now()))
     metrics = ctx.part(Metrics)
@@ -59,23 +59,23 @@ async def take_due_steps(ctx: Context) -> list[Taken]:
 
 
 def full_minute(now: datetime) -> datetime:
-    """A turn's clock is cut down to the full minute, as upstream's is: 09:00 means the first turn of that minute."""
+    """Return the full minute of a turn, as upstream does: 09:00 means the first turn of that minute."""
     return now.replace(second=0, microsecond=0)
 
 
-async def take_steps(ctx: Context, now: datetime) -> list[Taken]:
-    """One turn. `now` is the full minute; a workspace that cannot be built keeps nobody else waiting."""
+async def take_steps(ctx: Context, now: datetime) -> list[TakenStep]:
+    """Take all steps due at `now`, a full minute. A workspace whose build fails does not block the rest."""
     site = notifications.site_of(ctx)
 
-    async def take(workspace_id: UUID) -> Taken | None:
+    async def take(workspace_id: UUID) -> TakenStep | None:
         step, build = await run_with_values(ctx, partial(_run_step, ctx, workspace_id, now, site))
         if build is not None:
             build.count(ctx)
-        return None if step is None else Taken(workspace_id, step)
+        return None if step is None else TakenStep(workspace_id, step)
 
     due = await ctx.db.read(store.list_due, now)
     return await one_by_one(
-        ctx.log, "a workspace was not built by itself", due, take, lambda workspace_id: {"workspace": workspace_id}
+        ctx.log, "an automatic workspace step failed", due, take, lambda workspace_id: {"workspace": workspace_id}
     )
 
 
@@ -88,23 +88,23 @@ async def _run_step(
 async def _take_step(
     tx: Tx, workspace_id: UUID, tick: datetime, now: datetime, site: notifications.NotificationSite, prepare: Prepare
 ) -> _Step:
-    found = await store.lock_candidate(tx, workspace_id)
-    if found is None:
+    locked = await store.lock_candidate(tx, workspace_id)
+    if locked is None:
         return None, None
-    workspace, candidate = found
+    workspace, candidate = locked
     step = next_step(candidate, tick)
     template = await template_store.get_template(tx, workspace.template_id)
     if step is None or template is None:
         return None, None
     build = None
     if step.transition is not None:
-        build = await _build(tx, workspace, template, step, now, site, prepare)
+        build = await _enqueue_step(tx, workspace, template, step, now, site, prepare)
     if step.falls_asleep:
         await make_dormant(tx, workspace, template, now, site)
     return step, build
 
 
-async def _build(
+async def _enqueue_step(
     tx: Tx,
     workspace: WorkspaceRow,
     template: TemplateRow,
@@ -116,8 +116,8 @@ async def _build(
     request = BuildRequest(
         transition=str(step.transition),
         initiator_id=workspace.owner_id,
-        version_id=await _version(tx, workspace, template, step),
-        reason=await _reason(tx, workspace, step),
+        version_id=await _build_version(tx, workspace, template, step),
+        reason=await _build_reason(tx, workspace, step),
     )
     request = prepare(request, BuildTarget(workspace.owner_id, template.id, workspace.id))
     await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
@@ -134,15 +134,15 @@ async def _build(
     return EnqueuedBuild(request, template.provisioner)
 
 
-async def _reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:
-    """A task's workspace does not stop: its task pauses."""
+async def _build_reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:
+    """Return the build's reason; a task pauses when its workspace stops."""
     if step.reason == "autostop" and await task_store.get_task_of(tx, workspace.id) is not None:
         return "task_auto_pause"
     return step.reason
 
 
-async def _version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: AutobuildStep) -> UUID | None:
-    """A start takes the active version where the owner or the template wants it; None keeps the last build's."""
+async def _build_version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow, step: AutobuildStep) -> UUID | None:
+    """Return the active version for a start if the owner or the template requires it; None keeps the last build's."""
     if step.transition != "start" or not (workspace.automatic_updates == "always" or template.require_active_version):
         return None
     last = await build_store.get_latest_build(tx, workspace.id)

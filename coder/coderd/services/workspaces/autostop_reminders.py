@@ -1,6 +1,6 @@
-"""Telling people that their workspace stops soon, when their template says how long before.
+"""Reminders that a workspace stops soon, sent as long before the stop as the template says.
 
-A reminder goes out once for a deadline: who works on moves it, and hears again before the new one.
+A user gets one reminder for each deadline. Activity moves the deadline, and the new one gets its own reminder.
 """
 
 from __future__ import annotations
@@ -20,32 +20,34 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_KEPT = timedelta(days=30)
-"""Longer than any deadline lies ahead of its reminder."""
+_MARKS_KEPT = timedelta(days=30)
+"""Longer than the time between any reminder and its deadline."""
 
 
 async def remind(ctx: Context) -> int:
-    """One turn; how many were told."""
+    """Send all reminders that are due; return how many were sent."""
     now = ctx.clock.now()
-    found = await ctx.db.read(store.list_soon_stopped, now)
+    due = await ctx.db.read(store.list_soon_stopped, now)
     site = notifications.site_of(ctx)
     return sum(
         await one_by_one(
             ctx.log,
-            "nobody was told of a stop",
-            found,
-            lambda one: ctx.db.run(_remind, one, now, site),
-            lambda one: {"workspace": one.workspace_id},
+            "an autostop reminder could not be sent",
+            due,
+            lambda reminder: ctx.db.run(_remind, reminder, now, site),
+            lambda reminder: {"workspace": reminder.workspace_id},
         )
     )
 
 
-async def _remind(tx: Tx, one: SoonStopped, now: datetime, site: NotificationSite) -> int:
-    deadline = one.deadline.isoformat()
-    if not await notification_marks.mark(tx, WORKSPACE_AUTOSTOP_REMINDER, one.build_id, deadline, now):
+async def _remind(tx: Tx, reminder: SoonStopped, now: datetime, site: NotificationSite) -> int:
+    deadline = reminder.deadline.isoformat()
+    if not await notification_marks.mark(tx, WORKSPACE_AUTOSTOP_REMINDER, reminder.build_id, deadline, now):
         return 0
-    await notification_marks.forget_marks(tx, WORKSPACE_AUTOSTOP_REMINDER, now - _KEPT)
-    labels = {"workspace": one.name, "deadline": f"{one.deadline:%Y-%m-%d %H:%M %Z}"}
-    about = (one.workspace_id, one.owner_id, one.template_id, one.organization_id)
-    await notifications.enqueue(tx, site, Notification(WORKSPACE_AUTOSTOP_REMINDER, one.owner_id, labels, about), now)
+    await notification_marks.forget_marks(tx, WORKSPACE_AUTOSTOP_REMINDER, now - _MARKS_KEPT)
+    labels = {"workspace": reminder.name, "deadline": f"{reminder.deadline:%Y-%m-%d %H:%M %Z}"}
+    about = (reminder.workspace_id, reminder.owner_id, reminder.template_id, reminder.organization_id)
+    await notifications.enqueue(
+        tx, site, Notification(WORKSPACE_AUTOSTOP_REMINDER, reminder.owner_id, labels, about), now
+    )
     return 1

@@ -1,7 +1,7 @@
-"""Sorting changes to those who watch: one LISTEN per process, any number of watchers.
+"""Distributing workspace changes to watchers: one LISTEN per process, any number of watchers.
 
-A watcher names what it wants to hear of (a workspace, everything of an owner, an agent, or all) and gets the changes
-in order. Equal changes that it has not fetched yet are one: a slow reader is told once, not a thousand times.
+A watcher subscribes to a workspace, to everything of an owner, to an agent, or to all, and gets the changes in order.
+Equal changes that it has not read yet are merged, so a slow reader gets each of them once.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ PING_EVERY = 15.0
 """Seconds after which a stream without changes yields None: proxies close silent connections."""
 _ALL = "*"
 _MAX_PENDING = 1000
-# More different changes than this mean the watcher has to look at everything anyway.
+# After more pending changes than this a watcher reads everything again.
 
 
 class Watch:
-    """One watcher's queue of changes."""
+    """Queue of changes of one watcher."""
 
-    __slots__ = ("_pending", "_ring", "_seen")
+    __slots__ = ("_changed", "_pending", "_seen")
 
     def __init__(self) -> None:
         self._pending: deque[Change] = deque()
         self._seen: set[Change] = set()
-        self._ring = trio.Event()
+        self._changed = trio.Event()
 
     def put(self, change: Change) -> None:
         if change in self._seen:
@@ -47,13 +47,13 @@ class Watch:
             change = Change("resync")
         self._pending.append(change)
         self._seen.add(change)
-        self._ring.set()
+        self._changed.set()
 
     async def next(self) -> Change:
-        """Waits for the next change. After `resync` anything may have changed."""
+        """Wait for the next change. After `resync` anything may have changed."""
         while not self._pending:
-            self._ring = trio.Event()
-            await self._ring.wait()
+            self._changed = trio.Event()
+            await self._changed.wait()
         change = self._pending.popleft()
         self._seen.discard(change)
         return change
@@ -65,15 +65,15 @@ class Watch:
         return None
 
     def drain(self) -> list[Change]:
-        """Everything that waits already."""
-        found = list(self._pending)
+        """Remove and return all pending changes."""
+        pending = list(self._pending)
         self._pending.clear()
         self._seen.clear()
-        return found
+        return pending
 
 
 class WorkspaceChangeFeed:
-    """The sorter of one server process. Made once, see `Context.part`."""
+    """Distributor of one server process. A part of the server, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -83,14 +83,14 @@ class WorkspaceChangeFeed:
         self._resyncs = 0
         self._listening = trio.Event()
         ctx.nursery.start_soon(self._listen)
-        ctx.nursery.start_soon(self._wake_at_end)
+        ctx.nursery.start_soon(self._wake_on_stop)
 
     async def wait_ready(self) -> None:
-        """From here on no change is missed: call it before reading what is to be watched."""
+        """Wait until no change can be missed. Call it before reading the watched rows."""
         await self._listening.wait()
 
     def version(self, workspace_id: UUID) -> tuple[int, int]:
-        """Differs after every change to a watched workspace, and between times without a watcher."""
+        """Return a value that differs after every change to a watched workspace, and after a time without a watcher."""
         return self._resyncs, self._versions.get(workspace_id, 0)
 
     @contextmanager
@@ -102,17 +102,17 @@ class WorkspaceChangeFeed:
         agent_id: UUID | None = None,
         everything: bool = False,
     ) -> Iterator[Watch]:
-        """Hears of every change to any of the things named, for the length of the block.
+        """Subscribe to changes of any of the given ids, for the length of the block.
 
-        Metadata and logs of agents go only to watchers of that agent.
+        Metadata and logs of agents are delivered only to watchers of that agent.
         """
         watch = Watch()
-        named = (("workspace", workspace_id), ("owner", owner_id), ("agent", agent_id))
-        keys: list[object] = [key for key in named if key[1] is not None]
+        ids = (("workspace", workspace_id), ("owner", owner_id), ("agent", agent_id))
+        keys: list[object] = [key for key in ids if key[1] is not None]
         if everything:
             keys.append(_ALL)
         if workspace_id is not None and ("workspace", workspace_id) not in self._watchers:
-            self._versions[workspace_id] = next(self._counter)  # what nobody watched may have changed
+            self._versions[workspace_id] = next(self._counter)  # it may have changed without a watcher
         for key in keys:
             self._watchers.setdefault(key, set()).add(watch)
         try:
@@ -134,18 +134,18 @@ class WorkspaceChangeFeed:
             self._listening.set()
             async for _channel, payload in notices:
                 if payload == RESYNC:
-                    self._tell_everybody(Change("resync"))
+                    self._notify_all(Change("resync"))
                     continue
                 try:
                     change = parse_change(payload)
                 except ValueError:
-                    continue  # somebody else's notice on our channel
+                    continue  # a foreign notice on our channel
                 self._dispatch(change)
 
-    async def _wake_at_end(self) -> None:
-        """Streams end when the server stops: their watchers look up."""
+    async def _wake_on_stop(self) -> None:
+        """Wake all watchers when the server stops, so that their streams end."""
         await self._ctx.stopping.wait()
-        self._tell_everybody(Change("resync"))
+        self._notify_all(Change("resync"))
 
     def _dispatch(self, change: Change) -> None:
         keys: list[object] = [("agent", change.agent_id)]
@@ -153,13 +153,13 @@ class WorkspaceChangeFeed:
             keys += [("workspace", change.workspace_id), ("owner", change.owner_id), _ALL]
             if ("workspace", change.workspace_id) in self._watchers and change.workspace_id is not None:
                 self._versions[change.workspace_id] = next(self._counter)
-        told: set[Watch] = set()
+        watchers: set[Watch] = set()
         for key in keys:
-            told |= self._watchers.get(key, set())
-        for watch in told:
+            watchers |= self._watchers.get(key, set())
+        for watch in watchers:
             watch.put(change)
 
-    def _tell_everybody(self, change: Change) -> None:
+    def _notify_all(self, change: Change) -> None:
         self._resyncs += 1
         for watch in set().union(*self._watchers.values()):
             watch.put(change)

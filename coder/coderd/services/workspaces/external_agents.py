@@ -1,4 +1,4 @@
-"""Machines that somebody attaches by hand: the command that does it, its token, and giving it another."""
+"""Machines that users attach by hand: the attach command, its token, and rotating the token."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AttachInstructions:
-    """Whoever has these can pose as the machine."""
+    """Command and token that attach a machine. Secret: they allow anyone to pose as the machine."""
 
     command: str
     agent_token: str
@@ -34,7 +34,7 @@ class AttachInstructions:
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """A token that waits for its first use."""
+    """A new token that has not been used yet."""
 
     instructions: AttachInstructions
     generation: int
@@ -42,9 +42,9 @@ class Rotation:
 
 
 async def get_credentials(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str) -> AttachInstructions:
-    """For those who may change the workspace; the newest token where it was rotated.
+    """Return the attach command with the newest token. Requires update permission on the workspace.
 
-    Raises NotFound (no external agent, no agent of that name, or one that proves itself by its cloud), Forbidden.
+    Raises NotFound (no external agent, no agent of that name, or one that authenticates by its cloud), Forbidden.
     """
     view = await load_workspace(ctx, subject, workspace_id, "update")
     agent = await ctx.db.read(_external_agent, view, agent_name)
@@ -54,9 +54,9 @@ async def get_credentials(ctx: Context, subject: Subject, workspace_id: UUID, ag
 
 
 async def rotate_token(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str) -> Rotation:
-    """A new token; the one in use goes on being good until the new one is used.
+    """Create a new token; the token in use stays valid until the new one is used.
 
-    Raises what `get_credentials` does, and Conflict for a workspace that is deleted.
+    Raises what `get_credentials` does, and Conflict for a deleted workspace.
     """
     agent, rows = await ctx.db.run(_rotate, subject, workspace_id, agent_name, ctx.clock.now())
     generations = _generations(rows)
@@ -66,10 +66,10 @@ async def rotate_token(ctx: Context, subject: Subject, workspace_id: UUID, agent
 async def _rotate(
     tx: Tx, subject: Subject, workspace_id: UUID, agent_name: str, now: datetime
 ) -> tuple[AgentRow, list[AgentTokenRow]]:
-    view = await lock_workspace(tx, subject, workspace_id)  # one rotation after the other
+    view = await lock_workspace(tx, subject, workspace_id)  # serializes rotations
     agent = await _external_agent(tx, view, agent_name)
     if view.workspace.deleted:
-        raise Conflict("The workspace is deleted: its agent has no token any more.")
+        raise Conflict("The workspace is deleted, so its agent has no token.")
     rows = await token_store.list_agent_tokens(tx, workspace_id, agent)
     number = newest(_generations(rows)) + 1
     row = AgentTokenRow(new_uuid(), workspace_id, agent.name, agent.auth_token, number, now, None)
@@ -90,7 +90,7 @@ async def _external_agent(tx: Tx, view: WorkspaceView, agent_name: str) -> Agent
     if not view.latest.build.has_external_agent:
         raise NotFound("Workspace does not have an external agent.")
     details = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
-    # What an agent made for a dev container is attached by that agent, and ends with its token.
+    # A dev container's sub-agent is attached by its parent agent, and ends with its parent's token.
     own = (detail.agent for detail in details if detail.agent.parent_id is None)
     agent = next((agent for agent in own if agent.name == agent_name), None)
     if agent is None:

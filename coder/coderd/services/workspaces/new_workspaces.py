@@ -1,6 +1,6 @@
 """Inserting a new workspace and queueing its first build, in one transaction.
 
-A prebuilt workspace that suits the request is claimed instead of inserting a row (`prebuild_claims.py`).
+A prebuilt workspace that matches the request is claimed instead of inserting a row (`prebuild_claims.py`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from coder.coderd.services.access.workspace_access import (
 )
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, read_queued_build
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build
 from coder.coderd.services.workspaces.prebuild_claims import claim
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.templates import template_versions as version_store
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _NIL = UUID(int=0)
 NAME_INDEX = "ix_workspaces_owner_id_name_living"
 NAME_IN_USE = "This value is already in use and should be unique."
-_NO_USE = (
+_USE_REFUSED = (
     "Although you are able to view the template, you are unauthorized to create a workspace using it. Please contact "
     "an administrator about your permissions if you feel this is an error."
 )
@@ -44,7 +44,7 @@ _NO_USE = (
 
 @dataclass(frozen=True, slots=True)
 class CreateSpec:
-    """A checked request for a new workspace."""
+    """A validated request for a new workspace."""
 
     owner_id: UUID
     name: str
@@ -52,18 +52,18 @@ class CreateSpec:
     version_id: UUID | None
     autostart_schedule: str | None
     ttl_ms: int | None
-    "None: the template's default."
+    "None selects the template's default."
     automatic_updates: str
-    given: dict[str, str]
+    parameters: dict[str, str]
     preset_id: UUID | None
 
 
 def name_taken(name: str) -> Conflict:
-    """Another living workspace of the owner is called so."""
+    """Return the refusal for a name that another workspace of the owner has."""
     return Conflict(f'Workspace "{name}" already exists.', validations=[("name", NAME_IN_USE)])
 
 
-async def enqueue_first(
+async def enqueue_first_build(
     tx: Tx,
     subject: Subject,
     spec: CreateSpec,
@@ -72,8 +72,8 @@ async def enqueue_first(
     rules: BuildRules,
     now: datetime,
 ) -> tuple[QueuedBuild, WorkspaceView]:
-    """The workspace and its first build, inside a transaction. Refusals as of `create_workspace`."""
-    template = await _template(tx, spec)
+    """Insert the workspace and queue its first build inside a transaction. Raises what `create_workspace` does."""
+    template = await _select_template(tx, spec)
     _check_template(subject, template, spec, organization_id)
     await owner_identity.require_member(tx, subject, spec.owner_id, template.organization_id)
     if await workspace_store.get_view_by_name(tx, spec.owner_id, spec.name) is not None:
@@ -87,10 +87,10 @@ async def enqueue_first(
     view = await workspace_store.get_view(tx, workspace.id)
     if view is None:
         raise NotFound
-    return await read_queued_build(tx, build.id, rules, now), view
+    return await load_queued_build(tx, build.id, rules, now), view
 
 
-async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:
+async def _select_template(tx: Tx, spec: CreateSpec) -> TemplateRow:
     template_id = spec.template_id
     if spec.version_id is not None:
         version = await version_store.get_version(tx, spec.version_id)
@@ -110,7 +110,7 @@ async def _template(tx: Tx, spec: CreateSpec) -> TemplateRow:
                 validations=[("template_version_id", "template version archived")],
             )
         template_id = version.template_id
-    # Held: else one that is being deleted, or shut to the caller, would get a workspace after that.
+    # The row is held: a concurrent deletion or loss of permission must not be followed by a new workspace.
     template = await template_store.get_template(tx, template_id or _NIL, hold=True)
     if template is None:
         raise _no_template(template_id)
@@ -122,20 +122,20 @@ def _no_template(template_id: UUID | None) -> Invalid:
 
 
 def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, organization_id: UUID | None) -> None:
-    # Whoever saw it while it was there is told that it is gone (recorded): more of it is not shown here.
+    # A user who could read the template learns that it was deleted (recorded), and nothing more.
     resource = template_resource(replace(template, deleted=False))
     if not may(subject, "read", resource) or (
         organization_id is not None and organization_id != template.organization_id
     ):
         raise _no_template(template.id)
     new = Resource("workspace", owner_id=spec.owner_id, organization_id=template.organization_id)
-    # Those of the system user are made by the server alone: whoever asks for the preset is given one.
+    # Only the server creates the system user's workspaces; users claim one through the preset.
     if spec.owner_id == PREBUILDS_USER_ID or not decide(subject, "create", new):
         raise Forbidden
     if template.deleted:
         raise NotFound(f'Template "{template.name}" has been deleted!')
     if not may(subject, "use", resource):
-        raise Forbidden(f'Unauthorized access to use the template "{template.name}".', _NO_USE)
+        raise Forbidden(f'Unauthorized access to use the template "{template.name}".', _USE_REFUSED)
     if template.deprecated:
         raise Invalid(
             f'Template "{template.name}" has been deprecated, and cannot be used to create a new workspace.',
@@ -148,8 +148,8 @@ def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, o
 
 
 def _new_row(spec: CreateSpec, template: TemplateRow, now: datetime) -> WorkspaceRow:
-    # Whoever asks for nothing gets the template's default; 0 asks for "never stops by itself".
-    chosen = spec.ttl_ms if spec.ttl_ms is not None and template.allow_user_autostop else template.default_ttl_ms
+    # None selects the template's default; 0 means "never stops automatically".
+    ttl_ms = spec.ttl_ms if spec.ttl_ms is not None and template.allow_user_autostop else template.default_ttl_ms
     return WorkspaceRow(
         id=new_uuid(),
         created_at=now,
@@ -160,7 +160,7 @@ def _new_row(spec: CreateSpec, template: TemplateRow, now: datetime) -> Workspac
         name=spec.name,
         deleted=False,
         autostart_schedule=spec.autostart_schedule,
-        ttl_ms=chosen or None,
+        ttl_ms=ttl_ms or None,
         last_used_at=now,
         dormant_at=None,
         deleting_at=None,

@@ -1,7 +1,7 @@
 """Abandoning a workspace: deleting it here without destroying its resources.
 
 For owners whose daemon or cloud is gone for good: `delete` would wait forever. Nothing outside the server changes;
-`workspace_inventory.py` lists what has to be removed by hand. Template managers have `orphan` for the same.
+`workspace_inventory.py` lists the resources to remove by hand. For template managers, `orphan` does the same.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from coder.api.base.refusals import Conflict, NotFound
 from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
 from coder.coderd.services.provisioning.job_endings import end_with_error
-from coder.coderd.services.provisioning.jobs import cancel_job, notify_job_change
+from coder.coderd.services.provisioning.jobs import cancel_job
 from coder.coderd.services.workspaces.builds import build_events
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
-from coder.coderd.services.workspaces.builds.build_results import build_ended, complete_build
+from coder.coderd.services.workspaces.builds.build_results import complete_build, touch_ended_build
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.workspace_inventory import load_inventory, require_abandonable
 from coder.coderd.store.provisioning import jobs as job_store
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-GIVEN_UP = "the workspace was abandoned while the provisioner was silent"
+ABANDONED = "the workspace was abandoned while the provisioner was silent"
 
 
 async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
-    """Deletes the workspace here and nothing elsewhere; returns what may remain.
+    """Delete the workspace in the database only; return the resources that may remain.
 
-    Raises NotFound, Forbidden, Gone (deleted before), Conflict (a daemon works on it: cancel first).
+    Raises NotFound, Forbidden, Gone (already deleted), Conflict (a daemon works on it: cancel first).
     """
     require_abandonable(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     request = BuildRequest("delete", subject.user_id, orphan=True, ephemeral=frozenset())
     with counted(ctx, request) as count:
-        found, job = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
+        inventory, job = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
         count(job.provisioner)
     await build_events.build_over(ctx, job.id)
-    return found
+    return inventory
 
 
 async def _abandon(
     tx: Tx, subject: Subject, request: BuildRequest, workspace_id: UUID, now: datetime
 ) -> tuple[WorkspaceInventory, JobRow]:
-    """What may remain, and the job of the build that deleted it."""
+    """Return the resources that may remain, and the job of the build that deleted the workspace."""
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     require_abandonable(subject, workspace)
     template = await template_store.get_template(tx, workspace.template_id)
@@ -63,33 +63,35 @@ async def _abandon(
     last = await build_store.get_latest_build(tx, workspace_id)
     if last is not None:
         await _end_last(tx, last, now)
-    found = await load_inventory(tx, workspace_id)
+    inventory = await load_inventory(tx, workspace_id)
     build = await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     job = await job_store.get_job(tx, build.job_id, lock=True)
     if job is None:
         raise NotFound
     await complete_build(tx, job, provisionerd_pb2.CompletedJob.WorkspaceBuild(), now)
-    # In the transaction that posted it: no daemon ever sees the job.
+    # In the transaction that queued it: no daemon ever acquires the job.
     await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now)
     await notify_job_change(tx, job)
-    return found, job
+    return inventory, job
 
 
 async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:
-    """The last build must be over, or nobody's business any more."""
+    """End the last build if its daemon is silent. Raises Conflict while a daemon works on it."""
     job = await job_store.get_job(tx, last.job_id, lock=True)
     if job is None or job.completed_at is not None:
         return
     if "abandon" not in allowed_actions(job.status, silent=is_silent(job.updated_at, now)):
-        raise Conflict("A provisioner works on the workspace.", "Cancel the build first, or wait until it has ended.")
+        raise Conflict(
+            "A provisioner is working on the workspace.", "Cancel the build first, or wait until it has ended."
+        )
     if job.started_at is None:
         await _cancel(tx, job, now)
     else:
-        await end_with_error(tx, job, GIVEN_UP, "", now)
-        await build_ended(tx, job.id, now)
+        await end_with_error(tx, job, ABANDONED, "", now)
+        await touch_ended_build(tx, job.id, now)
 
 
 async def _cancel(tx: Tx, job: JobRow, now: datetime) -> None:
     if job.canceled_at is None:
         await cancel_job(tx, job.id, now)
-    await build_ended(tx, job.id, now)
+    await touch_ended_build(tx, job.id, now)

@@ -32,52 +32,57 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_OVER = "The share would be over before it begins."
-_ENDED = "The share has ended. Say until when it holds anew, or null for no end."
+_EXPIRED_BEFORE = "The expiry of the share is in the past."
+_EXPIRED = "The share has expired. Set a new expiry, or null for no expiry."
 
 
 async def list_port_shares(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceAgentPortShares:
+    """Return the shares that have not expired. Raises NotFound."""
     await load_workspace(ctx, subject, workspace_id)
     rows = await ctx.db.read(share_store.list_port_shares, workspace_id, ctx.clock.now())
     return WorkspaceAgentPortShares(shares=[_present_share(row) for row in rows])
 
 
 async def share_port(
-    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpsertWorkspaceAgentPortShareRequest
+    ctx: Context, subject: Subject, workspace_id: UUID, request: UpsertWorkspaceAgentPortShareRequest
 ) -> WorkspaceAgentPortShare:
-    """Shares a port, or changes how. Raises Invalid, NotFound, Forbidden."""
-    return _present_share(await ctx.db.run(_share_port, subject, workspace_id, wanted, ctx.clock.now()))
+    """Share a port, or change an existing share. Raises Invalid, NotFound, Forbidden."""
+    return _present_share(await ctx.db.run(_share_port, subject, workspace_id, request, ctx.clock.now()))
 
 
 async def _share_port(
-    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpsertWorkspaceAgentPortShareRequest, now: datetime
+    tx: Tx, subject: Subject, workspace_id: UUID, request: UpsertWorkspaceAgentPortShareRequest, now: datetime
 ) -> PortShareRow:
     view = await lock_workspace(tx, subject, workspace_id)
-    check_request(wanted)
-    if is_shared_too_widely(wanted.share_level, view.template.max_port_share_level):
+    check_request(request)
+    if is_shared_too_widely(request.share_level, view.template.max_port_share_level):
         raise Invalid(LEVEL_REFUSED, validations=[("share_level", LEVEL_REFUSED)])
-    keep_expiry = wanted.expires_at is UNSET
-    expires_at = None if wanted.expires_at is UNSET else wanted.expires_at
-    share = PortShareRow(workspace_id, wanted.agent_name, wanted.port, wanted.share_level, wanted.protocol, expires_at)
+    keep_expiry = request.expires_at is UNSET
+    expires_at = None if request.expires_at is UNSET else request.expires_at
+    share = PortShareRow(
+        workspace_id, request.agent_name, request.port, request.share_level, request.protocol, expires_at
+    )
     if keep_expiry:
         share = replace(share, expires_at=await share_store.end_of_port_share(tx, share))
     if share.expires_at is not None and share.expires_at <= now:
-        # Kept, too: whoever changes a share that has just ended must not make it one for ever.
-        said = _ENDED if keep_expiry else _OVER
-        raise Invalid(said, validations=[("expires_at", said)])
+        # A kept expiry is checked, too: changing a share that has just expired must not make it permanent.
+        message = _EXPIRED if keep_expiry else _EXPIRED_BEFORE
+        raise Invalid(message, validations=[("expires_at", message)])
     agents = await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])
     if share.agent_name not in {detail.agent.name for detail in agents}:
         raise Invalid("Agent not found.")
     before = await share_store.list_port_shares(tx, share.workspace_id, now)
     await share_store.put_port_share(tx, share)
-    # Who shares more, of before there was a limit, may make each of them less.
+    # A workspace may exceed the limit with shares from before it existed; changing them must stay possible.
     if len(await share_store.list_port_shares(tx, share.workspace_id, now)) > max(MOST_SHARED_PORTS, len(before)):
         raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
-    await notify_shared_less(tx)  # whoever came in by a wider share
+    await notify_shared_less(tx)  # for visitors who connected by a wider share
     return share
 
 
 async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str, port: int) -> None:
+    """Delete a share, and disconnect its visitors. Raises NotFound, Forbidden."""
+
     async def write(tx: Tx) -> None:
         await lock_workspace(tx, subject, workspace_id)
         if not await share_store.delete_port_share(tx, workspace_id, agent_name, port):

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 _PRIORITY = 1
 
 
-async def create_prebuild(tx: Tx, one: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
-    template = await template_store.get_template(tx, one.template_id, hold=True)
+async def create_prebuild(tx: Tx, preset: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
+    """Insert a prebuilt workspace and queue its start build; nothing for a deleted template."""
+    template = await template_store.get_template(tx, preset.template_id, hold=True)
     if template is None or template.deleted:
         return []
     workspace_id = new_uuid()
@@ -35,8 +36,8 @@ async def create_prebuild(tx: Tx, one: Wanting, now: datetime, prepare: Prepare)
         created_at=now,
         updated_at=now,
         owner_id=PREBUILDS_USER_ID,
-        organization_id=one.organization_id,
-        template_id=one.template_id,
+        organization_id=preset.organization_id,
+        template_id=preset.template_id,
         name=f"prebuild-{workspace_id.hex[-12:]}",
         deleted=False,
         autostart_schedule=None,
@@ -55,17 +56,17 @@ async def create_prebuild(tx: Tx, one: Wanting, now: datetime, prepare: Prepare)
     request = BuildRequest(
         transition="start",
         initiator_id=PREBUILDS_USER_ID,
-        version_id=one.version_id,
-        preset_id=one.preset_id,
+        version_id=preset.version_id,
+        preset_id=preset.preset_id,
         priority=_PRIORITY,
     )
-    request = prepare(request, BuildTarget(PREBUILDS_USER_ID, one.template_id))
+    request = prepare(request, BuildTarget(PREBUILDS_USER_ID, preset.template_id))
     await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     return [EnqueuedBuild(request, template.provisioner)]
 
 
 async def delete_prebuild(tx: Tx, workspace_id: UUID, now: datetime) -> list[EnqueuedBuild]:
-    """The build, or none: it was claimed meanwhile, or is being built."""
+    """Queue a delete build. Return nothing if the workspace was claimed meanwhile or is being built."""
     workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
     if workspace is None or workspace.deleted or workspace.owner_id != PREBUILDS_USER_ID:
         return []
@@ -75,6 +76,6 @@ async def delete_prebuild(tx: Tx, workspace_id: UUID, now: datetime) -> list[Enq
     request = BuildRequest("delete", PREBUILDS_USER_ID, ephemeral=frozenset(), priority=_PRIORITY)
     try:
         await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
-    except Refusal:  # a build of it is under way: the next turn looks again
+    except Refusal:  # another build is active: the next turn tries again
         return []
     return [EnqueuedBuild(request, template.provisioner)]

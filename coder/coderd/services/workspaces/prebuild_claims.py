@@ -30,37 +30,37 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 LOOK_EVERY = 15.0
-"""Seconds between looks whether an agent that waits for a claim could still ask: as those that are connected."""
+"""Seconds between two checks that a waiting agent's token is still valid, as for connected agents."""
 
 
-async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> WorkspaceRow | None:
-    """A prebuilt workspace of the preset, now `wanted`'s in everything but id and age. None: there is none ready, or
-    its new owner's quota is too small for it; it runs already, and no later refusal would stop it.
+async def claim(tx: Tx, requested: WorkspaceRow, preset_id: UUID | None) -> WorkspaceRow | None:
+    """Give a prebuilt workspace of the preset the owner, the name and all other values of `requested`, except the id.
 
-    The caller builds it: that is its second build, and its first as theirs.
+    Return None if no workspace is ready, or if the new owner's quota is too small for it: the workspace runs already,
+    and no later refusal would stop it. The caller builds it: its second build, and the first for the new owner.
     """
     if preset_id is None:
         return None
     workspace_id = await prebuild_store.lock_claimable(tx, preset_id)
-    before = await workspace_store.get_workspace(tx, workspace_id) if workspace_id else None
-    if before is None or workspace_id is None or not await quotas.affords(tx, before, wanted.owner_id):
+    prebuilt = await workspace_store.get_workspace(tx, workspace_id) if workspace_id else None
+    if prebuilt is None or workspace_id is None or not await quotas.affords(tx, prebuilt, requested.owner_id):
         return None
     changes: workspace_store.WorkspaceChanges = {
-        "owner_id": wanted.owner_id,
-        "name": wanted.name,
-        "autostart_schedule": wanted.autostart_schedule,
-        "next_start_at": wanted.next_start_at,
-        "ttl_ms": wanted.ttl_ms,
-        "automatic_updates": wanted.automatic_updates,
-        "last_used_at": wanted.last_used_at,
-        "updated_at": wanted.updated_at,
-        "created_at": wanted.created_at,
-        # Whoever administers could have let themselves in before it was given away.
-        "favorite": wanted.favorite,
-        "user_acl": wanted.user_acl,
-        "group_acl": wanted.group_acl,
-        "dormant_at": wanted.dormant_at,
-        "deleting_at": wanted.deleting_at,
+        "owner_id": requested.owner_id,
+        "name": requested.name,
+        "autostart_schedule": requested.autostart_schedule,
+        "next_start_at": requested.next_start_at,
+        "ttl_ms": requested.ttl_ms,
+        "automatic_updates": requested.automatic_updates,
+        "last_used_at": requested.last_used_at,
+        "updated_at": requested.updated_at,
+        "created_at": requested.created_at,
+        # An administrator could have granted themselves access before the claim.
+        "favorite": requested.favorite,
+        "user_acl": requested.user_acl,
+        "group_acl": requested.group_acl,
+        "dormant_at": requested.dormant_at,
+        "deleting_at": requested.deleting_at,
     }
     await workspace_store.update_workspace(tx, workspace_id, **changes)
     await port_shares.delete_port_shares(tx, workspace_id)
@@ -71,7 +71,7 @@ async def claim(tx: Tx, wanted: WorkspaceRow, preset_id: UUID | None) -> Workspa
 
 @dataclass(frozen=True, slots=True)
 class ClaimWaiter:
-    """An agent that waits until its workspace is given to somebody, by the token it showed."""
+    """An agent that waits until its workspace is claimed, identified by its token."""
 
     workspace_id: UUID
     token: UUID
@@ -80,10 +80,10 @@ class ClaimWaiter:
 async def watch_claim(
     ctx: Context, waiter: ClaimWaiter, *, only_prebuilt: bool = False
 ) -> AsyncIterator[dict[str, str]]:
-    """Says when a prebuilt workspace has been given to somebody, so that its agent starts anew. Silent until then.
+    """Yield an event when the prebuilt workspace is claimed, so that its agent restarts. Silent until then.
 
-    Raises Unauthenticated as soon as the agent would hear nothing more by its token; with `only_prebuilt` Conflict
-    before the first one where nothing of that kind can come any more.
+    Raises Unauthenticated as soon as the agent's token is no longer valid. With `only_prebuilt`, raises Conflict before
+    the first item if the workspace can no longer be claimed.
     """
     workspace_id = waiter.workspace_id
     async with ctx.db.listen(CLAIMED) as notices:
@@ -92,15 +92,15 @@ async def watch_claim(
                 "Workspace is not a prebuilt workspace waiting to be claimed.",
                 "This endpoint is only for agents running in prebuilt workspaces.",
             )
-        looked = trio.current_time()
+        checked_at = trio.current_time()
         while True:
-            payload = await _next_notice(ctx, notices, looked + LOOK_EVERY)
+            payload = await _next_notice(ctx, notices, checked_at + LOOK_EVERY)
             if ctx.stopping.is_set():
                 return
             if payload not in {None, RESYNC, str(workspace_id)}:
-                continue  # another's
-            looked = trio.current_time()
-            if not await ctx.db.read(_may_hear, waiter):
+                continue  # a notice of another workspace
+            checked_at = trio.current_time()
+            if not await ctx.db.read(_is_valid_waiter, waiter):
                 raise Unauthenticated("Workspace agent not authorized.")
             missed = payload == RESYNC and not await ctx.db.read(prebuild_store.may_be_given, workspace_id)
             if payload != str(workspace_id) and not (missed and only_prebuilt):
@@ -110,17 +110,19 @@ async def watch_claim(
                 yield {"workspace_id": str(workspace_id), "reason": CLAIMED, "owner_id": str(workspace.owner_id)}
 
 
-async def _may_hear(tx: Tx, waiter: ClaimWaiter) -> bool:
-    """While the build runs that gives a workspace away there is no agent of the newest build, and nobody has the token:
-    that is what the agent waits for."""
-    place = await find_by_token(tx, waiter.token)
-    if place is not None:
-        return place.workspace_id == waiter.workspace_id
+async def _is_valid_waiter(tx: Tx, waiter: ClaimWaiter) -> bool:
+    """Return whether the agent's token still entitles it to wait.
+
+    While the claiming build runs, the newest build has no agent, and no agent has the token: the agent waits for that.
+    """
+    location = await find_by_token(tx, waiter.token)
+    if location is not None:
+        return location.workspace_id == waiter.workspace_id
     return await prebuild_store.may_be_given(tx, waiter.workspace_id)
 
 
 async def _next_notice(ctx: Context, notices: trio.MemoryReceiveChannel[tuple[str, str]], until: float) -> str | None:
-    """The next payload; None at that moment, and when the server stops."""
+    """Return the next payload; None after `until`, and when the server stops."""
     payload: str | None = None
     with trio.move_on_at(until):
         async with trio.open_nursery() as nursery:

@@ -1,6 +1,6 @@
 """Reconciling prebuilt workspaces: every preset gets the number it should have.
 
-The number is decided by `domain/workspaces/prebuilds.py`; `prebuild_builds.py` creates and deletes.
+`domain/workspaces/prebuilds.py` decides the number; `prebuild_builds.py` creates and deletes.
 """
 
 from __future__ import annotations
@@ -29,43 +29,51 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_COUNTED = 10
-"""Failures that are looked at for the wait between tries."""
+_FAILURES_READ = 10
+"""Failures that count for the backoff between attempts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reconciled:
+    """Numbers of builds that a reconciliation queued."""
+
     created: int = 0
     deleted: int = 0
 
 
 async def reconcile(ctx: Context) -> Reconciled:
-    """One turn: every preset gets the workspaces it should have."""
+    """Reconcile all presets once."""
     now = ctx.clock.now()
     if await ctx.db.read(is_paused):
         return Reconciled()
-    wanting = await ctx.db.read(store.list_wanting)
+    presets = await ctx.db.read(store.list_wanting)
     existing = await ctx.db.read(store.list_existing)
-    left_over = [one.id for key in existing.keys() - {one.preset_id for one in wanting} for one in existing[key]]
+    leftovers = [row.id for key in existing.keys() - {preset.preset_id for preset in presets} for row in existing[key]]
 
-    async def fill(one: Wanting) -> Reconciled:
-        created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, one, now))
+    async def reconcile_preset(preset: Wanting) -> Reconciled:
+        created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, preset, now))
         _count(ctx, [*created, *deleted])
         return Reconciled(len(created), len(deleted))
 
-    async def leave(workspace_id: UUID) -> Reconciled:
-        gone = await ctx.db.run(delete_prebuild, workspace_id, now)
-        _count(ctx, gone)
-        return Reconciled(deleted=len(gone))
+    async def delete_leftover(workspace_id: UUID) -> Reconciled:
+        builds = await ctx.db.run(delete_prebuild, workspace_id, now)
+        _count(ctx, builds)
+        return Reconciled(deleted=len(builds))
 
-    done = [
-        *await one_by_one(ctx.log, "no workspace was prebuilt", wanting, fill, lambda one: {"preset": one.preset_id}),
-        # Those of versions that are active no more.
+    results = [
         *await one_by_one(
-            ctx.log, "a prebuilt workspace was not deleted", left_over, leave, lambda found: {"workspace": found}
+            ctx.log,
+            "prebuilt workspaces of a preset could not be reconciled",
+            presets,
+            reconcile_preset,
+            lambda preset: {"preset": preset.preset_id},
+        ),
+        # Workspaces of versions that are no longer active.
+        *await one_by_one(
+            ctx.log, "a prebuilt workspace was not deleted", leftovers, delete_leftover, lambda key: {"workspace": key}
         ),
     ]
-    return Reconciled(sum(one.created for one in done), sum(one.deleted for one in done))
+    return Reconciled(sum(result.created for result in results), sum(result.deleted for result in results))
 
 
 def _count(ctx: Context, builds: Sequence[EnqueuedBuild]) -> None:
@@ -74,7 +82,7 @@ def _count(ctx: Context, builds: Sequence[EnqueuedBuild]) -> None:
 
 
 async def _run_reconcile(
-    ctx: Context, one: Wanting, now: datetime, prepare: Prepare
+    ctx: Context, preset: Wanting, now: datetime, prepare: Prepare
 ) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
     config = ctx.config
     rules = Failures(
@@ -82,28 +90,28 @@ async def _run_reconcile(
         backoff=config.workspace_prebuilds_reconciliation_backoff_interval,
         lookback=config.workspace_prebuilds_reconciliation_backoff_lookback_period,
     )
-    return await ctx.db.run(_reconcile, one, now, prepare, rules, site_of(ctx))
+    return await ctx.db.run(_reconcile, preset, now, prepare, rules, site_of(ctx))
 
 
 async def _reconcile(
-    tx: Tx, one: Wanting, now: datetime, prepare: Prepare, rules: Failures, site: NotificationSite
+    tx: Tx, preset: Wanting, now: datetime, prepare: Prepare, rules: Failures, site: NotificationSite
 ) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
-    """Builds that create, and builds that delete."""
+    """Reconcile one preset; return the builds that create and the builds that delete."""
     if not await store.lock(tx):
         return [], []
-    mine = (await store.list_existing(tx)).get(one.preset_id, [])
-    wanted = desired_instances(one.desired_instances, one.schedules, one.scheduling_timezone, now)
-    count, last_at = await store.count_failures(tx, one.preset_id, max(rules.limit, _COUNTED))
+    existing = (await store.list_existing(tx)).get(preset.preset_id, [])
+    desired = desired_instances(preset.desired_instances, preset.schedules, preset.scheduling_timezone, now)
+    count, last_at = await store.count_failures(tx, preset.preset_id, max(rules.limit, _FAILURES_READ))
     failures = replace(rules, count=count, last_at=last_at)
-    if failures.at_limit and wanted:
-        await _tell_limit(tx, one, now, site)
-    steps = plan(mine, wanted, now, expire_after_seconds=one.expire_after_seconds, failures=failures)
-    created = [build for _ in range(steps.create) for build in await create_prebuild(tx, one, now, prepare)]
+    if failures.at_limit and desired:
+        await _notify_limit(tx, preset, now, site)
+    steps = plan(existing, desired, now, expire_after_seconds=preset.expire_after_seconds, failures=failures)
+    created = [build for _ in range(steps.create) for build in await create_prebuild(tx, preset, now, prepare)]
     deleted = [build for workspace_id in steps.delete for build in await delete_prebuild(tx, workspace_id, now)]
     return created, deleted
 
 
-async def _tell_limit(tx: Tx, one: Wanting, now: datetime, site: NotificationSite) -> None:
-    if await notification_marks.mark(tx, PREBUILD_FAILURE_LIMIT, one.preset_id, "limit", now):
-        for notice in await prebuild_notifications.of_failures(tx, one):
+async def _notify_limit(tx: Tx, preset: Wanting, now: datetime, site: NotificationSite) -> None:
+    if await notification_marks.mark(tx, PREBUILD_FAILURE_LIMIT, preset.preset_id, "limit", now):
+        for notice in await prebuild_notifications.of_failures(tx, preset):
             await enqueue(tx, site, notice, now)

@@ -26,18 +26,19 @@ _SETTINGS = "prebuilds_settings"
 
 
 async def is_paused(tx: Tx) -> bool:
+    """Return whether reconciliation is paused."""
     stored = await site_settings.get_config(tx, _SETTINGS)
     return bool(stored and json.loads(stored).get("reconciliation_paused"))
 
 
 async def settings(ctx: Context, subject: Subject) -> PrebuildsSettings:
-    """Whether prebuilds rest. Raises Forbidden."""
+    """Return whether reconciliation is paused. Raises Forbidden."""
     require(subject, "read", Resource("deployment_config"), hidden=False)
     return PrebuildsSettings(reconciliation_paused=await ctx.db.read(is_paused))
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
-    """False when it was so already. Raises Forbidden."""
+    """Pause or resume reconciliation; return False if nothing changed. Raises Forbidden."""
     require(subject, "update", Resource("deployment_config"), hidden=False)
 
     async def write(tx: Tx) -> bool:
@@ -50,7 +51,7 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
 
 
 async def invalidate(ctx: Context, subject: Subject, template_id: UUID) -> list[InvalidatedPreset]:
-    """Has every waiting workspace of the template's presets replaced; none of them is claimed. Raises NotFound."""
+    """Replace every unclaimed workspace of the template's presets; the old ones cannot be claimed. Raises NotFound."""
     await load_template(ctx, subject, template_id, "update")
     now = ctx.clock.now()
 
@@ -58,5 +59,5 @@ async def invalidate(ctx: Context, subject: Subject, template_id: UUID) -> list[
         await lock_template(tx, subject, template_id)
         return await store.invalidate(tx, template_id, now)
 
-    found = await ctx.db.run(write)
-    return [InvalidatedPreset(template, version, preset) for template, version, preset in found]
+    invalidated = await ctx.db.run(write)
+    return [InvalidatedPreset(template, version, preset) for template, version, preset in invalidated]

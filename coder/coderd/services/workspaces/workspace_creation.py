@@ -1,4 +1,4 @@
-"""Creating a workspace: the request's body, its values, the answer. `new_workspaces.py` is the transaction."""
+"""Creating a workspace: the request's body, its values, the response. `new_workspaces.py` is the transaction."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from coder.api.base.refusals import Invalid
 from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.foundation.uniqueness import told_as
-from coder.coderd.services.workspaces.builds.build_input import given_id, given_values
+from coder.coderd.services.workspaces.builds.build_input import optional_id, parameter_values
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, rules_of
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_new
-from coder.coderd.services.workspaces.new_workspaces import NAME_INDEX, CreateSpec, enqueue_first, name_taken
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_queued
+from coder.coderd.services.workspaces.new_workspaces import NAME_INDEX, CreateSpec, enqueue_first_build, name_taken
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, present_workspace
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject
@@ -32,33 +32,35 @@ async def create_workspace(
     body: CreateWorkspaceRequest,
     organization_id: UUID | None = None,
 ) -> Workspace:
-    """A new workspace and its first start build.
+    """Create a workspace and queue its first start build.
 
-    `organization_id` is the one named in the path of the older route. Raises InvalidFields, Invalid, Forbidden,
-    NotFound, Conflict (name taken).
+    `organization_id` comes from the path of the older route. Raises InvalidFields, Invalid, Forbidden, NotFound,
+    Conflict (name taken).
     """
     spec = _read_spec(owner_id, body)
     request = BuildRequest(
         transition="start",
         initiator_id=subject.user_id,
         version_id=spec.version_id,
-        given=spec.given,
+        parameters=spec.parameters,
         preset_id=spec.preset_id,
     )
 
     async def enqueue(request: BuildRequest) -> tuple[QueuedBuild, WorkspaceView]:
-        return await ctx.db.run(enqueue_first, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(
+            enqueue_first_build, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now()
+        )
 
     with told_as({NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
         queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
         count(queued.view.job.provisioner)
-    answer = present_workspace(ctx, view, LoadedPage.empty())
-    answer.latest_build = present_new(ctx, queued)
-    return answer
+    response = present_workspace(ctx, view, LoadedPage.empty())
+    response.latest_build = present_queued(ctx, queued)
+    return response
 
 
 def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
-    template_id, version_id = given_id(body.template_id), given_id(body.template_version_id)
+    template_id, version_id = optional_id(body.template_id), optional_id(body.template_version_id)
     schedule = body.autostart_schedule or None
     if schedule is not None:
         _refuse("Invalid Autostart Schedule.", parse_autostart(schedule))
@@ -66,8 +68,8 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
     _refuse("Invalid Workspace Time to Shutdown.", explain_ttl(ttl_ms))
     updates = body.automatic_updates or "never"
     if updates not in AUTOMATIC_UPDATES:
-        wrong = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
-        _refuse("Invalid Workspace Automatic Updates setting.", wrong)
+        refusal = FieldRefusal("automatic_updates", "Automatic updates must be always or never")
+        _refuse("Invalid Workspace Automatic Updates setting.", refusal)
     return CreateSpec(
         owner_id=owner_id,
         name=body.name,
@@ -76,8 +78,8 @@ def _read_spec(owner_id: UUID, body: CreateWorkspaceRequest) -> CreateSpec:
         autostart_schedule=schedule,
         ttl_ms=ttl_ms,
         automatic_updates=updates,
-        given=given_values(body.rich_parameter_values),
-        preset_id=given_id(body.template_version_preset_id),
+        parameters=parameter_values(body.rich_parameter_values),
+        preset_id=optional_id(body.template_version_preset_id),
     )
 
 

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 async def set_dormant(ctx: Context, subject: Subject, workspace_id: UUID, dormant: bool) -> Workspace | None:
-    """Puts a workspace to sleep or wakes it. None when it is so already.
+    """Mark a workspace dormant or activate it; return None if nothing changed.
 
-    A running one goes on until its schedule or its owner stops it (recorded: no build is queued here).
+    A running workspace keeps running until its schedule or its owner stops it (recorded: no build is queued here).
     """
     if not await ctx.db.run(_set_dormant, subject, workspace_id, dormant, ctx.clock.now()):
         return None
@@ -54,7 +54,7 @@ async def _set_dormant(tx: Tx, subject: Subject, workspace_id: UUID, dormant: bo
 async def make_dormant(
     tx: Tx, workspace: WorkspaceRow, template: TemplateRow, now: datetime, site: notifications.NotificationSite
 ) -> None:
-    """Mark a workspace dormant that was inactive for too long, and notify its owner."""
+    """Mark a workspace dormant after inactivity, and notify its owner."""
     delete_after = template.time_til_dormant_autodelete_ms
     deleting_at = now + timedelta(milliseconds=delete_after) if delete_after else None
     await edit_workspace(tx, workspace, "state", dormant_at=now, deleting_at=deleting_at)

@@ -20,26 +20,34 @@ if TYPE_CHECKING:
 
 
 async def show_inventory(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceInventory:
-    """What the last build's state knows. Raises NotFound, Forbidden."""
+    """Return the resources in the last build's state. Raises NotFound, Forbidden."""
     require_abandonable(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     return await ctx.db.read(load_inventory, workspace_id)
 
 
 def require_abandonable(subject: Subject, workspace: WorkspaceRow) -> None:
+    """Raise NotFound or Forbidden without delete permission, Gone for a deleted workspace."""
     require(subject, "delete", workspace_resource(workspace))
     if workspace.deleted:
-        raise Gone("The workspace is deleted already.")
+        raise Gone("The workspace is already deleted.")
 
 
 async def load_inventory(tx: Tx, workspace_id: UUID) -> WorkspaceInventory:
+    """Return the resources in the last build's state."""
     last = await build_store.get_latest_build(tx, workspace_id)
     state = await build_store.get_state(tx, last.id) if last is not None else b""
-    found = read_inventory(state or b"")
+    resources = read_inventory(state or b"")
     return WorkspaceInventory(
         workspace_id=workspace_id,
-        readable=found is not None,
+        readable=resources is not None,
         resources=[
-            RemainingResource(address=one.address, type=one.type, name=one.name, provider=one.provider, id=one.id)
-            for one in found or []
+            RemainingResource(
+                address=resource.address,
+                type=resource.type,
+                name=resource.name,
+                provider=resource.provider,
+                id=resource.id,
+            )
+            for resource in resources or []
         ],
     )

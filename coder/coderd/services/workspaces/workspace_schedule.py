@@ -1,4 +1,4 @@
-"""When a workspace starts and stops: autostart schedule, time to live, deadline of the running build.
+"""Schedule of a workspace: autostart, time to live, deadline of the running build.
 
 Every change notifies the watchers in the same transaction.
 """
@@ -38,58 +38,58 @@ if TYPE_CHECKING:
 
 
 async def set_autostart(
-    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutostartRequest
+    ctx: Context, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceAutostartRequest
 ) -> None:
-    """No schedule clears. Raises Invalid, NotFound, Forbidden."""
-    await ctx.db.run(_set_autostart, subject, workspace_id, wanted, ctx.clock.now())
+    """Set the autostart schedule; an empty schedule clears it. Raises Invalid, NotFound, Forbidden."""
+    await ctx.db.run(_set_autostart, subject, workspace_id, request, ctx.clock.now())
 
 
 async def _set_autostart(
-    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutostartRequest, now: datetime
+    tx: Tx, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceAutostartRequest, now: datetime
 ) -> None:
     row = (await lock_workspace(tx, subject, workspace_id)).workspace
     template = await template_store.get_template(tx, row.template_id)
     days = template.autostart_days if template else 127
-    check_request(wanted)
-    schedule = wanted.schedule or None
+    check_request(request)
+    schedule = request.schedule or None
     if schedule and template is not None and not template.allow_user_autostart:
         raise Invalid("Autostart is not allowed for workspaces using this template.")
     following = next_start(schedule, now, allowed_days=days)
     await edit_workspace(tx, row, autostart_schedule=schedule, next_start_at=following)
 
 
-async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceTTLRequest) -> None:
-    """None or 0 clears, and with it the deadline of a running build; the latest one its template allows stays."""
-    await ctx.db.run(_set_ttl, subject, workspace_id, wanted, ctx.clock.now())
+async def set_ttl(ctx: Context, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceTTLRequest) -> None:
+    """Set the time to live. None or 0 clears it, and the running build's deadline up to the template's latest one."""
+    await ctx.db.run(_set_ttl, subject, workspace_id, request, ctx.clock.now())
 
 
 async def _set_ttl(
-    tx: Tx, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceTTLRequest, now: datetime
+    tx: Tx, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceTTLRequest, now: datetime
 ) -> None:
     view = await lock_workspace(tx, subject, workspace_id)
     template = await template_store.get_template(tx, view.workspace.template_id)
     if template is not None and not template.allow_user_autostop:
         raise Invalid("Error updating workspace time until shutdown.", "Custom autostop TTL is not allowed.")
-    check_request(wanted)
-    await edit_workspace(tx, view.workspace, ttl_ms=wanted.ttl_ms or None)
-    if not wanted.ttl_ms and view.latest.build.transition == "start":
-        # Whoever may set a time of one's own is not freed by it from the template's.
+    check_request(request)
+    await edit_workspace(tx, view.workspace, ttl_ms=request.ttl_ms or None)
+    if not request.ttl_ms and view.latest.build.transition == "start":
+        # Clearing the user's own time to live does not lift the template's limit.
         latest = view.latest.build.max_deadline
         await build_store.update_build(tx, view.latest.build.id, deadline=latest, updated_at=now)
 
 
-async def extend(ctx: Context, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest) -> None:
-    """Moves the deadline of a running workspace, later or sooner.
+async def extend(ctx: Context, subject: Subject, workspace_id: UUID, request: ExtendWorkspaceRequest) -> None:
+    """Move the deadline of a running workspace, later or sooner.
 
     Raises Conflict (not running, or it has no deadline), Invalid (no time, too soon, too late), Forbidden.
     """
-    await ctx.db.run(_extend, subject, workspace_id, wanted, ctx.clock.now())
+    await ctx.db.run(_extend, subject, workspace_id, request, ctx.clock.now())
 
 
-async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, wanted: ExtendWorkspaceRequest, now: datetime) -> None:
+async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, request: ExtendWorkspaceRequest, now: datetime) -> None:
     view = await lock_workspace(tx, subject, workspace_id, "read")
-    check_request(wanted)
-    deadline = parse_rfc3339(wanted.deadline or "") or ZERO_TIME
+    check_request(request)
+    deadline = parse_rfc3339(request.deadline or "") or ZERO_TIME
     build, status = view.latest.build, view.latest.job.status
     if build.transition != "start":
         raise Conflict(f"Workspace must be started, current status: {build.transition}")
@@ -108,7 +108,7 @@ async def _extend(tx: Tx, subject: Subject, workspace_id: UUID, wanted: ExtendWo
 
 
 async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> bool:
-    """False: the active version has parameters that nobody has answered yet (`parameter_mismatch`)."""
+    """Return False if the active version has parameters without a value (`parameter_mismatch`)."""
     view = await load_workspace(ctx, subject, workspace_id)
     version_id = view.template.active_version_id
     updates = view.workspace.automatic_updates == "always" or view.template.require_active_version
@@ -116,5 +116,5 @@ async def can_autostart(ctx: Context, subject: Subject, workspace_id: UUID) -> b
         return True
     definitions = await ctx.db.read(version_store.list_parameters, version_id)
     previous = await ctx.db.read(build_store.list_parameters, view.latest.build.id)
-    found = resolve_parameters(definitions, previous=previous, given={}, preset={}, first_build=False)
-    return not found.refusals
+    resolution = resolve_parameters(definitions, previous=previous, given={}, preset={}, first_build=False)
+    return not resolution.refusals

@@ -1,4 +1,4 @@
-"""`q=` of the list of workspaces: from text to a filter, names looked up on the way."""
+"""`q=` of the list of workspaces: from text to a filter, with names resolved to ids."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _BARE = "\x00bare"
-# Cannot be typed: terms without a key land here and become owner and name.
+# Cannot be typed: terms without a key get this one, and become owner and name.
 
 
 async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSearch:
-    """The filter a query stands for. Raises Invalid with one validation for each mistake."""
+    """Return the filter of a query. Raises Invalid with one validation for each error."""
     terms = parse_query(query.replace("\x00", ""), _BARE)
-    values = _plain(subject, terms)
+    values = _filter_values(subject, terms)
     values["organization_id"] = await find_organization(ctx, subject, terms)
     values["shared_with_user"] = await _user(ctx, subject, terms)
     values["shared_with_group"] = await _group(ctx, subject, terms)
@@ -35,7 +35,7 @@ async def read_search(ctx: Context, subject: Subject, query: str) -> WorkspaceSe
     return WorkspaceSearch(**values)
 
 
-def _plain(subject: Subject, terms: Terms) -> dict[str, Any]:
+def _filter_values(subject: Subject, terms: Terms) -> dict[str, Any]:
     for term in terms.many(_BARE):
         _add_name(terms, term)
     owner = terms.one("owner")
@@ -71,23 +71,23 @@ def _add_name(terms: Terms, term: str) -> None:
 
 
 def _agent_statuses(terms: Terms) -> list[str]:
-    found = terms.list_of("has-agent", str)
+    statuses = terms.list_of("has-agent", str)
     healthy = terms.one("healthy")
     if healthy:
-        wanted = parse_go_bool(healthy)
-        if wanted is None:
+        is_healthy = parse_go_bool(healthy)
+        if is_healthy is None:
             terms.refuse(
                 "healthy",
                 f'Query param "healthy" must be a valid boolean: strconv.ParseBool: parsing "{healthy}": '
                 "invalid syntax",
             )
         else:
-            found += search_statuses("true" if wanted else "false")
-    return found
+            statuses += search_statuses("true" if is_healthy else "false")
+    return statuses
 
 
 def _parameter(text: str) -> tuple[str, str | None]:
-    """`name` or `name=value`. Raises ValueError."""
+    """Parse `name` or `name=value`. Raises ValueError."""
     name, equals, value = text.strip().partition("=")
     if "=" in value:
         raise ValueError(f"query element \"{text}\" can only contain 1 '='")
@@ -100,15 +100,15 @@ async def _user(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
         return None
     if text == "me":
         return subject.user_id
-    found = await ctx.db.read(name_store.find_user, text)
-    if found is None or not may(subject, "read", Resource("user", id=str(found), owner_id=found)):
+    user_id = await ctx.db.read(name_store.find_user, text)
+    if user_id is None or not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
         terms.refuse(
             "shared_with_user",
             f'Query param "shared_with_user" has invalid value: user "{text}" either does not exist, or you are '
             "unauthorized to view them",
         )
         return None
-    return found
+    return user_id
 
 
 async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
@@ -118,9 +118,9 @@ async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     organization, slash, name = text.partition("/")
     if not slash:
         organization, name = "", text
-    found = await ctx.db.read(name_store.find_group, name, organization)
-    if found is None or not may(
-        subject, "read", Resource("group", id=str(found.id), organization_id=found.organization_id)
+    group = await ctx.db.read(name_store.find_group, name, organization)
+    if group is None or not may(
+        subject, "read", Resource("group", id=str(group.id), organization_id=group.organization_id)
     ):
         where = organization or await ctx.db.read(name_store.default_organization_name)
         terms.refuse(
@@ -129,4 +129,4 @@ async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
             f'belong to the organization "{where}", or you are unauthorized to view it',
         )
         return None
-    return found.id
+    return group.id

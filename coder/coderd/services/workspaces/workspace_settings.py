@@ -29,40 +29,44 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceRequest) -> None:
-    """Raises InvalidFields, Invalid (renames are off), Forbidden, Conflict (name taken)."""
+async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceRequest) -> None:
+    """Rename a workspace. Raises InvalidFields, Invalid (renames are disabled), Forbidden, Conflict (name taken)."""
 
     async def rename(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
-        check_request(wanted, {"name": row.name})
-        if wanted.name == row.name:
+        check_request(request, {"name": row.name})
+        if request.name == row.name:
             return
         if not ctx.config.allow_workspace_renames:
             raise Invalid("Workspace renames are not allowed.")
         if not may(subject, "update", workspace_resource(row)):
             raise Forbidden
-        await workspace_store.update_workspace(tx, row.id, name=str(wanted.name))
+        await workspace_store.update_workspace(tx, row.id, name=str(request.name))
         await notify_change(tx, "settings", owner_id=row.owner_id, workspace_id=row.id)
 
-    taken = Conflict(f'The workspace "{wanted.name}" already exists.', validations=[("name", NAME_IN_USE)])
+    taken = Conflict(f'The workspace "{request.name}" already exists.', validations=[("name", NAME_IN_USE)])
     with told_as({NAME_INDEX: taken}):
         await ctx.db.run(rename)
 
 
 async def set_automatic_updates(
-    ctx: Context, subject: Subject, workspace_id: UUID, wanted: UpdateWorkspaceAutomaticUpdatesRequest
+    ctx: Context, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceAutomaticUpdatesRequest
 ) -> None:
+    """Set whether the workspace updates when it starts. Raises NotFound, InvalidFields."""
+
     async def write(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
         if not may(subject, "update", workspace_resource(row)):
-            raise NotFound  # upstream hides it here, unlike its neighbours
-        check_request(wanted)
-        await edit_workspace(tx, row, automatic_updates=wanted.automatic_updates)
+            raise NotFound  # upstream hides the workspace here, unlike the other settings
+        check_request(request)
+        await edit_workspace(tx, row, automatic_updates=request.automatic_updates)
 
     await ctx.db.run(write)
 
 
 async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favorite: bool) -> None:
+    """Mark or unmark an owner's favorite. Raises NotFound, Forbidden."""
+
     async def write(tx: Tx) -> None:
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
         if row.owner_id != subject.user_id:
@@ -75,6 +79,6 @@ async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favor
 async def edit_workspace(
     tx: Tx, row: WorkspaceRow, kind: Kind = "settings", **values: Unpack[workspace_store.WorkspaceChanges]
 ) -> None:
-    """Writes to a row that `lock_workspace` gave, and tells those who watch."""
+    """Update a row returned by `lock_workspace`, and notify its watchers."""
     await workspace_store.update_workspace(tx, row.id, **values)
     await notify_change(tx, kind, owner_id=row.owner_id, workspace_id=row.id)

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceACL:
-    """Whom the workspace is shared with. Group members are not listed, only counted."""
+    """Return the users and groups that share the workspace. Group members are counted, not listed."""
     view = await load_workspace(ctx, subject, workspace_id)
     row = view.workspace
     user_acl, group_acl = acl_store.by_id(row.user_acl), acl_store.by_id(row.group_acl)
-    people, groups = await ctx.db.read(acl_store.load_actors, list(user_acl), list(group_acl))
+    users, groups = await ctx.db.read(acl_store.load_actors, list(user_acl), list(group_acl))
     return WorkspaceACL(
         users=[
             WorkspaceUser(
@@ -45,7 +45,7 @@ async def get_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
                 avatar_url=user.avatar_url or UNSET,
                 role=cast("Any", user_acl[str(user.id)]),
             )
-            for user in people
+            for user in users
         ],
         group=[
             WorkspaceGroup(
@@ -74,19 +74,19 @@ async def update_acl(
     user_roles: Mapping[str, str],
     group_roles: Mapping[str, str],
 ) -> None:
-    """Gives or takes (empty role) access. Raises Invalid, Forbidden, NotFound."""
+    """Grant access, or revoke it (empty role). Raises Invalid, Forbidden, NotFound."""
     organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
 
     async def update(tx: Tx) -> None:
         await hold_users(tx, organization_id, user_roles)
         row = await _lock_shareable(ctx, tx, subject, workspace_id, organization_id)
-        # Ids have several spellings; asked in ours, nobody gets past a check with another.
+        # An id has several spellings: comparing the canonical one closes the way around this check.
         if str(subject.user_id) in acl_store.by_id(user_roles):
             raise Invalid("You cannot change your own workspace sharing role.")
-        asked = Asked("group_roles", group_roles), Asked("user_roles", user_roles)
-        wrong = await role_faults(tx, subject, row.organization_id, "workspace", *asked)
-        if wrong:
-            raise Invalid("Invalid request to update workspace ACL", validations=wrong)
+        requested = Asked("group_roles", group_roles), Asked("user_roles", user_roles)
+        faults = await role_faults(tx, subject, row.organization_id, "workspace", *requested)
+        if faults:
+            raise Invalid("Invalid request to update workspace ACL", validations=faults)
         user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
         await edit_workspace(tx, row, user_acl=user_acl, group_acl=group_acl)
         await notify_shared_less(tx)
@@ -95,6 +95,7 @@ async def update_acl(
 
 
 async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
+    """Revoke the access of all users and groups. Raises Forbidden, NotFound."""
     organization_id = (await load_workspace(ctx, subject, workspace_id)).workspace.organization_id
 
     async def clear(tx: Tx) -> None:
@@ -108,9 +109,10 @@ async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
 async def _lock_shareable(
     ctx: Context, tx: Tx, subject: Subject, workspace_id: UUID, organization_id: UUID
 ) -> WorkspaceRow:
-    """The workspace as it is now, held until the transaction ends. Raises Forbidden, NotFound.
+    """Lock the workspace until the transaction ends, and return it. Raises Forbidden, NotFound.
 
-    The organization is held, too: turning sharing off waits for us and clears what we write, or we see that it is off.
+    The organization is held, too: disabling its sharing waits for this transaction and clears what it wrote, or this
+    transaction sees that sharing is disabled.
     """
     if ctx.config.disable_workspace_sharing:
         raise Forbidden("Workspace sharing is disabled for this deployment.")

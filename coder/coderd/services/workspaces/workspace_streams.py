@@ -35,124 +35,126 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class SharedReading:
-    """A workspace as it looked when it was read."""
+class WorkspaceSnapshot:
+    """State of a workspace at the time it was read."""
 
     view: WorkspaceView
-    answer: Workspace
+    workspace: Workspace
     encoded: bytes
     version: tuple[int, int]
     read_at: datetime
     changes_at: datetime | None
-    "When time alone will make it look different."
+    "Time after which it looks different without any change to its rows."
 
     def is_fresh(self, version: tuple[int, int], now: datetime) -> bool:
-        """Whether reading again would show the same."""
+        """Return whether reading again would give the same result."""
         return self.version == version and (self.changes_at is None or not self.read_at < self.changes_at < now)
 
 
 class Snapshots:
-    """Five hundred people who watch one workspace cost one reading per change. Made once, see `Context.part`."""
+    """Cache of workspaces: one read per change, even for hundreds of watchers. See `Context.part`."""
 
     LIMIT = 256
-    "Workspaces kept; the oldest goes first."
+    "Number of cached workspaces; the oldest is evicted."
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._changes: WorkspaceChangeFeed = ctx.part(WorkspaceChangeFeed)
-        self._kept: dict[UUID, SharedReading] = {}
-        self._reading: dict[UUID, trio.Event] = {}
-        "Set when a reading that is under way has ended, however."
+        self._cache: dict[UUID, WorkspaceSnapshot] = {}
+        self._reads: dict[UUID, trio.Event] = {}
+        "Set when a read in progress ends, successfully or not."
 
-    async def get(self, workspace_id: UUID) -> SharedReading | None:
-        """How the workspace looks now; the caller must be watching it. None for an unknown one."""
-        while (kept := self._fresh(workspace_id)) is None:
-            ends = self._reading.get(workspace_id)
-            if ends is None:
-                return await self._read_for_all(workspace_id)
-            # An event, not a lock: five hundred who wait go on in one round, not one after the other.
-            await ends.wait()
-        return kept
+    async def get(self, workspace_id: UUID) -> WorkspaceSnapshot | None:
+        """Return the current state; the caller must be watching the workspace. None for an unknown one."""
+        while (snapshot := self._cached(workspace_id)) is None:
+            read_ended = self._reads.get(workspace_id)
+            if read_ended is None:
+                return await self._read_shared(workspace_id)
+            # An event, not a lock: hundreds of waiting streams resume in one round, not one after the other.
+            await read_ended.wait()
+        return snapshot
 
-    async def _read_for_all(self, workspace_id: UUID) -> SharedReading | None:
-        ends = self._reading[workspace_id] = trio.Event()
+    async def _read_shared(self, workspace_id: UUID) -> WorkspaceSnapshot | None:
+        read_ended = self._reads[workspace_id] = trio.Event()
         try:
             return await self._read(workspace_id)
         finally:
-            del self._reading[workspace_id]
-            ends.set()
+            del self._reads[workspace_id]
+            read_ended.set()
 
-    def _fresh(self, workspace_id: UUID) -> SharedReading | None:
-        kept = self._kept.get(workspace_id)
-        if kept is not None and kept.is_fresh(self._changes.version(workspace_id), self._ctx.clock.now()):
-            return kept
+    def _cached(self, workspace_id: UUID) -> WorkspaceSnapshot | None:
+        snapshot = self._cache.get(workspace_id)
+        if snapshot is not None and snapshot.is_fresh(self._changes.version(workspace_id), self._ctx.clock.now()):
+            return snapshot
         return None
 
-    async def _read(self, workspace_id: UUID) -> SharedReading | None:
+    async def _read(self, workspace_id: UUID) -> WorkspaceSnapshot | None:
         ctx, version = self._ctx, self._changes.version(workspace_id)
         now = ctx.clock.now()
         view = await ctx.db.read(workspace_store.get_view, workspace_id)
         if view is None:
             return None
         page = await ctx.db.read(load_page, [view.latest], now, strict=strict_tags(ctx))
-        answer = present_workspace(ctx, view, page)
+        workspace = present_workspace(ctx, view, page)
         changes_at = _next_change(page, view.latest.job.id)
-        found = SharedReading(view, answer, codec.encode(answer), version, now, changes_at)
-        self._kept.pop(workspace_id, None)
-        self._kept[workspace_id] = found
-        while len(self._kept) > self.LIMIT:
-            del self._kept[next(iter(self._kept))]
-        return found
+        snapshot = WorkspaceSnapshot(view, workspace, codec.encode(workspace), version, now, changes_at)
+        self._cache.pop(workspace_id, None)
+        self._cache[workspace_id] = snapshot
+        while len(self._cache) > self.LIMIT:
+            del self._cache[next(iter(self._cache))]
+        return snapshot
 
 
 async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[msgspec.Raw | None]:
-    """The workspace as JSON at once, then whenever it looks different. Raises NotFound before the first one."""
+    """Yield the workspace as JSON at once, then whenever it differs. Raises NotFound before the first item."""
     async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
-        async for found in snapshots:
-            yield None if found is None else msgspec.Raw(found.encoded)
+        async for snapshot in snapshots:
+            yield None if snapshot is None else msgspec.Raw(snapshot.encoded)
 
 
-async def _watch_snapshots(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[SharedReading | None]:
+async def _watch_snapshots(
+    ctx: Context, subject: Subject, workspace_id: UUID
+) -> AsyncIterator[WorkspaceSnapshot | None]:
     changes = ctx.part(WorkspaceChangeFeed)
     await changes.wait_ready()
     with changes.watch(workspace_id=workspace_id) as watch:
-        shown = b""
+        last_sent = b""
         while not ctx.stopping.is_set():
-            found = await ctx.part(Snapshots).get(workspace_id)
-            if found is None or not may(subject, "read", workspace_resource(found.view.workspace)):
-                if not shown:
+            snapshot = await ctx.part(Snapshots).get(workspace_id)
+            if snapshot is None or not may(subject, "read", workspace_resource(snapshot.view.workspace)):
+                if not last_sent:
                     raise NotFound
                 return
-            if found.encoded != shown:
-                shown = found.encoded
-                yield found
-            silence = _seconds_until(found.changes_at, ctx.clock.now())
-            if await watch.next_within(silence) is None:
+            if snapshot.encoded != last_sent:
+                last_sent = snapshot.encoded
+                yield snapshot
+            timeout = _seconds_until(snapshot.changes_at, ctx.clock.now())
+            if await watch.next_within(timeout) is None:
                 yield None
             watch.drain()
 
 
 async def watch_connections(ctx: Context, subject: Subject, workspace_id: UUID) -> AsyncIterator[dict[str, Any] | None]:
-    """What somebody who wants to connect waits for: the build's state, and each agent's, at once and when they change.
+    """Yield the build's state and each agent's, at once and after each change, for clients that wait to connect.
 
-    Raises NotFound before the first one.
+    Raises NotFound before the first item.
     """
-    told: dict[str, Any] = {}
+    sent: dict[str, Any] = {}
     async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
-        async for found in snapshots:
-            if found is None:
+        async for snapshot in snapshots:
+            if snapshot is None:
                 yield None
                 continue
-            for key, event in _connection_events(found.answer).items():
-                if told.get(key) != event:
-                    told[key] = event
+            for key, event in _connection_events(snapshot.workspace).items():
+                if sent.get(key) != event:
+                    sent[key] = event
                     yield event
 
 
 def _connection_events(workspace: Workspace) -> dict[str, dict[str, Any]]:
     build = workspace.latest_build
-    said = {"id": build.id, "transition": build.transition, "job_status": build.job.status}
-    events: dict[str, dict[str, Any]] = {"build": {"build_update": said}}
+    state = {"id": build.id, "transition": build.transition, "job_status": build.job.status}
+    events: dict[str, dict[str, Any]] = {"build": {"build_update": state}}
     for resource in build.resources:
         for agent in resource.agents or ():
             events[f"agent {agent.id}"] = {
@@ -167,9 +169,8 @@ def _connection_events(workspace: Workspace) -> dict[str, dict[str, Any]]:
 
 
 def _next_change(page: LoadedPage, job_id: UUID) -> datetime | None:
-    moments = [_changes_at(parts.agent) for parts in page.below.agents_of_job.get(job_id, ())]
-    known = [moment for moment in moments if moment is not None]
-    return min(known) if known else None
+    times = [_changes_at(parts.agent) for parts in page.resources.agents_of_job.get(job_id, ())]
+    return min((time for time in times if time is not None), default=None)
 
 
 def _changes_at(agent: AgentRow) -> datetime | None:
@@ -182,7 +183,7 @@ def _changes_at(agent: AgentRow) -> datetime | None:
     )
 
 
-def _seconds_until(moment: datetime | None, now: datetime) -> float:
-    if moment is None or moment <= now:
+def _seconds_until(time: datetime | None, now: datetime) -> float:
+    if time is None or time <= now:
         return PING_EVERY
-    return min((moment - now).total_seconds(), PING_EVERY)
+    return min((time - now).total_seconds(), PING_EVERY)

@@ -31,7 +31,7 @@ _Status = tailnet_pb2.Workspace.Status
 
 @dataclass(frozen=True, slots=True)
 class _Owned:
-    """What the other end knows: rows by id, comparable."""
+    """Rows known to the client, by id, comparable."""
 
     workspaces: Mapping[UUID, tuple[str, str]] = field(default_factory=dict)
     "Name and status."
@@ -45,9 +45,9 @@ async def serve_workspace_updates(
     request: tailnet_pb2.WorkspaceUpdatesRequest,
     send: Callable[[Message], Awaitable[None]],
 ) -> None:
-    """Sends until the caller leaves, what may be seen when it is sent.
+    """Send updates until the caller leaves. Each one contains what the caller may read at that time.
 
-    Raises RpcError for an id that is none, NotFound for somebody else's.
+    Raises RpcError for an invalid id, NotFound for another user's.
     """
     if len(request.workspace_owner_id) != 16:
         raise RpcError(0, f"invalid UUID (got {len(request.workspace_owner_id)} bytes)")
@@ -71,18 +71,20 @@ async def serve_workspace_updates(
 
 
 async def _read_owned(tx: Tx, subject: Subject, now: datetime) -> _Owned:
-    """What the owner has and may read; only the workspaces the key is limited to, when it is."""
-    listed = allowed_ids(subject, "workspace")
+    """Return the owner's workspaces and agents that the caller may read; a limited key narrows the workspaces."""
+    allowed = allowed_ids(subject, "workspace")
     page = await list_views(tx, WorkspaceSearch(owner_id=subject.user_id), readers(subject), now=now)
-    views = [view for view in page.views if listed is None or str(view.workspace.id) in listed]
+    views = [view for view in page.views if allowed is None or str(view.workspace.id) in allowed]
     workspaces = {view.workspace.id: (view.workspace.name, view.latest.status) for view in views}
     agents = await list_current_agents(tx, subject.user_id)
-    shown = [place for place in agents if place.workspace_id in workspaces]
-    return _Owned(workspaces, {place.agent.id: (place.agent.name, place.workspace_id) for place in shown})
+    readable = [location for location in agents if location.workspace_id in workspaces]
+    return _Owned(
+        workspaces, {location.agent.id: (location.agent.name, location.workspace_id) for location in readable}
+    )
 
 
 def difference(old: _Owned, new: _Owned) -> tailnet_pb2.WorkspaceUpdate:
-    """The message that turns the one into the other; from an empty one it is the snapshot."""
+    """Return the message that turns `old` into `new`; from an empty `old` it is the snapshot."""
     return tailnet_pb2.WorkspaceUpdate(
         upserted_workspaces=[
             _workspace(key, *row) for key, row in new.workspaces.items() if old.workspaces.get(key) != row

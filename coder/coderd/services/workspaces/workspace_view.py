@@ -1,7 +1,7 @@
-"""Workspaces and builds as JSON: rows in, answers out.
+"""Workspaces and builds as JSON: converts rows to the API's shapes.
 
-A page of any length costs a fixed number of statements: its views, then `load_page` (resources, agents, apps,
-scripts, and two more only while some job waits in the queue).
+A page of any length costs a fixed number of statements: its views, then `load_page` (resources, agents, apps, scripts,
+and two more only while some job is pending).
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LoadedPage:
-    """What belongs to the jobs of a page."""
+    """Rows that belong to the jobs of a page."""
 
-    below: LoadedResources
-    places: dict[UUID, QueuePlace]
-    costs_count: bool = False
-    "Somebody has an allowance; else no build is said to cost anything (recorded)."
+    resources: LoadedResources
+    queue_places: dict[UUID, QueuePlace]
+    shows_costs: bool = False
+    "Whether any group has an allowance; otherwise all builds are shown with cost 0 (recorded)."
 
     @classmethod
     def empty(cls) -> LoadedPage:
@@ -48,20 +48,21 @@ class LoadedPage:
 
 
 async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict: bool) -> LoadedPage:
-    """Everything shown inside these builds."""
+    """Load everything shown inside these builds."""
     # A job that has not ended has no resources yet.
     ended = [view.job.id for view in views if view.job.completed_at is not None]
-    below = await load_resources(tx, ended)
+    resources = await load_resources(tx, ended)
     places = await load_places(tx, [view.job for view in views], now, strict=strict)
-    return LoadedPage(below, places, await group_store.any_allowance(tx))
+    return LoadedPage(resources, places, await group_store.any_allowance(tx))
 
 
 def strict_tags(ctx: Context) -> bool:
+    """Return whether untagged jobs run on untagged daemons only (`--provisioner-strict-tags`)."""
     return ctx.config.provisioner_strict_tags
 
 
 def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceBuild:
-    """A build with everything in it."""
+    """Return the API's shape of a build."""
     build, job = view.build, view.job
     return WorkspaceBuild(
         id=build.id,
@@ -78,13 +79,15 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
         transition=cast("Any", build.transition),
         initiator_id=build.initiator_id,
         initiator_name=view.initiator_username,
-        job=present_job(job, page.places.get(job.id, NO_PLACE)),
+        job=present_job(job, page.queue_places.get(job.id, NO_PLACE)),
         reason=cast("Any", build.reason),
-        resources=present_resources(page.below, job.id, view_context(ctx, view.workspace_name, view.owner_username)),
+        resources=present_resources(
+            page.resources, job.id, view_context(ctx, view.workspace_name, view.owner_username)
+        ),
         deadline=build.deadline,
         max_deadline=build.max_deadline,
         status=cast("Any", view.status),
-        daily_cost=build.daily_cost if page.costs_count else 0,
+        daily_cost=build.daily_cost if page.shows_costs else 0,
         matched_provisioners=MatchedProvisioners(count=0, available=0),
         template_version_preset_id=build.template_version_preset_id,
         has_ai_task=build.has_ai_task if build.has_ai_task is not None else UNSET,
@@ -93,7 +96,7 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
 
 
 def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Workspace:
-    """A workspace with its latest build."""
+    """Return the API's shape of a workspace with its latest build."""
     row, template = view.workspace, view.template
     latest = present_build(ctx, view.latest, page)
     return Workspace(
@@ -139,8 +142,8 @@ def _whole_minutes(milliseconds: int) -> int:
 
 def _health(ctx: Context, view: WorkspaceView, page: LoadedPage) -> WorkspaceHealth:
     now = ctx.clock.now()
-    agents = page.below.agents_of_job.get(view.latest.job.id, ())
-    # A dev container that somebody has stopped makes no workspace ill.
+    agents = page.resources.agents_of_job.get(view.latest.job.id, ())
+    # A stopped dev container does not make the workspace unhealthy.
     own = [parts.agent for parts in agents if parts.agent.parent_id is None]
     failing = [str(agent.id) for agent in own if not health_of(agent, now).healthy]
     return WorkspaceHealth(healthy=not failing, failing_agents=failing)

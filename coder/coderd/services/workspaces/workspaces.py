@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 async def get_workspace(
     ctx: Context, subject: Subject, workspace_id: UUID, *, include_deleted: bool = False
 ) -> Workspace:
-    """Raises NotFound, Gone (deleted, and not asked for)."""
+    """Return a workspace. Raises NotFound, Gone (deleted, and `include_deleted` is off)."""
     view = await load_workspace(ctx, subject, workspace_id)
     if view.workspace.deleted and not include_deleted:
         raise Gone(
@@ -48,7 +48,7 @@ async def get_workspace(
 async def get_workspace_by_name(
     ctx: Context, subject: Subject, owner_id: UUID, name: str, *, include_deleted: bool = False
 ) -> Workspace:
-    """Raises NotFound."""
+    """Return a workspace by owner and name. Raises NotFound."""
     view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name, include_deleted=include_deleted)
     if view is None or not may(subject, "read", workspace_resource(view.workspace)):
         raise NotFound
@@ -56,7 +56,7 @@ async def get_workspace_by_name(
 
 
 async def present(ctx: Context, view: WorkspaceView) -> Workspace:
-    """One workspace with everything in it."""
+    """Load and return the API's shape of one workspace."""
     page = await ctx.db.read(load_page, [view.latest], ctx.clock.now(), strict=strict_tags(ctx))
     return present_workspace(ctx, view, page)
 
@@ -64,32 +64,32 @@ async def present(ctx: Context, view: WorkspaceView) -> Workspace:
 async def list_workspaces(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> WorkspacesResponse:
-    """The workspaces `subject` may see and `query` asks for. Raises Invalid for a query that cannot be read."""
-    which = _within_scope(subject, await read_search(ctx, subject, query))
-    if which is None:
+    """Return the workspaces that match `query` and that `subject` may read. Raises Invalid for an invalid query."""
+    search = _within_scope(subject, await read_search(ctx, subject, query))
+    if search is None:
         return WorkspacesResponse(workspaces=[], count=0)
     now = ctx.clock.now()
-    seen = readers(subject, dormant=which.dormant)
-    found, page = await ctx.db.read(_list, which, seen, now, limit, offset, strict_tags(ctx))
+    visible = readers(subject, dormant=search.dormant)
+    result, page = await ctx.db.read(_list, search, visible, now, limit, offset, strict_tags(ctx))
     return WorkspacesResponse(
-        workspaces=[present_workspace(ctx, view, page) for view in found.views], count=found.count
+        workspaces=[present_workspace(ctx, view, page) for view in result.views], count=result.count
     )
 
 
-def _within_scope(subject: Subject, which: WorkspaceSearch) -> WorkspaceSearch | None:
-    """The filter narrowed to what the caller's key may read; None when that is nothing."""
+def _within_scope(subject: Subject, search: WorkspaceSearch) -> WorkspaceSearch | None:
+    """Narrow the filter to the workspaces the caller's key may read; None if that leaves nothing."""
     if subject.kind != "system" and not scope_allows(subject, "read", "workspace"):
         return None
-    listed = allowed_ids(subject, "workspace")
-    if listed is None:
-        return which
-    allowed = {found for found in map(as_uuid, listed) if found is not None}
-    ids = [key for key in which.ids if key in allowed] if which.ids else sorted(allowed)
-    return replace(which, ids=ids) if ids else None
+    listed_ids = allowed_ids(subject, "workspace")
+    if listed_ids is None:
+        return search
+    allowed = {workspace_id for workspace_id in map(as_uuid, listed_ids) if workspace_id is not None}
+    ids = [key for key in search.ids if key in allowed] if search.ids else sorted(allowed)
+    return replace(search, ids=ids) if ids else None
 
 
 async def _list(
-    tx: Tx, which: WorkspaceSearch, who: WorkspaceReaders, now: datetime, limit: int, offset: int, strict: bool
+    tx: Tx, search: WorkspaceSearch, visible: WorkspaceReaders, now: datetime, limit: int, offset: int, strict: bool
 ) -> tuple[WorkspacePage, LoadedPage]:
-    found = await search_store.list_views(tx, which, who, now=now, limit=limit, offset=offset)
-    return found, await load_page(tx, [view.latest for view in found.views], now, strict=strict)
+    result = await search_store.list_views(tx, search, visible, now=now, limit=limit, offset=offset)
+    return result, await load_page(tx, [view.latest for view in result.views], now, strict=strict)

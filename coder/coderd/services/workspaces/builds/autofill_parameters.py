@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 async def autofill_parameters(ctx: Context, subject: Subject, owner_id: UUID, template_id: UUID) -> Mapping[str, str]:
-    """What a user gave last for each parameter the template still has (ephemeral ones are never offered again)."""
+    """Return the user's last value of each parameter the template still has; ephemeral parameters are left out."""
     require(subject, "read_personal", Resource("user", id=str(owner_id), owner_id=owner_id))
     return await ctx.db.read(_autofill, owner_id, template_id)
 
@@ -29,5 +29,5 @@ async def _autofill(tx: Tx, owner_id: UUID, template_id: UUID) -> dict[str, str]
         return {}
     definitions = await version_store.list_parameters(tx, template.active_version_id)
     offered = {item.name for item in definitions if not item.ephemeral}
-    given = await build_store.list_last_parameters(tx, owner_id, template_id)
-    return {name: value for name, value in given.items() if name in offered}
+    last_values = await build_store.list_last_parameters(tx, owner_id, template_id)
+    return {name: value for name, value in last_values.items() if name in offered}

@@ -18,7 +18,7 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.provisioning import jobs as job_service
-from coder.coderd.services.workspaces.builds.build_results import build_ended
+from coder.coderd.services.workspaces.builds.build_results import touch_ended_build
 from coder.coderd.services.workspaces.builds.builds import load_build
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.workspaces.builds import BuildRow
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.provisioning.jobs import JobRow
 
-_NO_CANCEL = "User is not allowed to cancel workspace builds. Owner role is required."
+_CANCEL_REFUSED = "User is not allowed to cancel workspace builds. Owner role is required."
 
 
 async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: str = "") -> None:
-    """Asks the build's job to stop.
+    """Request cancellation of the build's job.
 
-    Raises NotFound, Invalid (ended, unknown expectation), Forbidden (the template does not let users cancel),
+    Raises NotFound, Invalid (the job ended, unknown expectation), Forbidden (the template does not let users cancel),
     Precondition (the job is not in the expected state).
     """
     if expect and expect not in {"pending", "running"}:
@@ -45,7 +45,7 @@ async def cancel_build(ctx: Context, subject: Subject, build_id: UUID, expect: s
     view = await load_build(ctx, subject, build_id)
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
     if not _allows_cancel(subject, workspace) and not _may_cancel(view.job, ctx.clock.now()):
-        raise Forbidden(_NO_CANCEL)
+        raise Forbidden(_CANCEL_REFUSED)
     require(subject, "update", workspace_resource(workspace.workspace))
     await ctx.db.run(_cancel, subject, view.build, expect, ctx.clock.now())
 
@@ -55,21 +55,21 @@ def _allows_cancel(subject: Subject, workspace: WorkspaceView) -> bool:
 
 
 def _may_cancel(job: JobRow, now: datetime) -> bool:
-    """Against the template's spec: nothing is interrupted that is not over already."""
-    over = job.completed_at is not None
-    return not over and may_cancel(job.status, silent=is_silent(job.updated_at, now), template_allows=False)
+    """Return whether the job may be canceled against the template's setting: if pending, or if its daemon is silent."""
+    completed = job.completed_at is not None
+    return not completed and may_cancel(job.status, silent=is_silent(job.updated_at, now), template_allows=False)
 
 
 async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: datetime) -> None:
-    # Asked again of locked rows: the workspace may have changed hands meanwhile, and a daemon have taken the job. The
-    # job first, as whoever completes the build.
+    # Checked again on locked rows: meanwhile the workspace may have got another owner, and a daemon may have acquired
+    # the job. The job is locked first, in the order in which a build is completed.
     job = await job_store.get_job(tx, build.job_id, lock=True)
     workspace = await lock_workspace(tx, subject, build.workspace_id)
     if expect and job is not None and job.status != expect:
         raise Precondition("Job is not in the expected state.", f'Expected: "{expect}", actual: "{job.status}".')
     allowed = _allows_cancel(subject, workspace)
     if job is not None and job.completed_at is None and not allowed and not _may_cancel(job, now):
-        raise Forbidden(_NO_CANCEL)
+        raise Forbidden(_CANCEL_REFUSED)
     changed = await job_service.cancel_job(tx, build.job_id, now)
     if changed.completed_at is not None:
-        await build_ended(tx, build.job_id, now)
+        await touch_ended_build(tx, build.job_id, now)

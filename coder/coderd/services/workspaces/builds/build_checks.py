@@ -32,19 +32,20 @@ _NEEDS_LOGIN = "The template needs an external login that the owner of the works
 async def select_version(
     tx: Tx, template: TemplateRow, request: BuildRequest, last: BuildRow | None
 ) -> tuple[VersionRow, JobRow]:
-    wanted = request.version_id or (last.template_version_id if last else template.active_version_id)
-    version = await version_store.get_version(tx, wanted)
+    """Return the requested, last or active version, and its import job. Raises Invalid, Failed."""
+    version_id = request.version_id or (last.template_version_id if last else template.active_version_id)
+    version = await version_store.get_version(tx, version_id)
     if version is None or version.organization_id != template.organization_id:
-        raise Invalid("template version does not exist", f"get template version {wanted}: no such version")
+        raise Invalid("template version does not exist", f"get template version {version_id}: no such version")
     if version.template_id != template.id:
+        valid = _format_go_bool(version.template_id)
         raise Invalid(
             "template version doesn't match template",
-            f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{_as_go(version.template_id)}}}, "
-            f"template.ID = {template.id}",
+            f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{valid}}}, template.ID = {template.id}",
         )
     job = await job_store.get_job(tx, version.job_id)
     if job is None:
-        raise Failed("the import job of the template version is gone")
+        raise Failed("The import job of the template version does not exist.")
     _check_import(version, job)
     return version, job
 
@@ -53,37 +54,39 @@ def _check_import(version: VersionRow, job: JobRow) -> None:
     if job.status == "succeeded":
         return
     if job.status == "failed":
-        said = (
+        message = (
             f'The provided template version "{version.name}" has failed to import: "{job.error}". '
             "You cannot build workspaces with it!"
         )
     elif job.status == "canceled":
-        said = (
+        message = (
             f'The provided template version "{version.name}" was canceled during import. '
             "You cannot build workspaces with it!"
         )
     else:
-        said = f"The provided template version is {job.status}. Wait for it to complete importing!"
-    raise Invalid(said, said)
+        message = f"The provided template version is {job.status}. Wait for it to complete importing!"
+    raise Invalid(message, message)
 
 
 def check_privileges(
     subject: Subject, template: TemplateRow, version: VersionRow, request: BuildRequest, rules: BuildRules
 ) -> None:
-    manages = may(subject, "update", template_resource(template))
-    if (request.state is not None or request.orphan) and not manages:
+    """Check custom state, orphan, log level and an outdated version. Raises Forbidden, Invalid."""
+    is_manager = may(subject, "update", template_resource(template))
+    if (request.state is not None or request.orphan) and not is_manager:
         raise Forbidden(_TEMPLATE_MANAGERS, _TEMPLATE_MANAGERS)
     if request.log_level and not may(subject, "read", Resource("deployment_config")):
         raise Invalid(_DEBUG_ADMINS, _DEBUG_ADMINS)
     if request.log_level and not rules.terraform_debug_mode:
         raise Invalid(_DEBUG_OFF, _DEBUG_OFF)
     stale = version.id != template.active_version_id
-    if template.require_active_version and stale and request.transition == "start" and not manages:
-        said = "Template version must be the active version: this template requires it."
-        raise Forbidden(said, said)
+    if template.require_active_version and stale and request.transition == "start" and not is_manager:
+        message = "Template version must be the active version: this template requires it."
+        raise Forbidden(message, message)
 
 
 def check_logins(version: VersionRow, request: BuildRequest) -> None:
+    """Check that the owner has the required external logins. Raises StaleValuesError, Forbidden."""
     logins = request.logins
     if logins is None:
         return
@@ -93,6 +96,6 @@ def check_logins(version: VersionRow, request: BuildRequest) -> None:
         raise Forbidden(_NEEDS_LOGIN, "The owner of the workspace must log in at: " + ", ".join(logins.providers))
 
 
-def _as_go(value: UUID | None) -> str:
-    """Whether there is one, as Go prints it: the sentence above is upstream's."""
+def _format_go_bool(value: UUID | None) -> str:
+    """Format whether the id is set as Go prints it: the message is upstream's."""
     return "true" if value is not None else "false"

@@ -29,7 +29,7 @@ from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
-from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_new, read_queued_build
+from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build, present_queued
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import Subject
 
@@ -38,24 +38,26 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _ACTIONS = {"start": "start", "stop": "stop", "delete": "delete"}
-_DONE_TO_IT = {"start": "update", "stop": "update", "delete": "delete"}
-"What a transition does to a workspace, as its refusal says it."
+_ACTION_NAMES = {"start": "update", "stop": "update", "delete": "delete"}
+"Action of each transition, as the refusal's message names it."
 
 
 async def create_build(
     ctx: Context, subject: Subject, workspace_id: UUID, body: CreateWorkspaceBuildRequest
 ) -> WorkspaceBuild:
-    """Queues a start, stop or delete.
+    """Queue a start, stop or delete build.
 
-    Raises InvalidFields, NotFound, Forbidden, Conflict (one is active), Invalid.
+    Raises InvalidFields, NotFound, Forbidden, Conflict (a build is active), Invalid.
     """
     request = read_request(subject, body)
     view = await load_workspace(ctx, subject, workspace_id)
-    _check_buildable(subject, view.workspace, request)  # before the values are worked out, and again in `enqueue_next`
+    _check_buildable(
+        subject, view.workspace, request
+    )  # before the values are computed; `enqueue_next_build` checks again
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
-        return await ctx.db.run(enqueue_next, subject, workspace_id, request, rules_of(ctx), ctx.clock.now())
+        return await ctx.db.run(enqueue_next_build, subject, workspace_id, request, rules_of(ctx), ctx.clock.now())
 
     with counted(ctx, request) as count:
         queued = await enqueue_with_values(ctx, request, target, enqueue)
@@ -63,7 +65,7 @@ async def create_build(
     before, after = view.latest.build.template_version_id, queued.view.build.template_version_id
     if request.transition == "start" and before != after:
         await update_notifications.workspace_updated(ctx, queued.view.build.job_id)
-    return present_new(ctx, queued)
+    return present_queued(ctx, queued)
 
 
 def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
@@ -73,22 +75,22 @@ def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, reques
 
 
 def _require_transition(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
-    # Starting wakes a dormant workspace: it is judged as the workspace it will be.
+    # Starting activates a dormant workspace, so permission is checked for an active one.
     dormant = False if request.transition == "start" else None
     try:
         require(subject, _ACTIONS[request.transition], workspace_resource(row, dormant=dormant))
     except Forbidden as refusal:
-        # Whoever may read it is told what it is about: the only place where a refusal of rights names the action.
-        said = f"You do not have permission to {_DONE_TO_IT[request.transition]} this workspace."
-        raise Forbidden(said, FORBIDDEN_DETAIL) from refusal
+        # The user may read the workspace, so the message names the action. No other refusal of permission does.
+        message = f"You do not have permission to {_ACTION_NAMES[request.transition]} this workspace."
+        raise Forbidden(message, FORBIDDEN_DETAIL) from refusal
 
 
-async def enqueue_next(
+async def enqueue_next_build(
     tx: Tx, subject: Subject, workspace_id: UUID, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> QueuedBuild:
-    """Another build of a workspace, inside a transaction. Refusals as of `enqueue_build`; who may, is asked here."""
+    """Check permission and queue another build inside a transaction. Raises what `enqueue_build` does."""
     template = await hold_template_of(tx, workspace_id)
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     _check_buildable(subject, workspace, request)
     build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
-    return await read_queued_build(tx, build.id, rules, now)
+    return await load_queued_build(tx, build.id, rules, now)

@@ -33,31 +33,32 @@ if TYPE_CHECKING:
 
 
 async def describe_build(ctx: Context, job: JobRow) -> provisionerd_pb2.AcquiredJob.WorkspaceBuild:
-    """Raises Invalid when the build or something it stands on is gone."""
-    work, owner_id, wanted = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
+    """Return the message that describes the job's build. Raises Invalid when the build or something it needs is
+    gone."""
+    build_message, owner_id, providers = await ctx.db.run(_describe, job, ctx.access_url, ctx.config, ctx.clock.now())
     if owner_id is None:
-        return work
-    key = work.metadata.workspace_owner_ssh_private_key
-    work.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
-    work.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
-    # Tokens are renewed at their providers: no database transaction may wait for that.
-    for provider, token in await provider_tokens.external_tokens(ctx, owner_id, wanted):
-        work.external_auth_providers.add(id=provider, access_token=token.reveal())
-    return work
+        return build_message
+    key = build_message.metadata.workspace_owner_ssh_private_key
+    build_message.metadata.workspace_owner_ssh_private_key = git_ssh_keys.opened(ctx, key)
+    build_message.metadata.workspace_owner_oidc_access_token = await provider_tokens.oidc_token(ctx, owner_id)
+    # Renewing tokens calls their providers: no database transaction may wait for that.
+    for provider, token in await provider_tokens.external_tokens(ctx, owner_id, providers):
+        build_message.external_auth_providers.add(id=provider, access_token=token.reveal())
+    return build_message
 
 
 async def _describe(
     tx: Tx, job: JobRow, access_url: str, config: ServerConfig, now: datetime
 ) -> tuple[provisionerd_pb2.AcquiredJob.WorkspaceBuild, UUID | None, list[str]]:
-    """Return the work, the owner whose tokens it gets (None: nobody's), and the external providers the template wants
-    tokens of."""
+    """Return the build's message, the owner whose tokens it gets (None: no owner's), and the ids of the external auth
+    providers the template requires."""
     build = await build_store.get_build_by_job(tx, job.id)
     workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build is not None else None
     if build is None or workspace is None:
-        raise Invalid("get workspace build: it is gone")
+        raise Invalid("get workspace build: not found")
     owner = await owner_store.get_owner_facts(tx, workspace.owner_id, workspace.organization_id)
     if owner is None:
-        raise Invalid("get owner: the user is gone")
+        raise Invalid("get owner: not found")
     previous = await build_store.get_previous_build(tx, build)
     is_delivered = await owner_identity.is_delivered(tx, workspace.owner_id, workspace.organization_id)
     if not is_delivered:
@@ -68,8 +69,8 @@ async def _describe(
     if is_delivered:
         metadata.workspace_owner_session_token = await create_session_token(tx, build, workspace, owner, config, now)
     version = await version_store.get_version(tx, build.template_version_id)
-    wanted = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
-    work = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
+    providers = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
+    build_message = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
         workspace_build_id=str(build.id),
         workspace_name=workspace.name,
         rich_parameter_values=await _parameters(tx, build),
@@ -79,7 +80,7 @@ async def _describe(
         state=await build_store.get_state(tx, build.id),
         log_level=build.log_level,
     )
-    return work, workspace.owner_id if is_delivered else None, wanted
+    return build_message, workspace.owner_id if is_delivered else None, providers
 
 
 async def _parameters(tx: Tx, build: BuildRow) -> list[provisioner_pb2.RichParameterValue]:

@@ -1,6 +1,6 @@
-"""What follows when a build's job has ended: an audit entry, messages to those it concerns, and figures.
+"""Events after a build's job ended: an audit entry, notifications and metrics.
 
-Written in a transaction of its own, after the end was committed. Events of requests are
+They are written in a transaction of their own, after the result of the build was committed. Events of requests are in
 `services/audit/request_events.py`.
 """
 
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.provisioning.jobs import JobRow
 
-_BY_ITSELF = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task_auto_pause"})
+_AUTOMATIC_REASONS = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task_auto_pause"})
 
 
 async def build_over(ctx: Context, job_id: UUID, replaced: Replaced | None = None) -> None:
-    """A build's job ended, whatever way. Never raises: the build itself is done."""
+    """Record the end of a build's job, successful or not. Never raises: the build itself is complete."""
     try:
-        counted = await ctx.db.run(_build_over, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
-        if counted is not None:
-            _count_build(ctx.part(Metrics), counted)
+        ended = await ctx.db.run(_record_build_end, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
+        if ended is not None:
+            _count_build(ctx.part(Metrics), ended)
     except Exception as error:
-        ctx.log.error("the end of a build was not told", job=job_id, error=error)
+        ctx.log.error("the events of a build's end could not be recorded", job=job_id, error=error)
 
 
 @dataclass(frozen=True, slots=True)
-class _Counted:
-    """What metrics say of a build that ended."""
+class _EndedBuild:
+    """Metrics of a build that ended."""
 
     facts: BuildFacts
     provisioner: str
@@ -57,21 +57,21 @@ class _Counted:
     version: str
     status: str
     seconds: float
-    created: _Created | None = None
+    created: _FirstStart | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Created:
-    """The first start of a workspace, when it went well."""
+class _FirstStart:
+    """Metrics of a workspace's first start, if it succeeded."""
 
     organization: str
     preset: str
     seconds: float
-    "From the order to the end."
+    "Time from creating the job to its end."
     is_prebuild: bool
 
 
-def _count_build(metrics: Metrics, build: _Counted) -> None:
+def _count_build(metrics: Metrics, build: _EndedBuild) -> None:
     facts = build.facts
     metrics["coderd_workspace_builds_total"].add(
         build.status, build.template, build.version, facts.workspace_name, facts.owner_name, facts.transition.upper()
@@ -91,12 +91,12 @@ def _count_build(metrics: Metrics, build: _Counted) -> None:
         metrics["coderd_workspace_creation_total"].add(created.organization, created.preset, build.template)
 
 
-async def _created(tx: Tx, facts: BuildFacts, job: JobRow) -> _Created:
+async def _first_start(tx: Tx, facts: BuildFacts, job: JobRow) -> _FirstStart:
     organization = await organization_store.get_organization(tx, facts.organization_id)
     build = await build_store.get_build(tx, facts.build_id)
     preset_id = build.template_version_preset_id if build else None
     preset = await version_store.get_preset(tx, preset_id) if preset_id else None
-    return _Created(
+    return _FirstStart(
         organization.name if organization else "",
         preset.name if preset else "",
         ((job.completed_at or job.created_at) - job.created_at).total_seconds(),
@@ -104,9 +104,9 @@ async def _created(tx: Tx, facts: BuildFacts, job: JobRow) -> _Created:
     )
 
 
-async def _build_over(
+async def _record_build_end(
     tx: Tx, job_id: UUID, site: NotificationSite, now: datetime, replaced: Replaced
-) -> _Counted | None:
+) -> _EndedBuild | None:
     job = await job_store.get_job(tx, job_id)
     facts = await store.get_build_facts(tx, job_id)
     if job is None or facts is None or job.completed_at is None:
@@ -121,15 +121,15 @@ async def _build_over(
     template = await template_store.get_template(tx, facts.template_id)
     version = await version_store.get_version(tx, facts.template_version_id)
     first = facts.build_number == 1 and facts.transition == "start" and not failed
-    took = (job.completed_at - (job.started_at or job.completed_at)).total_seconds()
-    return _Counted(
+    seconds = (job.completed_at - (job.started_at or job.completed_at)).total_seconds()
+    return _EndedBuild(
         facts,
         job.provisioner,
         template.name if template else "",
         version.name if version else "",
         "failed" if failed else "success",
-        took,
-        await _created(tx, facts, job) if first else None,
+        seconds,
+        await _first_start(tx, facts, job) if first else None,
     )
 
 
@@ -141,41 +141,43 @@ def _build_event(facts: BuildFacts, *, failed: bool) -> AuditEvent:
         "workspace_owner": facts.owner_name,
         "workspace_id": str(facts.workspace_id),
     }
-    shown = AuditSnapshot(facts.build_id, facts.workspace_name, facts.organization_id, "", facts.owner_name, {})
+    snapshot = AuditSnapshot(facts.build_id, facts.workspace_name, facts.organization_id, "", facts.owner_name, {})
     return AuditEvent(
         "workspace_build",
         facts.transition,
         Origin(user_id=facts.initiator_id),
         500 if failed else 200,
-        after=shown,
+        after=snapshot,
         additional=additional,
     )
 
 
 async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool) -> list[Notification]:
     about = (facts.workspace_id, facts.owner_id, facts.template_id, facts.organization_id)
-    automatic = facts.reason in _BY_ITSELF
+    automatic = facts.reason in _AUTOMATIC_REASONS
     initiator = await user_store.get_user(tx, facts.initiator_id)
-    by = "autobuild" if automatic else (initiator.username if initiator else "")
+    initiator_name = "autobuild" if automatic else (initiator.username if initiator else "")
     if not failed:
-        told = await task_notifications.of_build(tx, facts, about)
-        if told:
-            return told
+        task_notices = await task_notifications.of_build(tx, facts, about)
+        if task_notices:
+            return task_notices
         if facts.transition != "delete" or (facts.initiator_id == facts.owner_id and not automatic):
             return []
         reason = "autodeleted due to dormancy" if automatic else "initiated by user"
-        labels = {"name": facts.workspace_name, "reason": reason, "initiator": by}
+        labels = {"name": facts.workspace_name, "reason": reason, "initiator": initiator_name}
         return [Notification(notification_templates.WORKSPACE_DELETED, facts.owner_id, labels, about)]
     if job.status == "canceled":
         return []
     if automatic:
         labels = {"name": facts.workspace_name, "reason": facts.reason}
         return [Notification(notification_templates.WORKSPACE_AUTOBUILD_FAILED, facts.owner_id, labels, about)]
-    return await _manual_failure(tx, facts, by, about)
+    return await _manual_failure_notices(tx, facts, initiator_name, about)
 
 
-async def _manual_failure(tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]) -> list[Notification]:
-    """Those who look after the template hear of builds that fail for others."""
+async def _manual_failure_notices(
+    tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]
+) -> list[Notification]:
+    """Return notifications for the template admins about a failed build that a user started."""
     template = await template_store.get_template(tx, facts.template_id)
     version = await version_store.get_version(tx, facts.template_version_id)
     labels = {

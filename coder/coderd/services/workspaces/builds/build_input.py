@@ -17,12 +17,12 @@ from coder.coderd.services.workspaces.builds.build_requests import BuildRequest
 from coder.domain.access.policy import Subject
 
 MAX_VALUES = 1 << 20
-"""Ours: characters of all parameter values of a request. The body may be larger, for a state's sake; a rendering could
-not answer with more."""
+"""Our own limit: characters of all parameter values of a request together. The body may be larger because of the state;
+a rendering could not return more values."""
 
 
 def read_request(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRequest:
-    """The body, whose rules hold, as a build request. Raises InvalidFields, Invalid."""
+    """Convert a validated body to a build request. Raises InvalidFields, Invalid."""
     state = read_state(body)
     if body.orphan is True:
         if body.transition != "delete":
@@ -32,9 +32,9 @@ def read_request(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRe
     return BuildRequest(
         transition=body.transition,
         initiator_id=subject.user_id,
-        version_id=given_id(body.template_version_id),
-        given=given_values(body.rich_parameter_values),
-        preset_id=given_id(body.template_version_preset_id),
+        version_id=optional_id(body.template_version_id),
+        parameters=parameter_values(body.rich_parameter_values),
+        preset_id=optional_id(body.template_version_preset_id),
         state=state or None,
         orphan=body.orphan is True,
         log_level=body.log_level or "",
@@ -42,22 +42,24 @@ def read_request(subject: Subject, body: CreateWorkspaceBuildRequest) -> BuildRe
     )
 
 
-def given_id(value: UUID | UnsetType | None) -> UUID | None:
-    """An optional id of a request; the nil UUID means none."""
+def optional_id(value: UUID | UnsetType | None) -> UUID | None:
+    """Return an optional id of a request; the nil UUID means no id."""
     return value if isinstance(value, UUID) and value.int else None
 
 
-def given_values(values: list[WorkspaceBuildParameter] | UnsetType | None) -> dict[str, str]:
-    """Parameter values of a request; of several for one name the last counts. Raises InvalidFields, Invalid."""
-    found = {item.name: item.value for item in values or ()}
-    if sum(len(name) + len(value) for name, value in found.items()) > MAX_VALUES:
-        raise Invalid("The parameter values are too large.", f"Together they may have {MAX_VALUES >> 20} MiB.")
-    bad = [name for name, value in found.items() if "\x00" in name + value]
-    if bad:
-        raise InvalidFields(*((name.replace("\x00", ""), "must not contain NUL") for name in bad))
-    return found
+def parameter_values(values: list[WorkspaceBuildParameter] | UnsetType | None) -> dict[str, str]:
+    """Return the parameter values of a request; the last value of a name wins. Raises InvalidFields, Invalid."""
+    parameters = {item.name: item.value for item in values or ()}
+    if sum(len(name) + len(value) for name, value in parameters.items()) > MAX_VALUES:
+        raise Invalid(
+            "The parameter values are too large.", f"All values together may have at most {MAX_VALUES >> 20} MiB."
+        )
+    invalid = [name for name, value in parameters.items() if "\x00" in name + value]
+    if invalid:
+        raise InvalidFields(*((name.replace("\x00", ""), "must not contain NUL") for name in invalid))
+    return parameters
 
 
 def read_state(body: CreateWorkspaceBuildRequest | UpdateWorkspaceBuildStateRequest) -> bytes:
-    """Of a request whose rules hold."""
+    """Decode the Terraform state of a validated body."""
     return base64.b64decode(body.state, validate=True) if body.state else b""

@@ -1,6 +1,7 @@
-"""Jobs that build workspaces, as the queue handles them.
+"""Handler of workspace build jobs, for the job queue.
 
-What a daemon gets is `build_description.py`, what its result means `build_results.py`, what follows `build_events.py`.
+`build_description.py` describes a build to its daemon, `build_results.py` stores the result, `build_events.py` records
+the events that follow.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class BuildJobs:
-    """The `JobHandler` of builds."""
+    """`JobHandler` of workspace builds."""
 
     result = "workspace_build"
 
@@ -53,4 +54,6 @@ class BuildJobs:
         self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
     ) -> None:
         replaced = completed.workspace_build.resource_replacements if completed is not None else ()
-        await build_events.build_over(self._ctx, job_id, {one.resource: list(one.paths) for one in replaced})
+        await build_events.build_over(
+            self._ctx, job_id, {replacement.resource: list(replacement.paths) for replacement in replaced}
+        )

@@ -29,10 +29,11 @@ _NO_TASK = "00000000-0000-0000-0000-000000000000"
 async def build_metadata(
     tx: Tx, build: BuildRow, workspace: WorkspaceRow, owner: OwnerFacts, access_url: str
 ) -> provisioner_pb2.Metadata:
+    """Return the metadata without prebuild stage and tokens. Raises Invalid."""
     template = await template_store.get_template(tx, workspace.template_id)
     version = await version_store.get_version(tx, build.template_version_id)
     if template is None or version is None:
-        raise Invalid("get template: it is gone")
+        raise Invalid("get template: not found")
     task = await task_store.get_task_of(tx, workspace.id, deleted=True)
     modules = None if template.disable_module_cache else await version_store.get_module_files_id(tx, version.id)
     return provisioner_pb2.Metadata(
@@ -65,7 +66,8 @@ async def build_metadata(
 async def set_prebuild_stage(
     tx: Tx, metadata: provisioner_pb2.Metadata, build: BuildRow, previous: BuildRow | None, workspace: WorkspaceRow
 ) -> None:
-    """Whether the build makes a workspace ahead, or gives one to its new owner, whose agents then keep their tokens."""
+    """Mark a build that creates a prebuilt workspace, or one that claims it. After a claim the agents keep their
+    tokens."""
     if build.transition != "start":
         return
     stages = provisioner_pb2.PrebuiltWorkspaceBuildStage

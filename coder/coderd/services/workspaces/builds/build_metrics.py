@@ -1,6 +1,7 @@
-"""Counting the builds that were asked for, whoever asked: people, the clock, prebuilds, tasks.
+"""Counting of requested builds: users', automatic ones, prebuilds' and tasks'.
 
-Counted after the transaction that queued them, or when it was refused; one that is run again must not count twice.
+A build is counted after the transaction that queued it, or when it was refused. A transaction that is retried must not
+count twice.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ FAMILY = "coderd_workspace_builds_enqueued_total"
 
 @dataclass(frozen=True, slots=True)
 class EnqueuedBuild:
-    """What is counted of a build that was queued inside a transaction."""
+    """A build that was queued inside a transaction and is counted after it."""
 
     request: BuildRequest
     provisioner: str
@@ -33,7 +34,8 @@ class EnqueuedBuild:
 
 @contextmanager
 def counted(ctx: Context, request: BuildRequest) -> Iterator[Callable[[str], None]]:
-    """Around queuing one build; gives what to call with the job's provisioner. A refusal counts as failed."""
+    """Count the build that is queued inside the block; yield a callback for the job's provisioner. A refusal counts as
+    failed."""
 
     def queued(provisioner: str) -> None:
         _add(ctx, request, provisioner, "success")

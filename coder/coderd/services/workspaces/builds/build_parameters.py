@@ -1,8 +1,8 @@
 """Parameter values and tags of a build, rendered from the template's files before the build is queued.
 
-Rendering takes time and must not happen inside a transaction, so it is done first; the placing transaction
-(`new_builds.py`) checks that what was rendered from is still true, and otherwise everything is done again. Versions
-that cannot be rendered, and templates that chose the classic flow, get their values from what the import recorded.
+Rendering takes time and must not happen inside a transaction, so it comes first. The transaction that queues the build
+(`new_builds.py`) checks that the inputs of the rendering are still current; otherwise everything is repeated. Versions
+that cannot be rendered, and templates with the classic flow, get the values that the import recorded.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class BuildTarget:
-    """The workspace a build is for; `workspace_id` is None while it is being made."""
+    """Workspace of a build; `workspace_id` is None while the workspace is being created."""
 
     owner_id: UUID
     template_id: UUID | None
@@ -57,7 +57,7 @@ class BuildTarget:
 async def enqueue_with_values(
     ctx: Context, request: BuildRequest, target: BuildTarget, enqueue: Callable[[BuildRequest], Awaitable[T]]
 ) -> T:
-    """Calls `enqueue` with the request's values filled in; again when a neighbour's build came between."""
+    """Call `enqueue` with the request's values rendered, and again if a concurrent build made them stale."""
     for _ in range(_ATTEMPTS):
         try:
             return await enqueue(await _prepare(ctx, request, target))
@@ -69,50 +69,50 @@ async def enqueue_with_values(
 
 
 class NoValuesYetError(Exception):
-    """A transaction found that it starts a workspace nobody asked it to: values must be rendered before."""
+    """A transaction starts a workspace whose values have not been rendered yet."""
 
     def __init__(self, request: BuildRequest, target: BuildTarget) -> None:
         super().__init__("values must be rendered first")
         self.request, self.target = request, target
 
 
-async def run_with_values(ctx: Context, act: Callable[[Prepare], Awaitable[T]]) -> T:
-    """For what happens by itself: calls `act` with a function that completes a request or undoes the transaction.
+async def run_with_values(ctx: Context, run: Callable[[Prepare], Awaitable[T]]) -> T:
+    """Call `run` for an automatic build, with a function that completes a request or rolls the transaction back.
 
-    Whether there is something to start shows inside the transaction only; rendering happens outside, and then `act`
-    runs again. Values that went stale between are rendered once more, and at last left to what the import recorded.
+    Only the transaction knows whether there is something to start. Rendering happens outside of it, and then `run` is
+    called again. Stale values are rendered again; after some attempts the values that the import recorded are used.
     """
-    known: BuildRequest | None = None
-    asked: tuple[BuildRequest, BuildTarget] | None = None
+    rendered: BuildRequest | None = None
+    last_request: tuple[BuildRequest, BuildTarget] | None = None
     ephemeral: frozenset[str] | None = None
     attempts = 0
 
     def prepare(request: BuildRequest, target: BuildTarget) -> BuildRequest:
-        nonlocal asked
-        asked = request, target
+        nonlocal last_request
+        last_request = request, target
         if request.transition != "start":
             return replace(request, ephemeral=ephemeral)
         if attempts > _ATTEMPTS:
             return request
-        if known is None:
+        if rendered is None:
             raise NoValuesYetError(request, target)
-        return replace(request, prepared=known.prepared, logins=known.logins)
+        return replace(request, prepared=rendered.prepared, logins=rendered.logins)
 
     while True:
         try:
-            return await act(prepare)
-        except NoValuesYetError as wanted:
-            known = await _prepare(ctx, wanted.request, wanted.target)
+            return await run(prepare)
+        except NoValuesYetError as error:
+            rendered = await _prepare(ctx, error.request, error.target)
         except FormNeededError:
-            ephemeral = await _ephemeral(ctx, *asked) if asked is not None else frozenset()
+            ephemeral = await _ephemeral(ctx, *last_request) if last_request is not None else frozenset()
         except StaleValuesError:
-            known = None
+            rendered = None
         attempts += 1
 
 
 @dataclass(frozen=True, slots=True)
 class _TemplateInputs:
-    """What a start build's template is rendered from."""
+    """Inputs from which a start build's template is rendered."""
 
     version: VersionRow
     job: JobRow
@@ -125,9 +125,9 @@ class _TemplateInputs:
 async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> BuildRequest:
     if request.transition != "start":
         return request
-    built, inputs = await ctx.db.read(_read_template_inputs, request, target)
-    if built is not None:
-        request = replace(request, logins=await missing_logins(ctx, target.owner_id, built))
+    version_to_build, inputs = await ctx.db.read(_read_template_inputs, request, target)
+    if version_to_build is not None:
+        request = replace(request, logins=await missing_logins(ctx, target.owner_id, version_to_build))
     if inputs is None:
         return request
     version = await load_version_files(ctx, inputs.version, inputs.job)
@@ -135,7 +135,7 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
     if files is None:
         return request
     rendering = RenderRequest({}, inputs.owner, version.variables)
-    given = GivenValues(request.given, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
+    given = GivenValues(request.parameters, inputs.previous, inputs.preset, first_build=inputs.last_build_id is None)
     try:
         values, tags, refusal = await render_in_sandbox(
             ctx, "build", rendering, files, target.owner_id, given=asdict(given)
@@ -149,9 +149,9 @@ async def _prepare(ctx: Context, request: BuildRequest, target: BuildTarget) -> 
 
 
 async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -> frozenset[str]:
-    """Names of what the form, filled in as for the last build, calls ephemeral.
+    """Return the names of the parameters that are ephemeral in the form, filled in as for the last build.
 
-    None where it cannot be had: a workspace must always be stoppable.
+    Empty when the form cannot be rendered: a workspace must always be stoppable.
     """
     _, inputs = await ctx.db.read(_read_template_inputs, request, target)
     if inputs is None:
@@ -170,7 +170,10 @@ async def _ephemeral(ctx: Context, request: BuildRequest, target: BuildTarget) -
 async def _read_template_inputs(
     tx: Tx, request: BuildRequest, target: BuildTarget
 ) -> tuple[VersionRow | None, _TemplateInputs | None]:
-    """The version to build, and what to render: None when there is nothing; what is wrong is said when placing."""
+    """Return the version to build, and the inputs of its rendering.
+
+    The inputs are None when there is nothing to render. Errors are reported when the build is queued.
+    """
     last = await build_store.get_latest_build(tx, target.workspace_id) if target.workspace_id else None
     version_id = request.version_id or (last.template_version_id if last else None)
     if version_id is None and target.template_id is not None:

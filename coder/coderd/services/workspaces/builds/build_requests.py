@@ -15,59 +15,62 @@ if TYPE_CHECKING:
 
 
 class StaleValuesError(Exception):
-    """Values were rendered for a version or after a build that is no longer the one in question."""
+    """Values were rendered for another version, or before another build."""
 
 
 class FormNeededError(Exception):
-    """A stop or delete build has values of parameters the import never saw: only the form tells which are ephemeral."""
+    """A stop or delete build has values of parameters the import did not record: only the form knows the ephemeral
+    ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedBuild:
-    """What rendering the template gave for a start build, and what it was rendered from."""
+    """Result of rendering the template for a start build, and the inputs it depends on."""
 
     version_id: UUID
     last_build_id: UUID | None
     values: Mapping[str, str]
     tags: Mapping[str, str]
     refusal: Invalid | None
-    "Why there can be no such build; said after everything that is more basic was found in order."
+    "Reason why the build is impossible; raised after the more basic checks have passed."
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What is asked for."""
+    """A requested build."""
 
     transition: str
     initiator_id: UUID
     version_id: UUID | None = None
-    "None keeps the last build's version; the first build takes the template's active one."
-    given: Mapping[str, str] = field(default_factory=dict)
+    "None keeps the last build's version; the first build uses the template's active one."
+    parameters: Mapping[str, str] = field(default_factory=dict)
     preset_id: UUID | None = None
     state: bytes | None = None
     "Terraform state to use instead of the last build's."
     orphan: bool = False
-    "Forget the resources instead of destroying them."
+    "Whether to forget the resources instead of destroying them."
     log_level: str = ""
     reason: str = "initiator"
     priority: int = 0
-    "0 somebody waits for it, 1 made ahead."
+    "0 if a user waits for the build, 1 if it is created ahead."
     prepared: PreparedBuild | None = None
-    "None: values follow from what the version's import recorded."
+    "None: the values follow from what the version's import recorded."
     ephemeral: frozenset[str] | None = None
-    "Of a stop or delete build: what the form says counts for one build only. None: nobody has asked the form yet."
+    """For stop and delete builds: names of the parameters that the form calls ephemeral. None: the form was not
+    rendered yet."""
     logins: MissingLogins | None = None
-    "None: the version needs no external login, or nothing is started."
+    "None: the version requires no external login, or nothing is started."
 
 
 @dataclass(frozen=True, slots=True)
 class BuildRules:
-    """Settings of the deployment that builds depend on."""
+    """Deployment settings that builds depend on."""
 
     terraform_debug_mode: bool = False
     strict_tags: bool = False
-    "Only counted by: the queue asks the setting itself."
+    "Used for counting matching daemons only: the queue reads the setting itself."
 
 
 def rules_of(ctx: Context) -> BuildRules:
+    """Return the rules that the server was configured with."""
     return BuildRules(ctx.config.enable_terraform_debug_mode, ctx.config.provisioner_strict_tags)

@@ -1,7 +1,7 @@
-"""What the end of a build's job means: state, resources, agents, deadline, deletion.
+"""Storing the result of a build's job: state, resources, agents, deadline, deletion.
 
-Called inside the transaction that completes or fails the job (`services/provisioning/job_endings.py`), which also ends
-the job and tells watchers. Nothing here may wait for anything but the database.
+Called inside the transaction that completes or fails the job (`services/provisioning/daemon_calls.py`), which also ends
+the job and notifies watchers. Nothing here may wait for anything except the database.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ async def complete_build(
     now: datetime,
     default_quiet_hours: str = "",
 ) -> None:
-    """Stores the result of a build that ended well.
+    """Store the result of a successful build.
 
-    Agents are new rows, and only a start has any. A destroy marks the workspace deleted. Raises BadResultError when the
+    Agents are new rows, and only a start has any. A delete marks the workspace deleted. Raises BadResultError when the
     result cannot be stored: the caller rolls back and fails the job with its message.
     """
     build = await build_store.get_build_by_job(tx, job.id)
@@ -54,25 +54,25 @@ async def complete_build(
     inserted = await insert_resources(tx, job.id, build.transition, result.resources, now, workspace_id=workspace.id)
     await agent_store.delete_older_agents(tx, workspace.id, job.id)
     template = await template_store.get_template(tx, workspace.template_id)
-    until = await build_deadlines(tx, workspace, template, build.transition, now, default_quiet_hours)
+    deadlines = await build_deadlines(tx, workspace, template, build.transition, now, default_quiet_hours)
     await build_store.update_build(
         tx,
         build.id,
         updated_at=now,
         provisioner_state=bytes(result.state),
-        deadline=until.deadline,
-        max_deadline=until.maximum,
+        deadline=deadlines.deadline,
+        max_deadline=deadlines.maximum,
         has_ai_task=bool(result.ai_tasks),
         ai_task_app_id=_task_app(result, inserted.app_ids),
         has_external_agent=inserted.has_external_agent,
     )
     await build_store.settle_cost(tx, build.id)
     await _settle_workspace(tx, workspace, build, now, template.autostart_days if template else 127)
-    await _tell_claimed(tx, workspace, build)
+    await _notify_claimed(tx, workspace, build)
 
 
-async def _tell_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> None:
-    """The agents of a workspace that was made ahead run on and keep their tokens: they hear of their new owner."""
+async def _notify_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> None:
+    """Notify the agents of a claimed workspace of their new owner: they keep running, and keep their tokens."""
     if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
         return
     previous = await build_store.get_previous_build(tx, build)
@@ -81,7 +81,7 @@ async def _tell_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> Non
 
 
 def _task_app(result: provisionerd_pb2.CompletedJob.WorkspaceBuild, app_ids: Mapping[str, UUID]) -> UUID | None:
-    """The app that speaks for the workspace's task; older providers name it as the sidebar's."""
+    """Return the app of the workspace's task; older providers give it as the sidebar's app."""
     for task in result.ai_tasks:
         return app_ids.get(task.app_id or task.sidebar_app.id)
     return None
@@ -90,7 +90,7 @@ def _task_app(result: provisionerd_pb2.CompletedJob.WorkspaceBuild, app_ids: Map
 async def fail_build(
     tx: Tx, job: JobRow, failed: provisionerd_pb2.FailedJob.WorkspaceBuild | None, now: datetime
 ) -> None:
-    """A failed build keeps whatever state Terraform left: what it made still has to be destroyed one day."""
+    """Store a failed build, with the state Terraform left: its resources still have to be destroyed one day."""
     build = await build_store.get_build_by_job(tx, job.id)
     if build is None:
         return
@@ -100,14 +100,14 @@ async def fail_build(
 
 
 async def keep_state(tx: Tx, job: JobRow, state: bytes) -> None:
-    """The state of a build that runs: what is known should its daemon never come back."""
+    """Store the state of a running build, in case its daemon never reconnects."""
     build = await build_store.get_build_by_job(tx, job.id)
     if build is not None:
         await build_store.set_state(tx, build.id, state)
 
 
-async def build_ended(tx: Tx, job_id: UUID, now: datetime) -> None:
-    """A build's job ended without a daemon (canceled while waiting, reaped)."""
+async def touch_ended_build(tx: Tx, job_id: UUID, now: datetime) -> None:
+    """Update a build whose job ended without a daemon (canceled while pending, or reaped)."""
     build = await build_store.get_build_by_job(tx, job_id)
     if build is not None:
         await build_store.update_build(tx, build.id, updated_at=now)
@@ -125,7 +125,7 @@ async def _settle_workspace(
 
 
 async def insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.Timing]) -> None:
-    """How long the steps of a build took, as its daemon measured them."""
+    """Store the durations of a build's steps, as its daemon measured them."""
     rows = (
         TimingRow(
             job_id=job.id,
@@ -137,14 +137,14 @@ async def insert_timings(tx: Tx, job: JobRow, timings: Iterable[provisioner_pb2.
             resource=clean_text(timing.resource),
         )
         for timing in timings
-        # Without both ends there is nothing to measure (a step that was cut off).
-        if _is_time(timing, "start") and _is_time(timing, "end")
+        # A step that was cut off lacks one of its ends: it has no duration.
+        if _is_valid_time(timing, "start") and _is_valid_time(timing, "end")
     )
     await job_store.insert_timings(tx, rows)
 
 
-def _is_time(timing: provisioner_pb2.Timing, name: Literal["start", "end"]) -> bool:
-    """Whether it is there, and in a calendar."""
+def _is_valid_time(timing: provisioner_pb2.Timing, name: Literal["start", "end"]) -> bool:
+    """Return whether the timestamp is set and a valid date."""
     try:
         return timing.HasField(name) and bool(getattr(timing, name).ToDatetime(UTC))
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
 """Session token of the workspace's owner, for Terraform.
 
-Every start of a user's workspace gets a fresh token, created when the daemon acquires the job. Stop and
-delete get none.
+Every start of a user's workspace gets a fresh token, created when the daemon acquires the job. Stop and delete get no
+token.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ async def revoke_session_token(tx: Tx, workspace: WorkspaceRow) -> None:
 async def create_session_token(
     tx: Tx, build: BuildRow, workspace: WorkspaceRow, owner: OwnerFacts, config: ServerConfig, now: datetime
 ) -> str:
+    """Create the token of a start build and return it; empty for all other builds."""
     if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
-        # The system user's key would open every workspace that waits, of whatever template and organization, and
-        # whoever is given the workspace could read it there.
+        # A key of the system user would open every unclaimed workspace, of any template and organization. A user who
+        # claims the workspace could read it there.
         return ""
     key_id, secret = _random_text(10), _random_text(22)
     await key_store.insert_key(

@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 
 async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
-    """The Terraform state: secrets included, so template managers only (others get NotFound)."""
+    """Return the Terraform state. It includes secrets, so only template managers may read it (others get NotFound)."""
     view = await _load_for_managers(ctx, subject, build_id)
     return await ctx.db.read(build_store.get_state, view.build.id)
 
 
-async def put_state(ctx: Context, subject: Subject, build_id: UUID, wanted: UpdateWorkspaceBuildStateRequest) -> None:
-    """Raises NotFound, Invalid."""
+async def put_state(ctx: Context, subject: Subject, build_id: UUID, request: UpdateWorkspaceBuildStateRequest) -> None:
+    """Replace the Terraform state. Raises NotFound, Invalid."""
     view = await _load_for_managers(ctx, subject, build_id)
-    check_request(wanted)
-    await ctx.db.run(_put_state, subject, view.build, read_state(wanted))
+    check_request(request)
+    await ctx.db.run(_put_state, subject, view.build, read_state(request))
 
 
 async def _put_state(tx: Tx, subject: Subject, build: BuildRow, state: bytes) -> None:

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 async def get_timings(ctx: Context, subject: Subject, build_id: UUID) -> WorkspaceBuildTimings:
-    """How long every step took, Terraform's and the agents'."""
+    """Return the duration of every Terraform step, agent script and agent connection."""
     view = await load_build(ctx, subject, build_id)
     return await ctx.db.read(_timings, view.job)
 
 
 async def get_workspace_timings(ctx: Context, subject: Subject, workspace_id: UUID) -> WorkspaceBuildTimings:
-    """Of the latest build."""
+    """Return the timings of the workspace's latest build."""
     view = await load_workspace(ctx, subject, workspace_id)
     return await ctx.db.read(_timings, view.latest.job)
 

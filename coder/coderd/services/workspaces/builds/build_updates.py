@@ -1,7 +1,7 @@
-"""Every build of every workspace the caller may read, told when its job moves: for programs that watch a deployment.
+"""A stream of all builds of all workspaces the caller may read, for programs that watch a deployment.
 
-An experiment of upstream's (`workspace-build-updates`). Nothing is said of what is over: the first message is the first
-move after the stream began.
+Upstream's experiment `workspace-build-updates`. The stream has no snapshot: the first message is the first change after
+the stream began.
 """
 
 from __future__ import annotations
@@ -28,45 +28,47 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 EXPERIMENT = "workspace-build-updates"
-_OFF = "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
+_EXPERIMENT_OFF = (
+    "Workspace Build Updates Channel functionality requires enabling the 'workspace-build-updates' experiment."
+)
 
 _log = get_logger("build_updates")
 
 
 @dataclass(frozen=True, slots=True)
-class _Move:
+class _ReadableUpdate:
     resource: Resource
-    "Who may hear of it."
+    "Workspace that a watcher must be allowed to read."
     update: WorkspaceBuildUpdate
 
 
 def require_experiment(ctx: Context) -> None:
-    """Raises Forbidden unless the server was started with `--experiments workspace-build-updates` (or `*`)."""
+    """Raise Forbidden unless the server was started with `--experiments workspace-build-updates` (or `*`)."""
     if not {EXPERIMENT, "*"} & set(ctx.config.experiments):
-        raise Forbidden(_OFF)
+        raise Forbidden(_EXPERIMENT_OFF)
 
 
-class BuildMoves:
-    """One reading for each change, however many watch. Made once, see `Context.part`."""
+class BuildUpdates:
+    """Updates of builds, read once for each change, however many watch. A part of the server, see `Context.part`."""
 
     LIMIT = 1000
-    "Moves that wait for one watcher. Who is further behind has missed some, and is told so by the end of the stream."
+    "Pending updates of one watcher. A slower watcher has missed some, and its stream ends."
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._watchers: set[trio.MemorySendChannel[_Move]] = set()
-        self._following = trio.Event()
+        self._watchers: set[trio.MemorySendChannel[_ReadableUpdate]] = set()
+        self._ready = trio.Event()
         ctx.nursery.start_soon(self._follow)
 
     async def wait_ready(self) -> None:
-        """Returns once no move is missed any more."""
-        await self._following.wait()
+        """Return once no update can be missed."""
+        await self._ready.wait()
         await self._ctx.part(WorkspaceChangeFeed).wait_ready()
 
     @contextmanager
-    def watch(self) -> Iterator[trio.MemoryReceiveChannel[_Move]]:
-        """Every move from now on; ends as soon as one was missed, and when the server stops."""
-        send, receive = trio.open_memory_channel[_Move](self.LIMIT)
+    def watch(self) -> Iterator[trio.MemoryReceiveChannel[_ReadableUpdate]]:
+        """Open a channel of all updates from now on; it closes after a missed update, and when the server stops."""
+        send, receive = trio.open_memory_channel[_ReadableUpdate](self.LIMIT)
         self._watchers.add(send)
         try:
             with send, receive:
@@ -76,54 +78,57 @@ class BuildMoves:
 
     async def _follow(self) -> None:
         with self._ctx.part(WorkspaceChangeFeed).watch(everything=True) as watch:
-            self._following.set()
+            self._ready.set()
             while True:
                 change = await watch.next()
                 if change.kind == "resync":
-                    self._end_all()
+                    self._close_all()
                 elif change.kind == "state" and change.workspace_id is not None and self._watchers:
-                    await self._tell(change.workspace_id)
+                    await self._broadcast(change.workspace_id)
 
-    async def _tell(self, workspace_id: UUID) -> None:
+    async def _broadcast(self, workspace_id: UUID) -> None:
         try:
             view = await self._ctx.db.read(workspace_store.get_view, workspace_id)
         except Exception as error:
-            _log.warn("a build's move could not be read; streams of builds end", workspace=workspace_id, error=error)
-            self._end_all()
+            _log.warn("a build's update could not be read; streams of builds end", workspace=workspace_id, error=error)
+            self._close_all()
             return
         if view is not None:
-            self._pass_on(_Move(workspace_resource(view.workspace), _update(view)))
+            self._send(_ReadableUpdate(workspace_resource(view.workspace), _update(view)))
 
-    def _pass_on(self, move: _Move) -> None:
+    def _send(self, update: _ReadableUpdate) -> None:
         for watcher in list(self._watchers):
             try:
-                watcher.send_nowait(move)
+                watcher.send_nowait(update)
             except trio.WouldBlock:
-                self._end(watcher)
+                self._close(watcher)
 
-    def _end_all(self) -> None:
+    def _close_all(self) -> None:
         for watcher in list(self._watchers):
-            self._end(watcher)
+            self._close(watcher)
 
-    def _end(self, watcher: trio.MemorySendChannel[_Move]) -> None:
+    def _close(self, watcher: trio.MemorySendChannel[_ReadableUpdate]) -> None:
         self._watchers.discard(watcher)
         watcher.close()
 
 
 async def watch_builds(ctx: Context, subject: Subject) -> AsyncIterator[WorkspaceBuildUpdate | None]:
-    """None first, once nothing is missed any more. Ends when something was missed after all (the database was away, or
-    too much happened at once), and when the server stops. Raises Forbidden."""
+    """Yield None once no update can be missed, then every update the user may read.
+
+    Ends when an update was missed (the database was away, or too many came at once), and when the server stops. Raises
+    Forbidden.
+    """
     require_experiment(ctx)
-    moves = ctx.part(BuildMoves)
-    await moves.wait_ready()
-    told: dict[UUID, WorkspaceBuildUpdate] = {}
-    with moves.watch() as receive:
+    updates = ctx.part(BuildUpdates)
+    await updates.wait_ready()
+    sent: dict[UUID, WorkspaceBuildUpdate] = {}
+    with updates.watch() as receive:
         yield None
-        async for move in receive:
-            update = move.update
-            # A workspace that was edited moved no build.
-            if may(subject, "read", move.resource) and told.get(update.workspace_id) != update:
-                told[update.workspace_id] = update
+        async for item in receive:
+            update = item.update
+            # Editing a workspace changes no build.
+            if may(subject, "read", item.resource) and sent.get(update.workspace_id) != update:
+                sent[update.workspace_id] = update
                 yield update
 
 

@@ -28,14 +28,15 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _NULL = re.compile(r"""\s*(null|"\$\{\s*null\s*\}")\s*""")
-"A tag without a value is no tag, also in the quotes of Terraform's JSON."
+"A tag whose value is null is not set, also when Terraform's JSON quotes it."
 _PARAMETER_REFERENCE = re.compile(r"data\.coder_parameter\.([A-Za-z0-9_-]+)\.value")
 
 
 async def resolve_values(
     tx: Tx, template: TemplateRow, version: VersionRow, request: BuildRequest, last: BuildRow | None
 ) -> dict[str, str]:
-    preset = await _preset(tx, version, request.preset_id)
+    """Return the values of the build's parameters. Raises Invalid, StaleValuesError, FormNeededError."""
+    preset = await _preset_values(tx, version, request.preset_id)
     prepared = request.prepared
     if prepared is not None:
         if (prepared.version_id, prepared.last_build_id) != (version.id, last.id if last else None):
@@ -45,7 +46,7 @@ async def resolve_values(
         return dict(prepared.values)
     definitions = await version_store.list_parameters(tx, version.id)
     previous = await build_store.list_parameters(tx, last.id) if last else {}
-    # A form may have parameters the import never saw: they depend on others' values.
+    # A form may have parameters that the import did not record: they depend on the values of others.
     same_form = last is not None and last.template_version_id == version.id and not template.use_classic_parameter_flow
     ephemeral = {definition.name for definition in definitions if definition.ephemeral}
     carried = {name: value for name, value in previous.items() if name not in ephemeral} if same_form else {}
@@ -54,18 +55,18 @@ async def resolve_values(
             raise FormNeededError
         kept = carried | keep_parameters(definitions, previous)
         return {name: value for name, value in kept.items() if name not in (request.ephemeral or ())}
-    found = resolve_parameters(
-        definitions, previous=previous, given=request.given, preset=preset, first_build=last is None
+    resolution = resolve_parameters(
+        definitions, previous=previous, given=request.parameters, preset=preset, first_build=last is None
     )
-    if found.refusals:
+    if resolution.refusals:
         raise Invalid(
             "Unable to validate parameters",
-            validations=[(refusal.field, refusal.detail) for refusal in found.refusals],
+            validations=[(refusal.field, refusal.detail) for refusal in resolution.refusals],
         )
-    return carried | found.values
+    return carried | resolution.values
 
 
-async def _preset(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[str, str]:
+async def _preset_values(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[str, str]:
     if preset_id is None:
         return {}
     preset = await version_store.get_preset(tx, preset_id)
@@ -83,29 +84,29 @@ async def resolve_tags(
     request: BuildRequest,
     last: BuildRow | None,
 ) -> dict[str, str]:
-    """The import's tags, then the template's own workspace tags with parameter values filled in."""
+    """Return the import's tags, then the template's own workspace tags with parameter values filled in."""
     owner = str(workspace.owner_id)
     if request.prepared is not None:
         return normalize_tags(owner, version_job.tags, request.prepared.tags)
     version_id = version_job.version_id
-    own: dict[str, str] = {}
+    workspace_tags: dict[str, str] = {}
     for key, expression in (await version_store.list_workspace_tags(tx, version_id) if version_id else {}).items():
         if _NULL.fullmatch(expression):
             continue
         value = evaluate_tag(expression, parameters)
         if value is not None:
-            own[key] = value
+            workspace_tags[key] = value
         elif template.use_classic_parameter_flow:
             raise Invalid(f'workspace tag "{key}" cannot be evaluated', f"unsupported expression: {expression}")
         elif last is not None and last.template_version_id == version_id:
-            # Only a rendering can tell; the last build's was made from the same version and mostly the same values.
+            # Only a rendering knows the value. The last build rendered the same version with mostly the same values.
             job = await job_store.get_job(tx, last.job_id)
-            own |= {key: job.tags[key]} if job is not None and key in job.tags else {}
-    return normalize_tags(owner, version_job.tags, own)
+            workspace_tags |= {key: job.tags[key]} if job is not None and key in job.tags else {}
+    return normalize_tags(owner, version_job.tags, workspace_tags)
 
 
 def evaluate_tag(expression: str, parameters: Mapping[str, str]) -> str | None:
-    """The value of a workspace tag: a literal, or the value of a parameter. None for anything else."""
+    """Return the value of a workspace tag: a literal or a parameter's value. None for any other expression."""
     text = expression.strip()
     reference = _PARAMETER_REFERENCE.fullmatch(text)
     if reference:

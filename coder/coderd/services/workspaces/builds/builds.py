@@ -39,16 +39,18 @@ _UNKNOWN_BUILD = 'Workspace "{name}" Build {number} does not exist.'
 
 
 async def get_build(ctx: Context, subject: Subject, build_id: UUID) -> WorkspaceBuild:
+    """Return a build. Raises NotFound."""
     return await _present(ctx, await load_build(ctx, subject, build_id))
 
 
 async def get_build_by_number(
     ctx: Context, subject: Subject, owner_id: UUID, name: str, number_text: str
 ) -> WorkspaceBuild:
-    """By owner, workspace name and number. Raises NotFound, Invalid."""
+    """Return a build by owner, workspace name and number. Raises NotFound, Invalid."""
     fault = int_fault(number_text, 32)
     refusal = Invalid("Failed to parse build number as integer.", fault) if fault else None
-    # One's own are told before it is looked for the workspace (recorded). Of others' it would tell who there is.
+    # For the user's own workspaces a bad number is refused before the workspace is looked up (recorded). For others'
+    # that would reveal which users exist.
     if refusal and owner_id == subject.user_id:
         raise refusal
     view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name)
@@ -57,15 +59,15 @@ async def get_build_by_number(
     require(subject, "read", workspace_resource(view.workspace))
     if refusal:
         raise refusal
-    found = await ctx.db.read(build_store.get_view_by_number, view.workspace.id, int(number_text))
-    if found is None:
+    build_view = await ctx.db.read(build_store.get_view_by_number, view.workspace.id, int(number_text))
+    if build_view is None:
         raise NotFound(_UNKNOWN_BUILD.format(name=view.workspace.name, number=int(number_text)))
-    return await _present(ctx, found)
+    return await _present(ctx, build_view)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildPage:
-    """Which builds of a workspace to list."""
+    """Selection of a workspace's builds to list."""
 
     since: datetime | None = None
     after: UUID | None = None
@@ -73,23 +75,23 @@ class BuildPage:
     offset: int = 0
 
 
-async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, which: BuildPage) -> list[WorkspaceBuild]:
-    """Newest first. Raises NotFound."""
+async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, selection: BuildPage) -> list[WorkspaceBuild]:
+    """Return the workspace's builds, newest first. Raises NotFound."""
     await load_workspace(ctx, subject, workspace_id)
-    if which.after is not None:
-        earlier = await ctx.db.read(build_store.get_build, which.after)
+    if selection.after is not None:
+        earlier = await ctx.db.read(build_store.get_build, selection.after)
         if earlier is None or earlier.workspace_id != workspace_id:
-            raise Invalid(f'Record at "after_id" ("{which.after}") does not exist.')
+            raise Invalid(f'Record at "after_id" ("{selection.after}") does not exist.')
     now, strict = ctx.clock.now(), strict_tags(ctx)
-    views, page = await ctx.db.read(_list, workspace_id, which, now, strict)
+    views, page = await ctx.db.read(_list, workspace_id, selection, now, strict)
     return [present_build(ctx, view, page) for view in views]
 
 
 async def _list(
-    tx: Tx, workspace_id: UUID, which: BuildPage, now: datetime, strict: bool
+    tx: Tx, workspace_id: UUID, selection: BuildPage, now: datetime, strict: bool
 ) -> tuple[list[BuildView], LoadedPage]:
     views = await build_store.list_views(
-        tx, workspace_id, since=which.since, after=which.after, limit=which.limit, offset=which.offset
+        tx, workspace_id, since=selection.since, after=selection.after, limit=selection.limit, offset=selection.offset
     )
     return views, await load_page(tx, views, now, strict=strict)
 
@@ -100,7 +102,7 @@ async def _present(ctx: Context, view: BuildView) -> WorkspaceBuild:
 
 
 async def load_build(ctx: Context, subject: Subject, build_id: UUID) -> BuildView:
-    """Raises NotFound when its workspace may not be read."""
+    """Return a build. Raises NotFound when the user may not read its workspace."""
     view = await ctx.db.read(build_store.get_view, build_id)
     if view is None:
         raise NotFound
@@ -109,13 +111,14 @@ async def load_build(ctx: Context, subject: Subject, build_id: UUID) -> BuildVie
 
 
 async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceBuildParameter]:
+    """Return the parameter values of a build. Raises NotFound."""
     view = await load_build(ctx, subject, build_id)
     values = await ctx.db.read(build_store.list_parameters, view.build.id)
     return [WorkspaceBuildParameter(name=name, value=value) for name, value in values.items()]
 
 
 async def get_resources(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceResource]:
-    """Raises Invalid while the job runs."""
+    """Return the build's resources. Raises Invalid while the job runs."""
     view = await load_build(ctx, subject, build_id)
     if is_active(view.job.status):
         raise Invalid("Job hasn't completed!")

@@ -42,7 +42,7 @@ async def enqueue_build(
     rules: BuildRules,
     now: datetime,
 ) -> BuildRow:
-    """Queues the build. `workspace` must be locked by `tx`; who may do the transition was asked before.
+    """Queue the build. `workspace` must be locked by `tx`; the caller has checked permission for the transition.
 
     Raises Conflict (a build is active), Forbidden, InvalidFields (parameters), Invalid, StaleValuesError,
     FormNeededError.

@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class QueuedBuild:
-    """A new build as its creator sees it."""
+    """A build that was just queued, and the daemons that match it."""
 
     view: BuildView
     matched: MatchedProvisioners
 
 
-async def read_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
-    """The build just queued, with the daemons that could take it."""
+async def load_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
+    """Return a build that was just queued, with the count of matching daemons."""
     view = await build_store.get_view(tx, build_id)
     if view is None:
         raise NotFound
     return QueuedBuild(view, await job_service.match_provisioners(tx, view.job, now, strict=rules.strict_tags))
 
 
-def present_new(ctx: Context, queued: QueuedBuild) -> WorkspaceBuild:
-    """As the answer to its creation looks: the version has no name yet, provisioners were counted."""
-    answer = present_build(ctx, queued.view, LoadedPage.empty())
-    answer.template_version_name = ""
-    answer.matched_provisioners = queued.matched
-    return answer
+def present_queued(ctx: Context, queued: QueuedBuild) -> WorkspaceBuild:
+    """Return the response to the build's creation: without the version's name, with the count of matching daemons."""
+    response = present_build(ctx, queued.view, LoadedPage.empty())
+    response.template_version_name = ""
+    response.matched_provisioners = queued.matched
+    return response

@@ -1,4 +1,4 @@
-"""When workspaces were last used: written in one go, kept when it cannot be written, never moved back."""
+"""Times of last use: written in one batch, kept when writing fails, never moved back."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.coderd.store.engine.availability import DatabaseAwayError
 from tests.kit.agents.scripted_agent import workspace_world
 
 
-async def test_use_is_written_once_and_never_moves_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_use_written_once_and_never_decreases(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world() as scene:
         ctx, path = scene.world.ctx, f"/api/v2/workspaces/{scene.workspace['id']}"
         workspace_id, later = UUID(scene.workspace["id"]), ctx.clock.now() + timedelta(hours=1)
@@ -31,9 +31,9 @@ async def test_use_is_written_once_and_never_moves_back(monkeypatch: pytest.Monk
             with pytest.raises(DatabaseAwayError):
                 await used.flush()
         assert await loop.turn(ctx, ctx.log) == loop.EVERY
-        found = (await scene.world.get(path)).json()
-        assert datetime.fromisoformat(found["last_used_at"]) == later
+        workspace = (await scene.world.get(path)).json()
+        assert datetime.fromisoformat(workspace["last_used_at"]) == later
         used.note(workspace_id, later - timedelta(minutes=5))
         assert await used.flush() == 1
-        found = (await scene.world.get(path)).json()
-        assert datetime.fromisoformat(found["last_used_at"]) == later
+        workspace = (await scene.world.get(path)).json()
+        assert datetime.fromisoformat(workspace["last_used_at"]) == later

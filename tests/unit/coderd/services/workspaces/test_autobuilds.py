@@ -1,4 +1,4 @@
-"""Workspaces that start, stop, sleep and go by themselves; the clock is the test's."""
+"""Automatic autostart, autostop, dormancy and deletion, with a fake clock."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ async def change_template(world: World, **body: Any) -> Any:
     return answer.json()
 
 
-async def reasons(world: World) -> list[str]:
+async def taken_reasons(world: World) -> list[str]:
     return [taken.step.reason for taken in await take_due_steps(world.ctx)]
 
 
-async def test_a_day_of_a_workspace() -> None:
+async def test_day_of_a_workspace() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         schedule = "CRON_TZ=Europe/Berlin 30 9 * * 1-5"
@@ -48,55 +48,55 @@ async def test_a_day_of_a_workspace() -> None:
         clock.advance(
             (2 * HOUR - timedelta(seconds=29)).total_seconds()
         )  # 10:00:01: the turn's minute is 10:00:00, before the deadline
-        assert await reasons(world) == []
+        assert await taken_reasons(world) == []
         clock.advance((timedelta(minutes=1)).total_seconds())
-        assert await reasons(world) == ["autostop"]
-        assert await reasons(world) == [], "a build is under way"
+        assert await taken_reasons(world) == ["autostop"]
+        assert await taken_reasons(world) == [], "a build is active"
         stopped = await settled(world, workspace["id"])
         assert (stopped["latest_build"]["transition"], stopped["latest_build"]["reason"]) == ("stop", "autostop")
         assert stopped["latest_build"]["initiator_name"] == "admin"
         assert stopped["next_start_at"] == "2026-01-07T08:30:00Z"
         clock.advance((22 * HOUR + timedelta(minutes=29)).total_seconds())  # 08:30:01 the next morning
-        assert await reasons(world) == ["autostart"]
+        assert await taken_reasons(world) == ["autostart"]
         started = await settled(world, workspace["id"])
         assert (started["latest_build"]["transition"], started["latest_build"]["reason"]) == ("start", "autostart")
 
 
-async def test_a_workspace_that_cannot_be_looked_at_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failing_workspace_does_not_block_rest(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
-        made = [await new_workspace(world, name, ttl_ms=HOUR_MS) for name in ("one", "two")]
+        created = [await new_workspace(world, name, ttl_ms=HOUR_MS) for name in ("one", "two")]
         clock.advance((HOUR + timedelta(minutes=1)).total_seconds())
         due = await world.ctx.db.read(autobuild_store.list_due, clock.now())
-        assert sorted(map(str, due)) == sorted(one["id"] for one in made)
-        really = autobuilds._take_step
+        assert sorted(map(str, due)) == sorted(item["id"] for item in created)
+        original = autobuilds._take_step
 
         async def take(tx: Any, workspace_id: Any, *rest: Any) -> Any:
             if workspace_id == due[0]:
-                raise ValueError("a row that nobody foresaw")
-            return await really(tx, workspace_id, *rest)
+                raise ValueError("an unexpected row")
+            return await original(tx, workspace_id, *rest)
 
         monkeypatch.setattr(autobuilds, "_take_step", take)
         assert [taken.workspace_id for taken in await take_due_steps(world.ctx)] == [due[1]]
 
 
-async def test_two_replicas_take_a_step_once() -> None:
+async def test_two_replicas_take_step_once() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         await new_workspace(world, ttl_ms=HOUR_MS)
         clock.advance((2 * HOUR).total_seconds())
-        found: list[str] = []
+        steps: list[str] = []
 
         async def replica() -> None:
-            found.extend(await reasons(world))
+            steps.extend(await taken_reasons(world))
 
         async with trio.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(replica)
-        assert found == ["autostop"]
+        assert steps == ["autostop"]
 
 
-async def test_dormancy_deletion_and_waking() -> None:
+async def test_dormancy_deletion_and_activation() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         changed = await change_template(
@@ -109,24 +109,24 @@ async def test_dormancy_deletion_and_waking() -> None:
         workspace = await new_workspace(world)
         path = f"/api/v2/workspaces/{workspace['id']}"
         clock.advance((25 * HOUR).total_seconds())
-        assert await reasons(world) == ["dormancy"]
-        asleep = await settled(world, workspace["id"])
-        assert asleep["latest_build"]["reason"] == "dormancy"
-        assert asleep["dormant_at"] and asleep["deleting_at"] == "2026-01-09T09:00:30Z"
-        # a shorter wait for deletion counts from when it fell asleep
+        assert await taken_reasons(world) == ["dormancy"]
+        dormant = await settled(world, workspace["id"])
+        assert dormant["latest_build"]["reason"] == "dormancy"
+        assert dormant["dormant_at"] and dormant["deleting_at"] == "2026-01-09T09:00:30Z"
+        # a shorter deletion delay counts from the start of dormancy
         await change_template(world, time_til_dormant_autodelete_ms=24 * HOUR_MS)
         assert (await world.get(path)).json()["deleting_at"] == "2026-01-08T09:00:30Z"
         assert (await world.put(f"{path}/dormant", {"dormant": False})).status_code == 200
         assert (await world.get(path)).json()["deleting_at"] is None
         clock.advance((25 * HOUR).total_seconds())
-        assert await reasons(world) == ["dormancy"], "asleep again; it is stopped already"
+        assert await taken_reasons(world) == ["dormancy"], "dormant again; it is stopped already"
         clock.advance((25 * HOUR).total_seconds())
-        assert await reasons(world) == ["autodelete"]
-        gone = await settled(world, workspace["id"])
-        assert gone["latest_build"]["status"] == "deleted"
+        assert await taken_reasons(world) == ["autodelete"]
+        deleted = await settled(world, workspace["id"])
+        assert deleted["latest_build"]["status"] == "deleted"
 
 
-async def test_a_failed_start_is_stopped_after_a_while() -> None:
+async def test_failed_start_is_stopped_later() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, answers):
         await change_template(world, failure_ttl_ms=HOUR_MS)
@@ -137,16 +137,16 @@ async def test_a_failed_start_is_stopped_after_a_while() -> None:
         await build(world, workspace["id"], "start")
         answers.build = working
         clock.advance((HOUR).total_seconds())
-        assert await reasons(world) == []
+        assert await taken_reasons(world) == []
         clock.advance((timedelta(minutes=1)).total_seconds())
-        assert await reasons(world) == ["autostop"]
+        assert await taken_reasons(world) == ["autostop"]
 
 
-async def test_quiet_hours_and_a_required_stop() -> None:
+async def test_quiet_hours_and_required_stop() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
-        mine = "/api/v2/users/me/quiet-hours"
-        assert (await world.get(mine)).json() == {
+        path = "/api/v2/users/me/quiet-hours"
+        assert (await world.get(path)).json() == {
             "raw_schedule": "CRON_TZ=UTC 0 0 * * *",
             "user_set": False,
             "user_can_set": True,
@@ -154,9 +154,9 @@ async def test_quiet_hours_and_a_required_stop() -> None:
             "timezone": "UTC",
             "next": "2026-01-07T00:00:00Z",
         }
-        chosen = await world.put(mine, {"schedule": "CRON_TZ=Asia/Kolkata 30 3 * * *"})
-        assert (chosen.status_code, chosen.json()["next"]) == (200, "2026-01-06T22:00:00Z")
-        assert (await world.put(mine, {"schedule": "CRON_TZ=UTC 0 0 * * 1"})).status_code == 400
+        response = await world.put(path, {"schedule": "CRON_TZ=Asia/Kolkata 30 3 * * *"})
+        assert (response.status_code, response.json()["next"]) == (200, "2026-01-06T22:00:00Z")
+        assert (await world.put(path, {"schedule": "CRON_TZ=UTC 0 0 * * 1"})).status_code == 400
         template = await change_template(world, autostop_requirement={"days_of_week": ["wednesday"], "weeks": 1})
         assert template["autostop_requirement"] == {"days_of_week": ["wednesday"], "weeks": 1}
         workspace = await new_workspace(world, ttl_ms=72 * HOUR_MS)
@@ -164,77 +164,77 @@ async def test_quiet_hours_and_a_required_stop() -> None:
         assert latest["deadline"] == latest["max_deadline"] == "2026-01-06T22:00:00Z"
         late = await world.put(f"/api/v2/workspaces/{workspace['id']}/extend", {"deadline": "2026-01-06T23:00:00Z"})
         assert late.status_code == 400
-        # a time of one's own that is cleared takes nothing from the template's
+        # clearing the user's own time to live leaves the template's limit in place
         assert (await world.put(f"/api/v2/workspaces/{workspace['id']}/ttl", {"ttl_ms": None})).status_code == 204
         latest = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
         assert latest["deadline"] == latest["max_deadline"] == "2026-01-06T22:00:00Z"
-        # the requirement goes: so does the latest stop of what runs
+        # removing the requirement removes the latest stop of running workspaces
         await change_template(world, autostop_requirement={"days_of_week": [], "weeks": 1})
         latest = (await world.get(f"/api/v2/workspaces/{workspace['id']}")).json()["latest_build"]
         assert latest.get("max_deadline") is None
 
 
 async def latest_builds(world: World, workspaces: Sequence[dict[str, Any]]) -> list[tuple[Any, Any]]:
-    found = [(await world.get(f"/api/v2/workspaces/{one['id']}")).json()["latest_build"] for one in workspaces]
-    return [(build.get("deadline"), build.get("max_deadline")) for build in found]
+    builds = [(await world.get(f"/api/v2/workspaces/{item['id']}")).json()["latest_build"] for item in workspaces]
+    return [(build.get("deadline"), build.get("max_deadline")) for build in builds]
 
 
 @contextmanager
 def statements(world: World, beginning: str) -> Iterator[list[str]]:
-    """What is asked of the database meanwhile and begins so."""
-    seen: list[str] = []
+    """Record the database statements inside the block that start with `beginning`."""
+    recorded: list[str] = []
 
-    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+    def record(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
         if statement.startswith(beginning):
-            seen.append(statement)
+            recorded.append(statement)
 
     engine = world.ctx.db.engine.sync_engine
-    event.listen(engine, "before_cursor_execute", note)
+    event.listen(engine, "before_cursor_execute", record)
     try:
-        yield seen
+        yield recorded
     finally:
-        event.remove(engine, "before_cursor_execute", note)
+        event.remove(engine, "before_cursor_execute", record)
 
 
-async def test_what_a_template_requires_holds_for_all_that_runs_by_one_statement() -> None:
+async def test_stop_requirement_updates_all_in_one_statement() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         _, token = await world.member()
-        chosen = await world.put(
+        response = await world.put(
             "/api/v2/users/me/quiet-hours", {"schedule": "CRON_TZ=Asia/Kolkata 30 3 * * *"}, token=token
         )
-        assert chosen.status_code == 200
+        assert response.status_code == 200
         late = await new_workspace(world, "late", ttl_ms=72 * HOUR_MS)
         soon = await new_workspace(world, "soon", ttl_ms=HOUR_MS)
         endless = await new_workspace(world, "endless")
-        made = await create(world, "theirs", token=token)
-        theirs = await settled(world, made.json()["id"])
-        all_of_them = [late, soon, endless, theirs]
-        before = await latest_builds(world, all_of_them)
-        with statements(world, "UPDATE workspace_builds") as seen:
+        created = await create(world, "theirs", token=token)
+        theirs = await settled(world, created.json()["id"])
+        workspaces = [late, soon, endless, theirs]
+        before = await latest_builds(world, workspaces)
+        with statements(world, "UPDATE workspace_builds") as recorded:
             await change_template(world, autostop_requirement={"days_of_week": ["wednesday"], "weeks": 1})
-        assert len(seen) == 1
+        assert len(recorded) == 1
         midnight, kolkata = "2026-01-07T00:00:00Z", "2026-01-06T22:00:00Z"
-        after = await latest_builds(world, all_of_them)
+        after = await latest_builds(world, workspaces)
         assert after == [(midnight, midnight), (before[1][0], midnight), (midnight, midnight), (kolkata, kolkata)]
         await change_template(world, autostop_requirement={"days_of_week": [], "weeks": 1})
-        assert await latest_builds(world, all_of_them) == [(deadline, None) for deadline, _ in after]
+        assert await latest_builds(world, workspaces) == [(deadline, None) for deadline, _ in after]
 
 
-async def test_days_of_starts_hold_for_all_workspaces_by_one_statement() -> None:
+async def test_autostart_days_update_all_in_one_statement() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         nine = await new_workspace(world, "nine", autostart_schedule="CRON_TZ=UTC 0 9 * * *")
         ten = await new_workspace(world, "ten", autostart_schedule="CRON_TZ=UTC 0 10 * * *")
         never = await new_workspace(world, "never")
-        with statements(world, "UPDATE workspaces SET next_start_at") as seen:
+        with statements(world, "UPDATE workspaces SET next_start_at") as recorded:
             await change_template(world, autostart_requirement={"days_of_week": ["friday"]})
-        assert len(seen) == 1
-        found = [(await world.get(f"/api/v2/workspaces/{one['id']}")).json() for one in (nine, ten, never)]
-        assert [one["next_start_at"] for one in found] == ["2026-01-09T09:00:00Z", "2026-01-09T10:00:00Z", None]
+        assert len(recorded) == 1
+        workspaces = [(await world.get(f"/api/v2/workspaces/{item['id']}")).json() for item in (nine, ten, never)]
+        assert [item["next_start_at"] for item in workspaces] == ["2026-01-09T09:00:00Z", "2026-01-09T10:00:00Z", None]
 
 
-async def test_quiet_hours_of_others_and_where_they_are_fixed() -> None:
+async def test_quiet_hours_permissions_and_fixed_schedule() -> None:
     from tests.kit.server.server_in_process import running_coderd
 
     async with running_coderd(first_user=True, allow_custom_quiet_hours=False) as world:
@@ -244,18 +244,18 @@ async def test_quiet_hours_of_others_and_where_they_are_fixed() -> None:
         assert answer.status_code == 403
 
 
-async def test_a_suspended_owner_is_stopped_and_not_started() -> None:
+async def test_suspended_owner_stopped_and_not_started() -> None:
     clock = FakeClock(TUESDAY)
     async with workspace_world(clock=clock, session_duration=timedelta(days=30)) as (world, _):
         user_id, token = await world.member()
-        made = await create(world, "theirs", token=token, autostart_schedule="CRON_TZ=UTC 0 9 * * *")
-        assert made.status_code == 201
-        workspace = await settled(world, made.json()["id"])
+        created = await create(world, "theirs", token=token, autostart_schedule="CRON_TZ=UTC 0 9 * * *")
+        assert created.status_code == 201
+        workspace = await settled(world, created.json()["id"])
         assert (await world.put(f"/api/v2/users/{user_id}/status/suspend")).status_code == 200
-        assert await reasons(world) == ["autostop"]
+        assert await taken_reasons(world) == ["autostop"]
         await settled(world, workspace["id"])
         clock.advance((25 * HOUR).total_seconds())
-        assert await reasons(world) == []
+        assert await taken_reasons(world) == []
 
 
 @pytest.mark.parametrize("updates", ["always", "never"])
@@ -272,13 +272,13 @@ async def test_automatic_updates(updates: str) -> None:
         promoted = await world.patch(f"/api/v2/templates/{template['id']}/versions", {"id": version["id"]})
         assert promoted.status_code == 200
         clock.advance((2 * HOUR).total_seconds())
-        assert await reasons(world) == ["autostart"]
+        assert await taken_reasons(world) == ["autostart"]
         started = await settled(world, workspace["id"])
-        wanted = version["id"] if updates == "always" else template["active_version_id"]
-        assert started["latest_build"]["template_version_id"] == wanted
+        expected = version["id"] if updates == "always" else template["active_version_id"]
+        assert started["latest_build"]["template_version_id"] == expected
 
 
-async def test_activity_moves_the_deadline() -> None:
+async def test_activity_extends_deadline() -> None:
     clock = FakeClock(TUESDAY)
     async with agent_world(clock=clock) as view_context:
         world, path = view_context.world, f"/api/v2/workspaces/{view_context.workspace['id']}"
@@ -295,9 +295,9 @@ async def test_activity_moves_the_deadline() -> None:
             stats = agent_pb2.UpdateStatsRequest(stats=agent_pb2.Stats(connection_count=1, session_count_ssh=1))
             await agent.call("UpdateStats", stats, agent_pb2.UpdateStatsResponse)
         await world.ctx.part(LastUse).flush()
-        found = (await world.get(path)).json()
-        assert datetime.fromisoformat(found["latest_build"]["deadline"]) == clock.now() + HOUR
-        assert datetime.fromisoformat(found["last_used_at"]) == clock.now()
+        workspace = (await world.get(path)).json()
+        assert datetime.fromisoformat(workspace["latest_build"]["deadline"]) == clock.now() + HOUR
+        assert datetime.fromisoformat(workspace["last_used_at"]) == clock.now()
 
 
 def _uuid(text: str) -> Any:

@@ -1,6 +1,6 @@
-"""A workspace may change hands between a request's first look and its writing: what counts is whose it is then.
+"""Changes of a workspace are checked against its owner at the time of writing, not of the request.
 
-So it is with a claim, which gives a prebuilt workspace to somebody else while its administrators still prepare it.
+A claim is such a change of owner: administrators may still be changing the prebuilt workspace.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ CHANGES: tuple[tuple[str, str, Any], ...] = (
 )
 
 
-ELSEWHERE = {"POST /external-agent/<agent>/rotate-token": "wants an external agent: test_external_agents.py"}
-"""What has its test there."""
+ELSEWHERE = {"POST /external-agent/<agent>/rotate-token": "requires an external agent: test_external_agents.py"}
+"""Changes tested in another file."""
 
 
-def test_the_table_names_every_change_of_a_workspace() -> None:
+def test_table_lists_every_workspace_change() -> None:
     routes = {route.replace("/api/v2/workspaces/<id:workspace>", "") for route in changing("id:workspace")}
-    assert routes == {f"{method} {place}" for method, place, _ in CHANGES} | ELSEWHERE.keys()
+    assert routes == {f"{method} {suffix}" for method, suffix, _ in CHANGES} | ELSEWHERE.keys()
 
 
 async def _state(world: World, workspace_id: UUID) -> Any:
-    """Everything a change could have left, but for the owner."""
+    """Return everything a change could have modified, except the owner."""
 
     async def read(tx: Any) -> Any:
         view = await workspace_store.get_view(tx, workspace_id)
@@ -60,13 +60,13 @@ async def _state(world: World, workspace_id: UUID) -> Any:
     return await world.ctx.db.read(read)
 
 
-async def test_what_was_allowed_before_a_workspace_changed_hands_is_not_done_after() -> None:
-    wrong = []
+async def test_changes_rejected_after_owner_change() -> None:
+    failures = []
     async with workspace_world(allow_workspace_renames=True) as (world, _):
         _, token = await world.member("alice")
         bob, _ = await world.member("bob")
         friend, _ = await world.member("friend")
-        for number, (method, place, body) in enumerate(CHANGES):
+        for number, (method, suffix, body) in enumerate(CHANGES):
             workspace = await new_workspace(world, f"w{number}", user="alice", ttl_ms=28_800_000)
             workspace_id, path = UUID(workspace["id"]), f"/api/v2/workspaces/{workspace['id']}"
             assert (await world.post(f"{path}/port-share", _OPEN, token=token)).status_code == 200
@@ -74,16 +74,16 @@ async def test_what_was_allowed_before_a_workspace_changed_hands_is_not_done_aft
                 body = {"user_roles": {friend: "admin"}}
             before = await _state(world, workspace_id)
 
-            async def request(method: str = method, path: str = path + place, body: Any = body) -> httpx.Response:
+            async def request(method: str = method, path: str = path + suffix, body: Any = body) -> httpx.Response:
                 return await world.request(method, path, json=body, token=token)
 
-            async def give_away(tx: Any, workspace_id: UUID = workspace_id) -> None:
+            async def change_owner(tx: Any, workspace_id: UUID = workspace_id) -> None:
                 await workspace_store.get_workspace(tx, workspace_id, lock=True)
                 await workspace_store.update_workspace(tx, workspace_id, owner_id=UUID(bob))
 
-            answer = await overtaken(world, give_away, request)
+            answer = await overtaken(world, change_owner, request)
             if answer.status_code not in {403, 404}:
-                wrong.append(f"{method} {place}: {answer.status_code} {answer.text[:150]}")
+                failures.append(f"{method} {suffix}: {answer.status_code} {answer.text[:150]}")
             if await _state(world, workspace_id) != before:
-                wrong.append(f"{method} {place}: it was done")
-    assert not wrong, "\n".join(wrong)
+                failures.append(f"{method} {suffix}: the change was written")
+    assert not failures, "\n".join(failures)

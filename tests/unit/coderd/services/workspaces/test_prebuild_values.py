@@ -1,4 +1,4 @@
-"""Prebuilt workspaces get the values their template gives them, as workspaces people ask for do."""
+"""Prebuilt workspaces get their template's values, like workspaces that users request."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _import(_job: Any) -> dict[str, Any]:
     return {"rich_parameters": parameters(), "presets": [preset], "plan": b"{}"}
 
 
-async def test_values_of_a_prebuilt_workspace_are_rendered() -> None:
-    """A parameter that only exists with the preset's other values, and tags that follow from them."""
+async def test_prebuild_values_are_rendered() -> None:
+    """A parameter exists only with the preset's other values, and tags depend on them."""
     answers = Answers(import_=_import)
     async with running_coderd(first_user=True) as world, working_daemon(world, answers, tags={"area": "us"}):
         file_id = await upload(world, {"main.tf": CONDITIONAL})
@@ -46,12 +46,12 @@ async def test_values_of_a_prebuilt_workspace_are_rendered() -> None:
         with trio.fail_after(60):
             await ended(world, f"/api/v2/templateversions/{version['id']}")
         body = {"name": "conditional", "template_version_id": version["id"]}
-        made = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)
-        assert made.status_code == 201, made.text
+        created = await world.post(f"/api/v2/organizations/{world.organization_id}/templates", body)
+        assert created.status_code == 201, created.text
         assert await reconcile(world.ctx) == Reconciled(created=1)
         jobs = (await world.get("/api/v2/organizations/default/provisionerjobs")).json()
-        (job,) = [one for one in jobs if one["type"] == "workspace_build"]
+        (job,) = [item for item in jobs if item["type"] == "workspace_build"]
         build_id = job["input"]["workspace_build_id"]
         values = (await world.get(f"/api/v2/workspacebuilds/{build_id}/parameters")).json()
     assert job["tags"]["area"] == "eu"
-    assert {one["name"]: one["value"] for one in values} == {"region": "eu", "zone": "eu-1"}
+    assert {item["name"]: item["value"] for item in values} == {"region": "eu", "zone": "eu-1"}

@@ -1,4 +1,4 @@
-"""Who may do what with workspaces, builds and agents: the recorded matrix, caller by caller."""
+"""The recorded permission matrix of workspaces, builds and agents, caller by caller."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tests.kit.server.workspaces import create, settled, workspace_world
 
 MATRIX = DATA / "api" / "recorded" / "permissions.tsv"
 ORGANIZATION_ROLES = "admin auditor template-admin user-admin workspace-creation-ban".split()
-# Served by others, not offered yet, or (credentials) refused there for want of a licence.
+# Tested elsewhere, not offered yet, or (credentials) refused by the original without a license.
 LEFT_OUT = ("workspaceproxies", "available-users", "workspace-sharing", "credentials", "agent-connection-watch")
 PARTS = ("/workspaces", "/workspacebuilds", "/workspaceagents", "/workspace/", "/workspace-quota")
-AGAIN = "ttl autoupdates autostart acl usage favorite port-share state".split()
-"""What leaves a workspace as good for the same call by somebody else: it is answered so whoever asked before."""
+REPEATABLE = "ttl autoupdates autostart acl usage favorite port-share state".split()
+"""Calls that leave a workspace usable for the same call by another caller, with the same response."""
 SHARE = {"agent_name": "main", "port": 8080, "share_level": "authenticated", "protocol": "http"}
 BODIES: dict[tuple[str, str], Any] = {
     ("PUT", "ttl"): {"ttl_ms": 3_600_000},
@@ -39,48 +39,48 @@ BODIES: dict[tuple[str, str], Any] = {
 
 def rows() -> list[dict[str, str]]:
     with MATRIX.open() as file:
-        found = list(csv.DictReader(file, delimiter="\t"))
+        recorded = list(csv.DictReader(file, delimiter="\t"))
     return [
         row
-        for row in found
+        for row in recorded
         if any(part in row["path"] for part in PARTS) and not any(part in row["path"] for part in LEFT_OUT)
     ]
 
 
-async def test_the_recorded_matrix() -> None:
+async def test_recorded_permission_matrix() -> None:
     async with workspace_world() as (world, _):
-        desk = Desk(world)
-        await desk.hire()
+        callers = Callers(world)
+        await callers.create_all()
         differences = []
         for row in rows():
-            for caller in desk.tokens:
+            for caller in callers.tokens:
                 expected = row[caller]
-                got = await desk.ask(row["method"], row["path"], row["object_owner"], caller)
-                # 500 is how that release refused some changes.
-                good = got in {403, 404} if expected == "500" else str(got) == expected
-                if not good:
+                status = await callers.status_of(row["method"], row["path"], row["object_owner"], caller)
+                # The recorded release refused some changes with 500.
+                matches = status in {403, 404} if expected == "500" else str(status) == expected
+                if not matches:
                     differences.append(
-                        f"{row['method']} {row['path']} ({row['object_owner']}) as {caller}: {expected} became {got}"
+                        f"{row['method']} {row['path']} ({row['object_owner']}) as {caller}: {expected} became {status}"
                     )
         assert not differences, "\n".join(differences)
 
 
-class Desk:
-    """Makes the objects the calls are about: shared ones for reading, new ones after everything that used one up.
+class Callers:
+    """Creates the objects of the calls: shared ones for reading, a new one after every call that used one up.
 
-    What was refused, and what may be said again and again, is asked about the same object by the next caller: a
-    refusal has to have left it as it was, and a settled choice has to be one for whoever makes it next.
+    The next caller gets the same object after a refused call, which must not have changed it, and after a repeatable
+    one.
     """
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.tokens: dict[str, str] = {"anonymous": "", "owner": world.token}
         self.names: dict[str, str] = {"owner": "admin"}
-        self._kept: dict[str, Any] = {}
+        self._shared_workspaces: dict[str, Any] = {}
         self._spare: dict[str, Any] = {}
 
-    async def hire(self) -> None:
-        """One caller for each column."""
+    async def create_all(self) -> None:
+        """Create one caller for each column."""
         world = self.world
         await self._member("alice", "alice")
         await self._member("member", "plain")
@@ -88,7 +88,7 @@ class Desk:
             await self._member(role, f"site-{role}", [role])
         for role in ORGANIZATION_ROLES:
             user_id = await self._member(f"organization-{role}", f"org-{role}"[:32])
-            await self._keep(f"organization-{role}")  # made before the role forbids it
+            await self._shared(f"organization-{role}")  # created before the role forbids it
             path = f"/api/v2/organizations/default/members/{user_id}/roles"
             answer = await world.put(path, {"roles": [f"organization-{role}"]})
             assert answer.status_code == 200, answer.text
@@ -99,43 +99,43 @@ class Desk:
         self.names[caller] = name
         return user_id
 
-    async def _keep(self, caller: str) -> Any:
-        if caller not in self._kept:
-            self._kept[caller] = await self._make(self.names[caller])
-        return self._kept[caller]
+    async def _shared(self, caller: str) -> Any:
+        if caller not in self._shared_workspaces:
+            self._shared_workspaces[caller] = await self._create_workspace(self.names[caller])
+        return self._shared_workspaces[caller]
 
-    async def _changeable(self, caller: str) -> Any:
-        """A workspace of `caller` nobody has changed."""
+    async def _unchanged(self, caller: str) -> Any:
+        """Return an unchanged workspace of `caller`."""
         spare = self._spare.pop(caller, None)
-        return spare or await self._make(self.names[caller])
+        return spare or await self._create_workspace(self.names[caller])
 
-    async def _make(self, name: str) -> Any:
-        # By the site's owner: nobody's own rights stand in the way of making the object.
+    async def _create_workspace(self, name: str) -> Any:
+        # Created by the site's owner, so that the user's own permissions do not matter.
         answer = await create(self.world, f"w{uuid4().hex[:12]}", user=name)
         assert answer.status_code == 201, answer.text
         return await settled(self.world, answer.json()["id"])
 
-    async def ask(self, method: str, path: str, owner: str, caller: str) -> int:
-        whose = caller if owner == "self" and caller != "anonymous" else "alice"
-        place = path.split(" (", maxsplit=1)[0]
-        if "{workspace" not in place or "{workspacename}" in place:
-            workspace = await self._keep("alice") if owner == "other" else None
+    async def status_of(self, method: str, path: str, owner: str, caller: str) -> int:
+        user = caller if owner == "self" and caller != "anonymous" else "alice"
+        route = path.split(" (", maxsplit=1)[0]
+        if "{workspace" not in route or "{workspacename}" in route:
+            workspace = await self._shared("alice") if owner == "other" else None
         else:
-            workspace = await self._keep(whose) if method == "GET" else await self._changeable(whose)
-        if method == "DELETE" and place.endswith("port-share") and workspace is not None:
+            workspace = await self._shared(user) if method == "GET" else await self._unchanged(user)
+        if method == "DELETE" and route.endswith("port-share") and workspace is not None:
             await self.world.post(f"/api/v2/workspaces/{workspace['id']}/port-share", SHARE)
-        filled = self._fill(place, workspace, whose)
+        filled = self._fill_path(route, workspace, user)
         body = self._body(method, path)
         token = self.tokens[caller]
         status = (await self.world.request(method, filled, token=token, json=body)).status_code
-        used_up = status < 400 and path.rsplit("/", maxsplit=1)[-1] not in AGAIN
+        used_up = status < 400 and path.rsplit("/", maxsplit=1)[-1] not in REPEATABLE
         if method != "GET" and not used_up and workspace is not None:
-            self._spare[whose] = workspace
+            self._spare[user] = workspace
         return status
 
-    def _fill(self, path: str, workspace: Any, whose: str) -> str:
+    def _fill_path(self, path: str, workspace: Any, user: str) -> str:
         values = {
-            "user": self.names[whose],
+            "user": self.names[user],
             "organization": self.world.organization_id,
             "workspacename": workspace["name"] if workspace else "none",
             "buildnumber": "1",

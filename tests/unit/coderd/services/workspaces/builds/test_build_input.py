@@ -1,4 +1,4 @@
-"""What a request for a build may hold, before anybody looks at the workspace."""
+"""Validation of build requests, before the workspace is loaded."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import pytest
 
 from coder.api.base.refusals import Invalid, InvalidFields
 from coder.api.templates.parameters import WorkspaceBuildParameter
-from coder.coderd.services.workspaces.builds.build_input import MAX_VALUES, given_values
+from coder.coderd.services.workspaces.builds.build_input import MAX_VALUES, parameter_values
 
 
-def given(name: str, value: str) -> WorkspaceBuildParameter:
+def parameter(name: str, value: str) -> WorkspaceBuildParameter:
     return WorkspaceBuildParameter(name=name, value=value)
 
 
-def test_of_several_values_the_last_counts() -> None:
-    assert given_values([given("a", "1"), given("b", ""), given("a", "2")]) == {"a": "2", "b": ""}
-    assert given_values(None) == {}
+def test_last_value_of_name_wins() -> None:
+    assert parameter_values([parameter("a", "1"), parameter("b", ""), parameter("a", "2")]) == {"a": "2", "b": ""}
+    assert parameter_values(None) == {}
 
 
-def test_values_no_form_could_show_are_refused() -> None:
-    """A body may be large for the sake of a state that template managers give; everybody may give values."""
+def test_unshowable_values_rejected() -> None:
+    """A body may be large because of a template admin's state; any user may send values."""
     half = "x" * (MAX_VALUES // 2 - 1)
-    given_values([given("a", half), given("b", half)])
+    parameter_values([parameter("a", half), parameter("b", half)])
     with pytest.raises(Invalid, match="too large"):
-        given_values([given("a", half), given("b", half + "x")])
+        parameter_values([parameter("a", half), parameter("b", half + "x")])
     with pytest.raises(InvalidFields):
-        given_values([given("a", "\x00")])
+        parameter_values([parameter("a", "\x00")])

@@ -1,4 +1,4 @@
-"""What the end of a build's job is told about: the build, and the resources it had to replace."""
+"""Arguments of the build-end event: the build and the replaced resources."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ JOB = UUID(int=7)
 
 
 async def test_build_end_names_replaced_resources(monkeypatch: pytest.MonkeyPatch) -> None:
-    told: list[tuple[Any, ...]] = []
+    events: list[tuple[Any, ...]] = []
 
-    async def build_over(*words: Any) -> None:
-        told.append(words)
+    async def build_over(*arguments: Any) -> None:
+        events.append(arguments)
 
     monkeypatch.setattr(build_events, "build_over", build_over)
     ctx: Any = object()
@@ -27,4 +27,4 @@ async def test_build_end_names_replaced_resources(monkeypatch: pytest.MonkeyPatc
     build = provisionerd_pb2.CompletedJob.WorkspaceBuild(resource_replacements=[replaced])
     await jobs.ended(JOB, None, provisionerd_pb2.CompletedJob(workspace_build=build))
     await jobs.ended(JOB)
-    assert told == [(ctx, JOB, {"docker_container.dev": ["env"]}), (ctx, JOB, {})]
+    assert events == [(ctx, JOB, {"docker_container.dev": ["env"]}), (ctx, JOB, {})]

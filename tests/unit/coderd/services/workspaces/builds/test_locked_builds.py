@@ -1,4 +1,4 @@
-"""What is done to a build is judged by its workspace and its template as they are when it is written."""
+"""Changes of a build are checked against its workspace and template at the time of writing."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ CHANGES: dict[str, Any] = {
 }
 
 
-def test_the_table_names_every_change_of_a_build() -> None:
+def test_table_lists_every_build_change() -> None:
     assert changing("id:build") == CHANGES.keys()
 
 
-async def _left(world: World, build: dict[str, Any]) -> Any:
+async def _stored_state(world: World, build: dict[str, Any]) -> Any:
     async def read(tx: Any) -> Any:
         job = await job_store.get_job(tx, UUID(build["job"]["id"]))
         return job and job.canceled_at, await build_store.get_state(tx, UUID(build["id"]))
@@ -37,8 +37,8 @@ async def _left(world: World, build: dict[str, Any]) -> Any:
     return await world.ctx.db.read(read)
 
 
-async def _waiting_build(world: World, name: str, user: str = "alice") -> dict[str, Any]:
-    """A stop that no daemon takes, of a workspace that runs."""
+async def _pending_build(world: World, name: str, user: str = "alice") -> dict[str, Any]:
+    """Queue a stop build of a running workspace that no daemon acquires."""
     workspace = await new_workspace(world, name, user=user)
     await without_daemon(world)
     answer = await world.post(f"/api/v2/workspaces/{workspace['id']}/builds", {"transition": "stop"})
@@ -46,37 +46,37 @@ async def _waiting_build(world: World, name: str, user: str = "alice") -> dict[s
     return dict(answer.json())
 
 
-async def _give_to(tx: Any, workspace_id: UUID, owner: str) -> None:
+async def _change_owner(tx: Any, workspace_id: UUID, owner: str) -> None:
     await workspace_store.get_workspace(tx, workspace_id, lock=True)
     await workspace_store.update_workspace(tx, workspace_id, owner_id=UUID(owner))
 
 
 @pytest.mark.parametrize("change", CHANGES)
-async def test_a_build_whose_workspace_changes_hands_is_left_alone(change: str) -> None:
+async def test_build_unchanged_after_owner_change(change: str) -> None:
     async with workspace_world() as (world, _):
         alice, token = await world.member("alice")
         bob, _ = await world.member("bob")
         template = world.extra["template"]["id"]
-        # She may write states, as far as she sees the workspace.
+        # She may write states of the workspaces she can read.
         perms = {"user_perms": {alice: "admin"}}
         assert (await world.patch(f"/api/v2/templates/{template}/acl", perms)).status_code == 200
-        build = await _waiting_build(world, "dev")
-        before = await _left(world, build)
+        build = await _pending_build(world, "dev")
+        before = await _stored_state(world, build)
         method, path = change.replace("<id:build>", build["id"]).split(" ")
 
         async def request() -> httpx.Response:
             return await world.request(method, path, json=CHANGES[change], token=token)
 
-        async def give_away(tx: Any) -> None:
-            await _give_to(tx, UUID(build["workspace_id"]), bob)
+        async def change_owner(tx: Any) -> None:
+            await _change_owner(tx, UUID(build["workspace_id"]), bob)
 
-        answer = await overtaken(world, give_away, request)
+        answer = await overtaken(world, change_owner, request)
         assert answer.status_code == 404, answer.text
-        assert await _left(world, build) == before
+        assert await _stored_state(world, build) == before
 
 
 @pytest.mark.parametrize("path", ["/api/v2/workspacebuilds/{build}/state", "/api/v2/workspaces/{workspace}/builds"])
-async def test_whoever_manages_the_template_no_longer_brings_no_state(path: str) -> None:
+async def test_state_rejected_for_former_template_admin(path: str) -> None:
     async with workspace_world() as (world, _):
         alice, token = await world.member("alice")
         template = UUID(world.extra["template"]["id"])
@@ -89,35 +89,35 @@ async def test_whoever_manages_the_template_no_longer_brings_no_state(path: str)
         async def request() -> httpx.Response:
             if url.endswith("/state"):
                 return await world.request("PUT", url, json={"state": _STATE}, token=token)
-            # An orphan's resources are forgotten: as with a state of one's own, template managers only.
+            # An orphan build forgets the resources: like a custom state, it is for template admins only.
             return await world.post(url, {"transition": "delete", "orphan": True}, token=token)
 
-        async def shut_out(tx: Any) -> None:
+        async def revoke_admin(tx: Any) -> None:
             await template_store.get_template(tx, template, lock=True)
             await template_store.update_template(tx, template, user_acl={})
 
-        before = await _left(world, build)
-        answer = await overtaken(world, shut_out, request)
+        before = await _stored_state(world, build)
+        answer = await overtaken(world, revoke_admin, request)
         assert answer.status_code in {403, 404}, answer.text
-        assert await _left(world, build) == before
+        assert await _stored_state(world, build) == before
 
 
-async def test_what_a_template_forbids_from_now_on_is_not_canceled() -> None:
+async def test_cancel_rejected_after_template_change() -> None:
     async with workspace_world() as (world, _):
         _, token = await world.member("alice")
         template = UUID(world.extra["template"]["id"])
         path = f"/api/v2/templates/{template}"
         assert (await world.patch(path, {"allow_user_cancel_workspace_jobs": True})).status_code == 200
-        build = await _waiting_build(world, "dev")
+        build = await _pending_build(world, "dev")
         job_id = UUID(build["job"]["id"])
 
         async def request() -> httpx.Response:
             return await world.patch(f"/api/v2/workspacebuilds/{build['id']}/cancel", token=token)
 
-        async def begin_and_forbid(tx: Any) -> None:
+        async def start_and_forbid(tx: Any) -> None:
             now = world.ctx.clock.now()
             await job_store.get_job(tx, job_id, lock=True)
             await job_store.update_job(tx, job_id, started_at=now, updated_at=now)
             await template_store.update_template(tx, template, allow_user_cancel_workspace_jobs=False)
 
-        assert (await overtaken(world, begin_and_forbid, request)).status_code == 403
+        assert (await overtaken(world, start_and_forbid, request)).status_code == 403
