@@ -14,7 +14,7 @@ from coder.api.base.refusals import Conflict, NotFound
 from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
 from coder.coderd.services.provisioning.job_endings import end_with_error
-from coder.coderd.services.provisioning.jobs import cancel_job
+from coder.coderd.services.provisioning.jobs import cancel_job, notify_job_change
 from coder.coderd.services.workspaces.builds import build_events
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
