@@ -2,7 +2,7 @@
 
 Each cloud answers at an address that only the machine itself reaches; no proxy may be used. Addresses and request
 formats are the clouds' facts (instance metadata services of Amazon EC2, Google Compute Engine and Azure). The server's
-request format: docs/protocol/agents.md#beside-the-link.
+request format: docs/protocol/agents.md#outside-the-rpc-connection.
 """
 
 from __future__ import annotations

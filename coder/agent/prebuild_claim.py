@@ -1,4 +1,4 @@
-"""Wait until a user claims a prebuilt workspace (docs/protocol/agents.md#beside-the-link).
+"""Wait until a user claims a prebuilt workspace (docs/protocol/agents.md#outside-the-rpc-connection).
 
 The server keeps the request open and sends one event. 409 means that no event will come: most workspaces were created
 for their owner.

@@ -1,4 +1,4 @@
-"""Loop that sends the weekly report on failed builds, by `services/workspaces/build_reports.py`."""
+"""Loop that sends the weekly report on failed builds, by `services/workspaces/builds/build_reports.py`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The link of agents: `GET /api/v2/workspaceagents/me/rpc` (docs/protocol/rpc.md#agents).
 
-Both services share one session: `services/agents/agent_rpc.py` and `services/network/tailnet_rpc.py`;
+Both services share one session: `services/agents/agent_api/agent_service.py` and `services/network/tailnet_rpc.py`;
 `services/agents/agent_connections.py` tracks the agent's presence.
 """
 

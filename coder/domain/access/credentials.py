@@ -1,6 +1,6 @@
 """Credentials of a request: the places a token is read from, their order, and the refusal texts.
 
-The order is upstream's (docs/protocol/rest.md#who-asks). No database: workspace proxies read the same.
+The order is upstream's (docs/protocol/rest.md#authentication). No database: workspace proxies read the same.
 `services/access/authentication.py` resolves a token to its owner; `origins.py` checks the page that sent the request.
 """
 

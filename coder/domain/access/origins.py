@@ -1,7 +1,7 @@
 """Checks of the page that sent a request, by Origin and Sec-Fetch-Site: another site's page must not use a visitor's
 session.
 
-No database: workspace proxies read the same. Obeys docs/protocol/rest.md#who-asks.
+No database: workspace proxies read the same. Obeys docs/protocol/rest.md#authentication.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 entropy = log2(base ** length): `base` grows with the kinds of characters used, `length` counts neither the third and
 later of repeated characters nor the inside of runs such as abc, 123 or qwerty. Source:
-docs/protocol/rest.md#rules-people-meet.
+docs/protocol/rest.md#common-rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Automatic actions on workspaces: stop, start, make dormant, delete. One table-like function.
 
-Order and conditions are upstream's (docs/protocol/rest.md#rules-people-meet): autostop, autostart, stop after a failed
+Order and conditions are upstream's (docs/protocol/rest.md#common-rules): autostop, autostart, stop after a failed
 start, dormancy, deletion; the first that applies is the step. `now` is the turn's time, truncated to the full minute. A
 deadline has passed when `now` equals it: deadlines of builds, dormancy and deletion alike.
 """

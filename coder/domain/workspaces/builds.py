@@ -1,7 +1,7 @@
 """Rules of builds: the workspace status, and when a new build may begin.
 
 A build has no status of its own: it is its job's status combined with the transition
-(docs/protocol/rest.md#rules-people-meet).
+(docs/protocol/rest.md#common-rules).
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from coder.mesh.core.paths.mtu import MtuSearch
 Address = tuple[str, int]
 """(IP text in canonical form, UDP port): the form sockets use, and cheap to hash."""
 
-# As long as a ping may be in flight (docs/protocol/disco.md#hearing): a faster one would bring no news.
+# As long as a ping may be in flight (docs/protocol/disco.md#receiving): a faster one would bring no news.
 PROBE_INTERVAL = 5.0
 """Seconds between two pings to the same candidate."""
 # Ten seconds more than the five minutes that RFC 4787 section 4.3 recommends for a router's mapping: as long as the

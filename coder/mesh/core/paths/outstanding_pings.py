@@ -12,7 +12,7 @@ from typing import NamedTuple
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.paths.mtu import STANDARD
 
-# docs/protocol/disco.md#hearing. After a later answer the current path length is unknown.
+# docs/protocol/disco.md#receiving. After a later answer the current path length is unknown.
 PING_TIMEOUT = 5.0
 MAX_OUTSTANDING = 256
 """Ours: bounds the memory of pings in flight; more candidates than this are never pinged within one timeout."""

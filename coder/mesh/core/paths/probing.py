@@ -16,15 +16,15 @@ from coder.mesh.core.paths.mtu import FLOOR, STANDARD, MtuSearch
 from coder.mesh.core.paths.outstanding_pings import OutstandingPings, Purpose, SendPing, SentPing
 from coder.mesh.core.paths.selector import Measured, PathState, Selector
 
-# docs/protocol/disco.md#speaking. Below any router's timeout for UDP, of which 30 s are the shortest known.
+# docs/protocol/disco.md#sending. Below any router's timeout for UDP, of which 30 s are the shortest known.
 HEARTBEAT = 3.0
 """Seconds between pings of the address in use."""
-# Fifteen heartbeats (docs/protocol/disco.md#speaking).
+# Fifteen heartbeats (docs/protocol/disco.md#sending).
 SESSION_ACTIVE = 45.0
 """A peer with data sent in the last seconds is kept warm."""
 UPGRADE_INTERVAL = 60.0
 """Seconds between searches for a better path while the current one is slow."""
-# docs/protocol/disco.md#speaking. Below it the gain is less than the differences between measurements.
+# docs/protocol/disco.md#sending. Below it the gain is less than the differences between measurements.
 GOOD_ENOUGH = 0.005
 """A path this fast (seconds) is not worth improving."""
 PATIENCE = (0.6, 2.0)
@@ -149,10 +149,10 @@ class PeerPaths:
         if not self.direct:
             return []
         # Its actions are dropped: they would call back, and two nodes would call each other for ever
-        # (docs/protocol/disco.md#hearing). The list replaces the last one: see docs/protocol/disco.md#hearing.
+        # (docs/protocol/disco.md#receiving). The list replaces the last one: see docs/protocol/disco.md#receiving.
         self._replace(Source.CALLED, addresses, now)
         # The peer's own pings hold its firewall open for a moment only: ping all addresses immediately, without the
-        # throttle (docs/protocol/disco.md#hearing).
+        # throttle (docs/protocol/disco.md#receiving).
         self.candidates.unthrottle()
         self._full_ping_at = now
         return self._ping_candidates(now)
