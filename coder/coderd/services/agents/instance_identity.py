@@ -4,8 +4,8 @@ This module decides which signatures are trusted, which instance a document iden
 template declares `auth = "…-instance-identity"`; the instance id is in the state of each build. The signed message is
 `signed_message.py`, the machine's side is `agent/instance_identity.py`.
 
-Source: docs/protocol/agents.md#outside-the-rpc-connection, and the clouds' own formats: identity tokens of Google Compute Engine
-(RS256, keys at `GOOGLE_KEYS`); instance identity documents of Amazon EC2 (RSA with SHA-256 over the document, a
+Source: docs/protocol/agents.md#outside-the-rpc-connection, and the clouds' own formats: identity tokens of Google
+Compute Engine (RS256, keys at `GOOGLE_KEYS`); instance identity documents of Amazon EC2 (RSA with SHA-256 over the document, a
 certificate per region, which the operator configures because Amazon does not serve them signed); attested documents of
 Azure (a message signed by a certificate for metadata.azure.com under public roots).
 """

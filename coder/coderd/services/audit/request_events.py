@@ -1,7 +1,7 @@
 """Events of a request that changed something: an audit entry, and notifications to the affected users.
 
-Written in a separate transaction after the change has been committed. `services/workspaces/builds/build_events.py` handles the
-end of a build.
+Written in a separate transaction after the change has been committed. `services/workspaces/builds/build_events.py`
+handles the end of a build.
 """
 
 from __future__ import annotations
