@@ -244,7 +244,7 @@ def losses(deployment: Deployment) -> list[tuple[str, str]]:
     ]
 
 
-def test_speed_is_measured_the_way_the_field_does(deployment: Deployment) -> None:
+def test_speedtest_with_original_protocol(deployment: Deployment) -> None:
     capture = deployment.folder / "inner.pcap"
     done = deployment.coder(
         "speedtest", WORKSPACE, "-t", "300ms", "-o", "json", "--pcap-file", str(capture), check=True
@@ -278,7 +278,7 @@ def listens(deployment: Deployment, host: str, port: int) -> bool:
 
 @pytest.mark.soak
 @pytest.mark.skipif(not find_tool("gpg"), reason="not installed: gpg")
-def test_the_workspace_signs_with_our_key(deployment: Deployment) -> None:
+def test_workspace_signs_with_local_key(deployment: Deployment) -> None:
     home = deployment.folder / "keys"
     home.mkdir(mode=0o700)
     env = deployment.env("client") | {"GNUPGHOME": str(home)}

@@ -153,7 +153,7 @@ def small_disk(folder: Path) -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="a small file system is mounted by root")
-async def test_a_full_disk_is_seen_and_ends_nothing(tmp_path: Path) -> None:
+async def test_full_disk_is_reported(tmp_path: Path) -> None:
     unpacked = {"CODER_BINARY_CACHE": str(tmp_path / "programs")}  # of a built program; it has no room in 8 MiB
     with small_disk(tmp_path) as home:
         async with workspace_world() as scene:
@@ -177,7 +177,7 @@ FAKED = next(Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1"), None)
 
 
 @pytest.mark.skipif(FAKED is None, reason="the package faketime is not installed")
-async def test_a_clock_that_jumps_is_seen_and_ends_nothing(tmp_path: Path) -> None:
+async def test_clock_jump_is_reported(tmp_path: Path) -> None:
     clock = tmp_path / "clock"
     clock.write_text("+0")
     faked = {

@@ -30,7 +30,7 @@ def deployment() -> Iterator[Deployment]:
         yield found
 
 
-def test_killed_agent_is_seen_at_once_and_comes_back(deployment: Deployment) -> None:
+def test_killed_agent_is_detected_and_reconnects(deployment: Deployment) -> None:
     assert deployment.agent is not None
     deployment.kill(deployment.agent)
     deployment.wait_agent("disconnected", SOON)
@@ -39,7 +39,7 @@ def test_killed_agent_is_seen_at_once_and_comes_back(deployment: Deployment) -> 
     deployment.wait_agent("connected", SOON)
 
 
-def test_frozen_agent_is_seen_and_goes_on(deployment: Deployment) -> None:
+def test_frozen_agent_is_detected_and_resumes(deployment: Deployment) -> None:
     assert deployment.agent is not None
     deployment.kill(deployment.agent, signal.SIGSTOP)
     deployment.wait_agent("disconnected", SOON)
@@ -105,7 +105,7 @@ def disconnects(deployment: Deployment) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("path", ["direct", "relay"])
-def test_killed_server_costs_no_session_and_nothing_committed(deployment: Deployment, path: str) -> None:
+def test_killed_server_loses_nothing(deployment: Deployment, path: str) -> None:
     if path == "relay":
         deployment.world.drop_udp()
     try:

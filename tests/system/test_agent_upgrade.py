@@ -148,7 +148,7 @@ def descendants(pid: int) -> set[int]:
     return {int(word) for word in found.stdout.split()}
 
 
-async def test_a_shell_stays_while_the_agent_becomes_another_program(tmp_path: Path) -> None:
+async def test_shell_survives_upgrade(tmp_path: Path) -> None:
     async with old_agent(tmp_path) as agent:
         ident = uuid4()
         first = await agent.terminal(ident, "/bin/sh")
@@ -199,7 +199,7 @@ async def test_a_shell_stays_while_the_agent_becomes_another_program(tmp_path: P
         await eventually(causes, seconds=60)
 
 
-async def test_a_program_that_does_not_run_is_left_alone_and_the_agent_goes_on(tmp_path: Path) -> None:
+async def test_unrunnable_program_is_refused(tmp_path: Path) -> None:
     async with old_agent(tmp_path) as agent:
         ident = uuid4()
         first = await agent.terminal(ident, "/bin/sh")
@@ -218,7 +218,7 @@ async def test_a_program_that_does_not_run_is_left_alone_and_the_agent_goes_on(t
         await trio.aclose_forcefully(first)
 
 
-async def test_a_program_that_breaks_at_the_last_moment_costs_no_shell(tmp_path: Path) -> None:
+async def test_failed_exec_keeps_shells(tmp_path: Path) -> None:
     """It passes every check; then it cannot be executed, and the old one comes back with everything."""
     async with old_agent(tmp_path) as agent:
         ident = uuid4()
@@ -239,7 +239,7 @@ async def test_a_program_that_breaks_at_the_last_moment_costs_no_shell(tmp_path:
         await trio.aclose_forcefully(second)
 
 
-async def test_who_asks_the_agent_to_end_between_the_programs_is_heard(tmp_path: Path) -> None:
+async def test_stop_during_handover_is_obeyed(tmp_path: Path) -> None:
     async with old_agent(tmp_path) as agent:
         # The new program, before it has a receiver.
         ask = '[ -z "$CODER_AGENT_HANDOVER" ] || kill -TERM $$'
@@ -251,7 +251,7 @@ async def test_who_asks_the_agent_to_end_between_the_programs_is_heard(tmp_path:
         assert "took over from another program" in agent.log.read_text()
 
 
-async def test_a_program_that_takes_over_and_breaks_is_left_alone_after_two_attempts(tmp_path: Path) -> None:
+async def test_crashing_program_is_tried_twice(tmp_path: Path) -> None:
     async with old_agent(tmp_path) as agent:
         program(tmp_path / "site/bin" / own_name(), first='[ -z "$CODER_AGENT_HANDOVER" ] || exit 9')
         (tmp_path / "go").touch()

@@ -68,7 +68,7 @@ def left(net: Net) -> str:
     return net.run("here", "nft", "list", "set", "inet", "gap", "places")
 
 
-def test_the_counter_sees_packets_and_look_ups(gap: Net) -> None:
+def test_counter_sees_packets_and_lookups(gap: Net) -> None:
     """A test that cannot fail would say nothing below."""
     ask = "import socket\ntry: socket.getaddrinfo('example.com', 80)\nexcept OSError: pass"
     assert left(gap) == ""

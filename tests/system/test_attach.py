@@ -81,7 +81,7 @@ def _readable_by_all(path: Path) -> bool:
 
 
 @pytest.mark.parametrize("tool", ["curl", "wget"])
-async def test_with_an_authority_of_ones_own(tool: str, place: Path) -> None:
+async def test_private_certificate_authority(tool: str, place: Path) -> None:
     path = tools(place / "tools", tool)
     serve_program(place / "site")
     authority = Authority(place)
@@ -101,7 +101,7 @@ async def test_with_an_authority_of_ones_own(tool: str, place: Path) -> None:
         await connected(view, attached)
 
 
-async def test_behind_a_proxy_that_wants_a_password(place: Path) -> None:
+async def test_authenticating_proxy(place: Path) -> None:
     """Only the proxy knows where `coder.internal` is; authority and name are of the company's own."""
     path = tools(place / "tools", "curl")
     serve_program(place / "site")
@@ -127,7 +127,7 @@ async def test_behind_a_proxy_that_wants_a_password(place: Path) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_server_without_a_program_and_a_machine_that_has_one(place: Path) -> None:
+async def test_installed_program_is_used(place: Path) -> None:
     """What somebody installed is used; the script of macOS is the same there."""
     path = tools(place / "tools", "curl")
     (place / "site/bin").mkdir(parents=True)
@@ -144,7 +144,7 @@ async def test_a_server_without_a_program_and_a_machine_that_has_one(place: Path
 
 
 @pytest.mark.parametrize("system", ["linux", "darwin"])
-async def test_a_server_without_a_program_says_what_to_do(system: str, place: Path) -> None:
+async def test_missing_program_is_explained(system: str, place: Path) -> None:
     path = tools(place / "tools", "curl")
     (place / "site/bin").mkdir(parents=True)
     async with workspace_world(site_dir=str(place / "site"), cache_dir=place / "cache") as view:

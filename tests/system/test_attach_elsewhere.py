@@ -72,7 +72,7 @@ WITH_TLS = [(name, tool) for name, root in ROOTS.items() for tool in ("curl", "w
 
 @pytest.mark.parametrize(("where", "tool"), WITH_TLS, indirect=["where"], ids=["-".join(case) for case in WITH_TLS])
 @pytest.mark.parametrize("proxied", [False, True], ids=["direct", "proxy"])
-async def test_with_an_authority_of_ones_own(
+async def test_private_certificate_authority(
     where: tuple[str, Path, Path], tool: str, proxied: bool, tmp_path: Path
 ) -> None:
     """Directly, and behind a proxy that wants a password and alone knows where the server is."""

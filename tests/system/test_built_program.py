@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.system, pytest.mark.skipif(not BUILT, reason="a built 
 
 
 @pytest.mark.parametrize("edition", ["full", "slim"])
-def test_nothing_that_could_be_imported_is_missing(edition: str) -> None:
+def test_no_importable_module_is_missing(edition: str) -> None:
     program = Path(BUILT)
     if edition == "slim":
         program = program.with_name(program.name.replace("coder-", "coder-slim-", 1))
@@ -27,7 +27,7 @@ def test_nothing_that_could_be_imported_is_missing(edition: str) -> None:
     assert report.loaded > 2000, "it was not asked for much"
 
 
-def test_the_first_processors_of_the_kind_will_do() -> None:
+def test_baseline_processor_is_enough() -> None:
     """All that the slim program could load is loaded on an x86-64 of 2003: nothing newer is used unasked."""
     emulator = shutil.which("qemu-x86_64-static")
     if emulator is None or sys.platform != "linux" or os.uname().machine != "x86_64":

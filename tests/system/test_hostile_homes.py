@@ -123,7 +123,7 @@ async def agent_in(mount: str, view: AgentWorld, home: Path, log: Path) -> Async
 
 
 @pytest.mark.parametrize("condition", MOUNTS)
-async def test_the_agent_serves_and_says_once_what_it_cannot_keep(condition: str, tmp_path: Path) -> None:
+async def test_agent_runs_and_logs_problem_once(condition: str, tmp_path: Path) -> None:
     mount, said = MOUNTS[condition]
     home, log = tmp_path / "home", tmp_path / "log"
     home.mkdir()

@@ -140,10 +140,10 @@ def test_rooms(loaded: set[str]) -> None:
     assert {name for name in commands if not name.startswith("coder.cli.agents.")} == set()
 
 
-def test_what_sessions_and_pages_need_comes_with_them(loaded: set[str]) -> None:
+def test_modules_load_on_first_use(loaded: set[str]) -> None:
     assert loaded & NOT_IDLE == set()
 
 
-def test_the_agent_was_on_the_overlay(loaded: set[str]) -> None:
+def test_agent_was_connected(loaded: set[str]) -> None:
     """Otherwise the lists above would say nothing."""
     assert {"coder.mesh.node", "coder.agent.network.overlay", "trio", "google.protobuf"} <= loaded

@@ -235,7 +235,7 @@ QUICK = {("daemon", "exec"), ("server", "exec")}
         for step in STEPS
     ],
 )
-def test_the_job_ends_and_the_state_is_kept(place: Place, victim: str, step: str) -> None:
+def test_killed_job_keeps_state(place: Place, victim: str, step: str) -> None:
     place.hold(step)
     place.create()
     pid = place.reached(step)

@@ -77,7 +77,7 @@ def test_terminal(deployment: Deployment) -> None:
     assert re.search(rb"\d+ \d+", done.stdout)
 
 
-def test_hundred_megabytes_each_way_by_scp(deployment: Deployment) -> None:
+def test_scp_100_megabytes_each_way(deployment: Deployment) -> None:
     source = deployment.folder / "source.bin"
     source.write_bytes(os.urandom(SIZE))
     wanted = hashlib.sha256(source.read_bytes()).hexdigest()
@@ -152,7 +152,7 @@ def test_twenty_sessions_at_once(deployment: Deployment) -> None:
         assert list(pool.map(one, range(20))) == [(f"{index}\n".encode(), b"") for index in range(20)]
 
 
-def test_external_workspaces_print_what_the_documents_say(deployment: Deployment) -> None:
+def test_external_workspaces_match_documents(deployment: Deployment) -> None:
     table = deployment.coder("external-workspaces", "list", check=True).stdout.decode().splitlines()
     assert re.split(r"\s{2,}", table[0]) == [
         "WORKSPACE",

@@ -96,7 +96,7 @@ def consent_page(browser: Browser, server: Loopback, app: Application, host: str
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", UNTRUSTED])
-def test_allow_leads_back_to_the_application_with_a_code(
+def test_allow_returns_code_to_application(
     browser: Browser, server: Loopback, application: Application, host: str
 ) -> None:
     page = consent_page(browser, server, application, host)

@@ -25,7 +25,7 @@ def agents(deployment: Deployment) -> list[str]:
     return [line for line in done.stdout.decode().splitlines() if re.search(r"coder\S* agent$", line)]
 
 
-def test_init_push_create_ssh_stop_start_delete(deployment: Deployment) -> None:
+def test_template_and_workspace_life_cycle(deployment: Deployment) -> None:
     folder = deployment.folder / "local-process"
     data = deployment.folder / "workspaces"
     deployment.coder("templates", "init", "--id", "local-process", str(folder), check=True)

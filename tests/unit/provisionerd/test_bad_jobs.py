@@ -46,7 +46,7 @@ def test_secrets_are_hidden_in_every_form() -> None:
     assert redactor.clean("longer-" + secret) == HIDDEN
 
 
-async def test_secrets_stay_out_of_the_log_and_the_error(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
+async def test_secrets_are_kept_out_of_logs(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
     server = FakeServer()
     log = pb.Log(level=pb.LogLevel.INFO, output="token is tok-123456, pw hunter2!")
     archive = echo_archive(apply=[log, pb.ApplyComplete(error="no hunter2! here")])

@@ -5,9 +5,9 @@ template declares `auth = "…-instance-identity"`; the instance id is in the st
 `signed_message.py`, the machine's side is `agent/instance_identity.py`.
 
 Source: docs/protocol/agents.md#outside-the-rpc-connection, and the clouds' own formats: identity tokens of Google
-Compute Engine (RS256, keys at `GOOGLE_KEYS`); instance identity documents of Amazon EC2 (RSA with SHA-256 over the document, a
-certificate per region, which the operator configures because Amazon does not serve them signed); attested documents of
-Azure (a message signed by a certificate for metadata.azure.com under public roots).
+Compute Engine (RS256, keys at `GOOGLE_KEYS`); instance identity documents of Amazon EC2 (RSA with SHA-256 over the
+document, a certificate per region, which the operator configures because Amazon does not serve them signed); attested
+documents of Azure (a message signed by a certificate for metadata.azure.com under public roots).
 """
 
 from __future__ import annotations
