@@ -22,7 +22,7 @@ from tests.kit.server.server_process import Loopback, end, open_loopback
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"
 MACHINE = "hello-world"
-REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it."
+REASON = "This machine is managed outside Coder and cannot be started, stopped or restarted here."
 
 
 pytestmark = [
@@ -129,7 +129,7 @@ def test_connection_command_hides_its_token(page: Page, server: Loopback) -> Non
     expect(command).not_to_contain_text(token)
     whole = f'curl -fsSL "{server.url}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="{token}" sh'
     page.get_by_test_id("copy").click()
-    told(page, "It is on the clipboard.")
+    told(page, "Copied to the clipboard.")
     is_on_the_clipboard(page, whole)
     page.get_by_role("button", name="Show token").click()
     expect(command).to_have_text(whole)
@@ -158,7 +158,7 @@ def test_a_new_token_for_the_machine(page: Page, server: Loopback) -> None:
     before = agent_token(server)
     page.get_by_role("button", name="Rotate token").click()
     page.get_by_test_id("confirm-button").click()
-    told(page, "There is a new token.")
+    told(page, "Token rotated.")
     after = agent_token(server)
     assert after != before
     page.get_by_role("button", name="Show token").click()
@@ -231,10 +231,10 @@ def test_state_and_log_follow_the_agent(page: Page, server: Loopback) -> None:
 def test_page_outlives_a_restart_of_the_server(page: Page, server: Loopback) -> None:
     assert server.server is not None
     end(server.server)
-    expect(page.get_by_text("The connection to the server is lost.")).to_be_visible()
+    expect(page.get_by_text("Connection to the server lost.")).to_be_visible()
     expect(page.get_by_role("heading", name=MACHINE)).to_be_visible()
     server.start_server()
-    expect(page.get_by_text("The connection to the server is lost.")).to_have_count(0)
+    expect(page.get_by_text("Connection to the server lost.")).to_have_count(0)
     expect(page.get_by_test_id("agent-status")).to_have_attribute("data-status", "connected")
     server.write_agent_log(agent_token(server), "after the restart")
     expect(page.get_by_test_id("agent-log").get_by_text("after the restart")).to_have_count(1)
@@ -272,7 +272,7 @@ def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: 
     expect(page.get_by_role("button", name="Start", exact=True)).to_be_disabled()
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(status).to_contain_text("Workspace status: Stopped")
-    expect(page.get_by_text("Start it to reach its agents.")).to_be_visible()
+    expect(page.get_by_text("Start it to use its agents.")).to_be_visible()
     page.get_by_role("button", name="Start", exact=True).click()
     expect(state).to_have_attribute("data-status", "connected")
     # A build may be over before a browser can show its log or its passing state: only what stays is looked for.
@@ -283,7 +283,7 @@ def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: 
     expect(status).to_contain_text("Workspace status: Running")
     expect(state).to_have_attribute("data-status", "connected")
     server.coder("delete", ordinary, "-y")
-    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+    expect(page.get_by_text("This workspace was deleted")).to_be_visible()
 
 
 TERMINAL_SIZES = (
@@ -344,7 +344,7 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     expect(page.get_by_test_id("confirm-button")).to_be_disabled()
     page.get_by_test_id("delete-dialog-name-confirmation").fill("made-here")
     page.get_by_test_id("confirm-button").click()
-    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+    expect(page.get_by_text("This workspace was deleted")).to_be_visible()
 
 
 def test_pages_that_are_not_there(page: Page) -> None:

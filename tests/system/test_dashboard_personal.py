@@ -60,15 +60,15 @@ def test_the_account_is_changed_and_a_second_tab_is_told(page: Page, browser: Br
     other.goto("/settings/account")
     other.get_by_label("Name", exact=True).fill("Ana of the other tab")
     other.get_by_role("button", name="Update account").click()
-    told(other, "Your account is updated.")
+    told(other, "Account updated.")
     other.context.close()
     page.get_by_role("button", name="Update account").click()
     notice = page.get_by_role("status").filter(has_text="This was changed elsewhere")
     expect(notice).to_contain_text("name is now Ana of the other tab")
     expect(name).to_have_value("Ana Santos")  # nothing typed is lost
     assert api(server, "GET", "/users/me")["name"] == "Ana of the other tab"
-    notice.get_by_role("button", name="Save mine over it").click()
-    told(page, "Your account is updated.")
+    notice.get_by_role("button", name="Save anyway").click()
+    told(page, "Account updated.")
     assert api(server, "GET", "/users/me")["name"] == "Ana Santos"
 
 
@@ -93,8 +93,8 @@ def test_a_token_is_made_used_and_deleted(page: Page, server: Loopback) -> None:
     page.get_by_role("link", name="Add token").first.click()
     expect(page).to_have_title(re.compile("^Create Token - "))
     page.get_by_label("Name").fill("ci")
-    page.get_by_label("Only some things").check()
-    page.get_by_label("Finer permissions").first.fill("user:read")
+    page.get_by_label("Selected permissions").check()
+    page.get_by_label("Fine-grained permissions").first.fill("user:read")
     page.get_by_role("checkbox", name="user:read", exact=True).check()
     page.get_by_role("button", name="Create token").click()
     box = page.get_by_test_id("new-token")
@@ -133,7 +133,7 @@ def test_a_wireguard_device_is_added_and_removed(page: Page, server: Loopback) -
     assert made["expires_at"] is not None
     dialog.get_by_role("button", name="Done").click()
     card = page.get_by_test_id("device-phone")
-    expect(card).to_contain_text("Never seen")
+    expect(card).to_contain_text("Never connected")
     card.get_by_role("button", name="Remove phone").click()
     page.get_by_test_id("confirm-button").click()
     expect(page.get_by_role("heading", name="No devices yet")).to_be_visible()
@@ -143,7 +143,7 @@ def test_a_wireguard_device_is_added_and_removed(page: Page, server: Loopback) -
 def test_messages_come_by_themselves_and_are_read(page: Page, server: Loopback) -> None:
     page.goto("/templates")
     bell = page.get_by_test_id("inbox-bell")
-    expect(bell).to_have_accessible_name("Inbox, nothing unread")
+    expect(bell).to_have_accessible_name("Inbox, no unread messages")
     content = {"title": "Maintenance", "message": "On <b>Sunday</b> **early**."}
     api(server, "POST", "/notifications/custom", {"content": content})
     expect(bell).to_have_accessible_name("Inbox, 1 unread")
@@ -155,8 +155,8 @@ def test_messages_come_by_themselves_and_are_read(page: Page, server: Loopback) 
     expect(page.get_by_test_id("unread-count")).to_have_count(0)
     page.get_by_role("link", name="See all messages").click()
     expect(page).to_have_url(re.compile("/inbox$"))
-    page.get_by_label("Only unread").click()
-    expect(page.get_by_role("heading", name="Everything is read")).to_be_visible()
+    page.get_by_label("Unread only").click()
+    expect(page.get_by_role("heading", name="No unread messages")).to_be_visible()
 
 
 def test_a_kind_of_message_is_switched_off(page: Page, server: Loopback) -> None:
@@ -194,11 +194,11 @@ def test_the_password_is_changed_last(page: Page, server: Loopback) -> None:
     page.get_by_label("New Password").fill(f"{PASSWORD}-new")
     page.get_by_label("Confirm Password").fill(f"{PASSWORD}-other")
     page.get_by_role("button", name="Update password").click()
-    expect(page.get_by_text("The two are not the same.")).to_be_visible()
+    expect(page.get_by_text("The passwords do not match.")).to_be_visible()
     page.get_by_label("Confirm Password").fill(f"{PASSWORD}-new")
     page.get_by_role("button", name="Update password").click()
     expect(page).to_have_url(re.compile("/login"))
-    expect(page.get_by_text("Your password is changed.")).to_be_visible()
+    expect(page.get_by_text("Your password was changed.")).to_be_visible()
     with pytest.raises(AssertionError, match="401"):
         api(server, "GET", "/users/me")
     page.get_by_label("Email").fill(EMAIL)

@@ -122,7 +122,7 @@ def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopbac
     expect(page.get_by_text("Forge", exact=True)).to_be_visible()
     page.get_by_role("button", name=re.compile("^Unlink")).click()
     page.get_by_test_id("confirm-button").click()
-    told(page, "Forge is unlinked")
+    told(page, "Forge unlinked")
     assert api(server, "/external-auth/forge")["authenticated"] is False
 
 
@@ -159,7 +159,7 @@ def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loop
     with page.expect_response(
         lambda answer: answer.request.method == "POST" and answer.url.endswith("/device")
     ) as said:
-        expect(page.get_by_text("Waiting until you have confirmed it there")).to_be_visible()
+        expect(page.get_by_text("Waiting for your confirmation there")).to_be_visible()
     assert said.value.status == 400  # not yet
     desk.confirmed = True
     expect(page.get_by_role("heading", name="You've authenticated with Desk!")).to_be_visible()

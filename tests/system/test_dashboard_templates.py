@@ -130,12 +130,12 @@ def test_a_template_is_made_of_an_archive(page: Page, scene: Scene) -> None:
     page.get_by_label("Display name").fill("From an archive")
     page.get_by_test_id("create").click()
     # What has no value is asked for, and nothing that was typed is lost.
-    expect(page.get_by_text("Some variables have no value yet")).to_be_visible()
+    expect(page.get_by_text("Some variables need a value")).to_be_visible()
     page.get_by_label("greeting").fill("hello")
     page.get_by_label("coder_binary").fill(str(scene.server.program_file()))
     page.get_by_label("data_dir").fill(str(scene.server.folder / "workspaces"))
     page.get_by_test_id("create").click()
-    told(page, "From an archive is ready.")
+    told(page, "Template From an archive created.")
     expect(page).to_have_url(re.compile(rf"/templates/{TEMPLATE}/files$"))
     expect(page.get_by_text("chosen.tf").first).to_be_visible()
     assert scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["display_name"] == "From an archive"
@@ -318,7 +318,7 @@ def test_a_changed_template_is_published_from_the_editor(page: Page, scene: Scen
     code.click()
     page.keyboard.insert_text('resource "coder_nonsense" "x" {}\n')
     page.get_by_role("button", name="Build", exact=True).click()
-    expect(page.get_by_text("The build failed.")).to_be_visible()
+    expect(page.get_by_text("The build failed")).to_be_visible()
     expect(page.get_by_role("button", name="Publish")).to_be_disabled()
     code.click()
     page.keyboard.press("Control+a")
@@ -333,7 +333,7 @@ def test_a_changed_template_is_published_from_the_editor(page: Page, scene: Scen
     dialog.get_by_label("Version name").fill("second")
     dialog.get_by_label("Message").fill("A variable more")
     dialog.get_by_role("button", name="Publish").click()
-    told(page, "second is published.")
+    told(page, "Version second published.")
     active = scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["active_version_id"]
     assert active != before
     assert scene.api("GET", f"/templateversions/{active}")["name"] == "second"
@@ -357,7 +357,7 @@ def test_a_workspace_is_updated_stopped_and_deleted(page: Page, scene: Scene) ->
     page.get_by_test_id("delete-button").click()
     page.get_by_test_id("delete-dialog-name-confirmation").fill(NAME)
     page.get_by_test_id("confirm-button").click()
-    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+    expect(page.get_by_text("This workspace was deleted")).to_be_visible()
     assert scene.api("GET", "/workspaces")["count"] == 0
 
 

@@ -56,7 +56,7 @@ _NAMED_POPUPS = """() => [...document.querySelectorAll("button[aria-haspopup=men
         one.dataset.walk = number;
         return [number, one.getAttribute("aria-label") ?? one.innerText, one.closest("main") === null];
     })"""
-_ERRORS = ("Page not found", "This page has broken", "A new version is here")
+_ERRORS = ("Page not found", "This page has crashed", "A new version is available")
 
 
 @dataclass

@@ -29,7 +29,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-it("lets whatever changes something outlive its page, and questions end with it", () => {
+it("keeps writes, not reads, alive after the page is left", () => {
   for (const send of [post, put, patch, remove]) void send(`/${send.name}`, { on: true });
   void get("/list");
   expect(asked).toEqual([
@@ -41,7 +41,7 @@ it("lets whatever changes something outlive its page, and questions end with it"
   ]);
 });
 
-it("keeps to what browsers let outlive a page at a time", async () => {
+it("respects the browser's limit for keepalive bodies", async () => {
   const large = post("/large", { text: "é".repeat(25_000) });
   void post("/beside", { text: "é".repeat(25_000) });
   expect(asked.map((one) => one.keepalive)).toEqual([true, false]);
@@ -52,7 +52,7 @@ it("keeps to what browsers let outlive a page at a time", async () => {
 });
 
 const JSON_TYPE = { "content-type": "application/json" };
-const CUT = "The answer was cut off on its way, or is not from this server.";
+const CUT = "The answer was cut off, or did not come from this server.";
 
 function answersWith(answer: (init: RequestInit) => Response | Promise<Response>): void {
   vi.stubGlobal("fetch", async (_: string, init: RequestInit = {}) => answer(init));
@@ -73,7 +73,7 @@ it.each([
   ["half", '{"workspaces": [{"na', "application/json"],
   ["nothing", "", "application/json"],
   ["the page of a gateway", "<!doctype html><title>Sign in to the network</title>", "text/html"],
-])("says of %s in place of JSON that it is no answer", async (_, body, type) => {
+])("rejects %s in place of JSON", async (_, body, type) => {
   answersWith(() => new Response(body, { status: 200, headers: { "content-type": type } }));
   const asked = await refusal(get("/api/v2/workspaces"));
   expect([asked.message, asked instanceof NoAnswer, mayPass(asked)]).toEqual([CUT, true, true]);
@@ -93,7 +93,7 @@ it.each([
   ["POST", 204, () => post("/x")],
   ["DELETE", 202, () => remove("/x")],
   ["PUT", 204, () => put("/x")],
-] as const)("takes an empty answer to %s with status %s for done", async (_, status, ask) => {
+] as const)("accepts an empty answer to %s with status %s", async (_, status, ask) => {
   answersWith(() => new Response(status === 204 ? null : "", { status }));
   expect(await ask()).toBeUndefined();
 });
@@ -104,7 +104,7 @@ it.each([
   [500, '{"message": "Cut', "The server answered with status 500."],
   [500, '{"message": {"a": 1}}', "The server answered with status 500."],
   [500, '{"message": "Broken.", "validations": 7}', "Broken."],
-])("tells a %s that says %j as a refusal", async (status, body, said) => {
+])("treats a %s with %j as an error", async (status, body, said) => {
   answersWith(() => new Response(body, { status, headers: JSON_TYPE }));
   for (const ask of [() => get("/x"), () => post("/x", {}), () => getBytes("/x")]) {
     const error = await refusal(ask());
@@ -117,7 +117,7 @@ it.each([
   }
 });
 
-it("says that the server cannot be reached, whoever asks", async () => {
+it("reports an unreachable server for every method", async () => {
   answersWith(() => Promise.reject(new TypeError("Failed to fetch")));
   for (const ask of [
     () => get("/x"),
@@ -125,7 +125,7 @@ it("says that the server cannot be reached, whoever asks", async () => {
     () => upload("/x", new Blob(), "x"),
     () => getBytes("/x"),
   ]) {
-    expect((await refusal(ask())).message).toBe("The server cannot be reached.");
+    expect((await refusal(ask())).message).toBe("The server is unreachable.");
   }
 });
 
@@ -147,7 +147,7 @@ const stuck = (init: RequestInit) =>
 it.each([
   ["silent from the start", silent],
   ["silent in the middle of its answer", stuck],
-])("waits for a server that is %s no longer than the limit", async (_, answer) => {
+])("stops waiting for a server that is %s at the limit", async (_, answer) => {
   vi.useFakeTimers();
   try {
     answersWith(answer);
@@ -175,7 +175,7 @@ it.each([
   }
 });
 
-it("lets an archive take as long as a slow line needs", () => {
+it("gives an archive enough time on a slow line", () => {
   const slow_bytes_per_s = 12_500; // 100 kbit/s
   expect((LIMITS_MS.bytes / 1000) * slow_bytes_per_s).toBeGreaterThan(10 << 20);
 });

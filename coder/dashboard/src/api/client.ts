@@ -1,4 +1,5 @@
-// One way to the API: JSON in, JSON out, the error envelope as an exception. Nothing here knows a page.
+// The API client: JSON in, JSON out, the error envelope as an exception. It knows nothing about
+// pages.
 import { inTurn } from "./turns";
 
 export class ApiError extends Error {
@@ -17,9 +18,12 @@ export class ApiError extends Error {
   }
 }
 
-/** There is no answer that could be read: nothing came, too late, or cut off on the way. */
+/** The server sent no readable answer: nothing arrived, it came too late, or it was cut off. */
 export class NoAnswer extends ApiError {
-  /** Whether the same question may be asked again at once. Who has waited for a silent server waits no second time. */
+  /**
+   * Whether the same query may be retried at once. A user who has already waited for a timeout does
+   * not wait a second time.
+   */
   readonly again: boolean;
 
   constructor(message: string, detail: string, again: boolean) {
@@ -28,18 +32,20 @@ export class NoAnswer extends ApiError {
   }
 }
 
-/** What the server refused it refuses again; what failed on the way may come through. */
+/** Do not retry what the server rejected; retry network failures. */
 export function mayPass(error: Error): boolean {
   if (error instanceof NoAnswer) return error.again;
   return !(error instanceof ApiError) || error.status >= 500;
 }
 
-/** How long an answer may take, until its last byte. Archives of templates go over slow lines. */
+/**
+ * Time limits for an answer up to its last byte. Template archives are sent over slow connections.
+ */
 export const LIMITS_MS = { question: 60_000, change: 120_000, bytes: 1_800_000 } as const;
 
-const UNKNOWN_OUTCOME = "It may have been done all the same: look before you do it again.";
+const UNKNOWN_OUTCOME = "The change may have been applied all the same. Check before you retry.";
 
-/** Asks, and says in plain words why there is no answer. */
+/** Send the request, and explain in plain words when there is no answer. */
 async function answered<T>(
   kind: keyof typeof LIMITS_MS,
   changes: boolean,
@@ -53,12 +59,11 @@ async function answered<T>(
     const outcome = changes ? UNKNOWN_OUTCOME : "";
     if (control.signal.aborted)
       throw new NoAnswer(
-        `The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`,
+        `The server did not answer within ${LIMITS_MS[kind] / 60_000} min.`,
         outcome,
         false,
       );
-    if (error instanceof TypeError)
-      throw new NoAnswer("The server cannot be reached.", outcome, true); // what fetch says for every failure of the network
+    if (error instanceof TypeError) throw new NoAnswer("The server is unreachable.", outcome, true); // fetch's only network error
     throw error;
   } finally {
     window.clearTimeout(timer);
@@ -70,7 +75,7 @@ function csrfToken(): string {
   return document.querySelector<HTMLMetaElement>('meta[property="csrf-token"]')?.content ?? "";
 }
 
-/** Methods that say how a thing is to be from now on: the last one counts, so it has to come last. */
+/** Methods that set the final state of a resource: the last request must also arrive last. */
 const IN_TURN: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
 
 export function request<T>(method: string, path: string, body?: unknown): Promise<T> {
@@ -79,11 +84,14 @@ export function request<T>(method: string, path: string, body?: unknown): Promis
     : send<T>(method, path, body);
 }
 
-// Browsers refuse requests that outlive their page beyond 64 KiB of bodies at a time.
+// Browsers reject keepalive requests once their bodies exceed 64 KiB in total.
 const OUTLIVING_BYTES = 60_000;
 let outliving = 0;
 
-/** Does what was clicked although the page is left at once: without that the browser takes back what is on its way. */
+/**
+ * Send the request even if the user leaves the page immediately; otherwise the browser aborts
+ * requests in flight.
+ */
 async function sendOnce(path: string, init: RequestInit, body: string): Promise<Response> {
   const size = new TextEncoder().encode(body).length;
   if (outliving + size > OUTLIVING_BYTES) return fetch(path, init);
@@ -120,10 +128,13 @@ async function send<T>(method: string, path: string, body: unknown): Promise<T> 
 const UNAUTHORIZED = 401;
 const EMPTY_IS_DONE: ReadonlySet<number> = new Set([202, 204]);
 
-const WHO_IS_HERE = "/api/v2/users/me"; // whose answer is just that
+const WHO_IS_HERE = "/api/v2/users/me"; // the endpoint whose answer says only this
 let hearSignedOut: () => void = () => undefined;
 
-/** Told of every answer that says nobody is signed in, whoever asked: a form as well as a list. */
+/**
+ * Called for every answer that says the session is invalid, whichever form or list sent the
+ * request.
+ */
 export function onSignedOut(hear: () => void): void {
   hearSignedOut = hear;
 }
@@ -136,15 +147,16 @@ async function readAnswer<T>(response: Response, method: string, path: string): 
   if (value !== undefined) return value as T;
   if (text === "" && (method === "DELETE" || EMPTY_IS_DONE.has(response.status)))
     return undefined as T;
-  const what = text === "" ? "It was empty." : `It began with: ${text.trim().slice(0, 80)}`;
+  const what =
+    text === "" ? "The answer was empty." : `The answer began with: ${text.trim().slice(0, 80)}`;
   throw new NoAnswer(
-    "The answer was cut off on its way, or is not from this server.",
+    "The answer was cut off, or did not come from this server.",
     method === "GET" ? what : `${what} ${UNKNOWN_OUTCOME}`,
     method === "GET",
   );
 }
 
-/** undefined for what is no JSON. */
+/** undefined for text that is not JSON. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -170,7 +182,7 @@ export const patch = <T>(path: string, body?: unknown): Promise<T> =>
 export const remove = <T>(path: string, body?: unknown): Promise<T> =>
   request<T>("DELETE", path, body);
 
-/** Bytes up, JSON down: template archives. */
+/** Send bytes, receive JSON: template archives. */
 export function upload<T>(path: string, body: Blob, type: string): Promise<T> {
   const headers = { Accept: "application/json", "Content-Type": type, "X-CSRF-TOKEN": csrfToken() };
   return answered("bytes", true, async (signal) =>
@@ -191,7 +203,7 @@ export function getBytes(path: string): Promise<Uint8Array> {
   });
 }
 
-/** `path?name=value&…`, without what is undefined or empty. */
+/** `path?name=value&…`, without undefined and empty values. */
 export function withQuery(
   path: string,
   values: Record<string, string | number | boolean | undefined>,
@@ -204,7 +216,7 @@ export function withQuery(
   return text === "" ? path : `${path}?${text}`;
 }
 
-/** One segment of a path. */
+/** Escape one segment of a path. */
 export const seg = (value: string): string => encodeURIComponent(value);
 
 export function socketUrl(path: string): string {

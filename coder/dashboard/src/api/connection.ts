@@ -1,4 +1,4 @@
-// Which live connections are lost at the moment: the frame says "reconnecting" while there is any.
+// Live connections that are lost at the moment: the frame says "reconnecting" while there is one.
 import { useSyncExternalStore } from "react";
 
 let signedOut = false;
@@ -6,7 +6,10 @@ const resumes = new Set<() => void>();
 const lost = new Set<symbol>();
 const listeners = new Set<() => void>();
 
-/** While the session has ended no connection can come back: they wait for signing in, and none is "lost". */
+/**
+ * While the session is expired no connection can come back: they wait for sign-in, and none counts
+ * as lost.
+ */
 export function setSignedOut(isOut: boolean): void {
   if (signedOut === isOut) return;
   signedOut = isOut;
@@ -16,7 +19,7 @@ export function setSignedOut(isOut: boolean): void {
 
 export const isSignedOut = (): boolean => signedOut;
 
-/** Called when somebody has signed in again. Returns how to stop being called. */
+/** Call `again` after the user signs in again. Return the function that unsubscribes. */
 export function onSignedIn(resume: () => void): () => void {
   resumes.add(resume);
   return () => resumes.delete(resume);

@@ -1,5 +1,6 @@
-// What pages offer to change, and the right each asks for before it does. A call that is not in the table is an offer nobody
-// has thought about: say which right it needs, and show it only to people who have that.
+// Write requests of pages, and the permission each page checks first. A request that is missing
+// from the table has not been reviewed: name its permission, and show the control only to users who
+// have it.
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 
@@ -10,9 +11,15 @@ const sources = import.meta.glob<string>(
 const textOf = (file: string) =>
   sources[`../${file}`] ?? sources[`./${file.replace("api/", "")}`] ?? "";
 
-/** One's own things and what is open to everybody: whoever is signed in may, or the page comes before signing in. */
+/**
+ * The user's own objects and public requests: any signed-in user may send them, or the page comes
+ * before sign-in.
+ */
 const OWN = "own";
-/** File | call | right | file that asks for the right, when it is another one. An indented line goes on with the one before. */
+/**
+ * File | call | permission | file that checks it, if another one. An indented line continues the
+ * one before.
+ */
 const TABLE = `
 app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
 app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
@@ -130,7 +137,10 @@ pages/workspaces/RowActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/RowActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 `;
 
-/** Begins a build, so what is asked for depends on the build: each place that calls one, and the rights it asks for. */
+/**
+ * Functions that start a build, whose permission depends on the build: each call site, and the
+ * permissions it checks.
+ */
 const BUILDS: Readonly<Record<string, readonly string[]>> = {
   "pages/workspaces/WorkspaceActions.tsx": ["start", "stop", "update"],
   "pages/workspaces/Banners.tsx": ["mayBuild"],
@@ -140,7 +150,7 @@ const BUILDS: Readonly<Record<string, readonly string[]>> = {
   "pages/workspaces/BatchBar.tsx": ["start", "stop", "remove"],
   "pages/workspaces/RowActions.tsx": ["start", "stop", "remove"],
 };
-/** Those of them that are opened from another place, which asks. */
+/** Those that another component opens, which does the check. */
 const ASKED_BY: Readonly<Record<string, string>> = {
   "pages/workspaces/DeleteWorkspace.tsx": "pages/workspaces/WorkspaceActions.tsx",
   "pages/workspaces/builds/ChangeVersion.tsx": "pages/workspaces/WorkspaceActions.tsx",
@@ -170,7 +180,7 @@ function pathOf(given: ts.Expression | undefined): string {
   return given?.getText() ?? "";
 }
 
-/** Every use of what changes things at the server: [verb and path], of what the client's module gives. */
+/** Every use of the client's writing functions: [verb and path]. */
 function callsOf(file: string, text: string): string[] {
   const tree = ts.createSourceFile(
     file,
@@ -215,20 +225,20 @@ const found = new Set(
   calls.flatMap(([file, text]) => callsOf(file, text).map((call) => `${file} | ${call}`)),
 );
 
-describe("what pages offer", () => {
-  it("is in the table, and the table has nothing else", () => {
+describe("write requests of pages", () => {
+  it("are exactly those in the table", () => {
     expect([...found].sort()).toEqual(rows.map(({ file, call }) => `${file} | ${call}`).sort());
   });
 
   it.each(rows.filter(({ right }) => right !== OWN))(
-    "$file asks for $right before $call",
+    "$file checks $right before $call",
     ({ right, asker }) => {
       expect(textOf(asker)).toMatch(new RegExp(`\\b${right}\\b`));
       expect(textOf(asker)).toMatch(/\bmay\w*\b/);
     },
   );
 
-  it("begins builds in known places alone", () => {
+  it("start builds only in known files", () => {
     const begin = calls
       .filter(
         ([file, text]) =>
@@ -239,7 +249,7 @@ describe("what pages offer", () => {
     expect(begin.sort()).toEqual(Object.keys(BUILDS).sort());
   });
 
-  it.each(Object.entries(BUILDS))("%s asks for %j", (file, rights) => {
+  it.each(Object.entries(BUILDS))("%s checks %j", (file, rights) => {
     const asker = textOf(ASKED_BY[file] ?? file);
     for (const right of rights)
       expect(asker).toMatch(

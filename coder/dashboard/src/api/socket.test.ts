@@ -47,7 +47,7 @@ function lose(): void {
   last.onclose?.({ code: 1006 });
 }
 
-it("comes back by itself", () => {
+it("reconnects after a loss", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
   lose();
   vi.advanceTimersByTime(60_000);
@@ -55,7 +55,7 @@ it("comes back by itself", () => {
   end();
 });
 
-it("waits for signing in when the session has ended", () => {
+it("waits for sign-in after the session ended", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
   setSignedOut(true);
   lose();
@@ -66,7 +66,7 @@ it("waits for signing in when the session has ended", () => {
   end();
 });
 
-it("does not come back after an orderly end", () => {
+it("stays closed after a normal close", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
   const last = opened.at(-1);
   if (last) {
@@ -79,7 +79,7 @@ it("does not come back after an orderly end", () => {
   end();
 });
 
-it("starts again, more and more slowly, when what came cannot be read", () => {
+it("restarts with increasing delays after unreadable messages", () => {
   const heard: unknown[] = [];
   const end = openSocket(() => "/watch", { onMessage: (value) => heard.push(value) });
   opened[0]?.onopen?.();

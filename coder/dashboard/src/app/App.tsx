@@ -1,4 +1,4 @@
-// Providers and the router. Which address shows which page is in routes/, one file per area.
+// Providers and the router. Routes are in routes/, one file per area.
 import { QueryClientProvider } from "@tanstack/react-query";
 import {
   createBrowserRouter,
@@ -32,7 +32,7 @@ function Root() {
   );
 }
 
-/** A page that breaks leaves the frame standing. */
+/** Keep the frame when a page crashes. */
 const guarded = (routes: RouteObject[]): RouteObject[] => [
   { ErrorBoundary: CrashPage, children: routes },
 ];

@@ -1,5 +1,5 @@
-// Who may see a page: everybody, or whoever is signed in. A session that ends while a page is open is renewed in a
-// dialog over the page: what was typed stays.
+// Access to pages: public, or signed-in users only. A session that expires while a page is open is
+// renewed in a dialog over the page, which keeps the user's input.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Navigate, Outlet, useLocation } from "react-router";
@@ -29,7 +29,7 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
     setSignedOut(out);
     return () => setSignedOut(false);
   }, [out]);
-  // A connection may be lost because the session has ended: then the dialog says so, and nothing else.
+  // A connection may be lost because the session has expired: then only the sign-in dialog says so.
   useEffect(() => {
     if (lost) void queries.invalidateQueries({ queryKey: me.queryKey, exact: true });
   }, [lost, queries]);
@@ -60,7 +60,7 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
   return <Navigate to={`/login?redirect=${back}`} replace />;
 }
 
-/** Pages that need no account: the frame has whoever is signed in. */
+/** Pages that need no account: the frame shows the signed-in user if there is one. */
 export function Anyone() {
   const user = useQuery(me);
   return user.isPending ? (

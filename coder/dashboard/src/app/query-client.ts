@@ -1,10 +1,13 @@
-// The cache of answers and what happens when one is refused.
+// The query cache, and error handling for rejected requests.
 import { QueryClient } from "@tanstack/react-query";
 
 import { mayPass, onSignedOut } from "../api/client";
 import { me } from "../api/queries/session";
 
-/** A session that ended elsewhere: asking who is here again shows the sign-in dialog over the page. */
+/**
+ * The session ended elsewhere: fetching the current user again opens the sign-in dialog over the
+ * page.
+ */
 export function askWhoIsHere(queries: QueryClient): void {
   onSignedOut(() => void queries.invalidateQueries({ queryKey: me.queryKey, exact: true }));
 }

@@ -1,4 +1,4 @@
-// A daily schedule as people set it, and as the API has it: `CRON_TZ=Europe/Berlin 30 9 * * 1-5`.
+// A daily schedule in the form and in the API: `CRON_TZ=Europe/Berlin 30 9 * 1-5`.
 export interface Daily {
   time: string;
   days: readonly number[];
@@ -15,7 +15,7 @@ export const DAYS = [
   "Saturday",
 ] as const;
 
-/** null for a schedule that is no daily one. */
+/** null for a schedule that is not daily. */
 export function readCron(text: string): Daily | null {
   const match = /^(?:CRON_TZ=(\S+)\s+)?(\d{1,2})\s+(\d{1,2})\s+\*\s+\*\s+(\S+)$/.exec(text.trim());
   if (!match) return null;

@@ -20,7 +20,7 @@ it.each([
   ]);
 });
 
-it("knows words with a plural of their own", () => {
+it("accepts an irregular plural", () => {
   expect([
     counted(1, "person", "people"),
     counted(3, "person", "people"),

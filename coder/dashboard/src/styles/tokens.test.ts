@@ -1,4 +1,4 @@
-// What is written on a coloured button can be read in every theme, also while the pointer is on it.
+// Text on coloured buttons has enough contrast in every theme, also on hover.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 

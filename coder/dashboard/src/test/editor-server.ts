@@ -41,7 +41,7 @@ export const usual: Answers = {
   "PATCH /api/v2/templates/t/versions": {},
 };
 
-/** jsdom's blobs are not those `Response` reads. */
+/** jsdom's blobs are not those that `Response` reads. */
 export function bytesOf(blob: Blob): Promise<Uint8Array> {
   return new Promise((done) => {
     const reader = new FileReader();

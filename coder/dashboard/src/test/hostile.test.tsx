@@ -1,4 +1,4 @@
-// Every page that shows what people, templates and programs have written, with the worst they can write.
+// Every page that shows text from users, templates and programs, with hostile text.
 import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { Outlet, type RouteObject } from "react-router";
@@ -49,7 +49,7 @@ interface Showing {
   page: NonNullable<RouteObject["element"]>;
   path?: string;
   at?: string;
-  /** At least so many of the hostile words are to be read. */
+  /** The minimum number of hostile texts that must be visible. */
   read: number;
   then?: () => Promise<void>;
 }
@@ -160,7 +160,7 @@ const PAGES: Record<string, Showing> = {
 };
 
 it.each(Object.entries(PAGES))(
-  "%s: what is hostile stands there as words, and does nothing",
+  "%s: shows hostile text as plain text",
   async (_, { page, path = "/", at = "/", read, then }) => {
     const seen = visit(
       [
@@ -185,7 +185,7 @@ it.each(Object.entries(PAGES))(
   },
 );
 
-it("shows a refusal that is hostile as words", async () => {
+it("shows a hostile error as plain text", async () => {
   visit(
     [{ element: <SignedIn bare />, children: [{ path: "/", element: <WorkspacesPage /> }] }],
     "/",
@@ -195,7 +195,7 @@ it("shows a refusal that is hostile as words", async () => {
   expect(harmOf(document)).toEqual([]);
 });
 
-it("would be seen to be harmed", () => {
+it("detects harm", () => {
   const frame = document.createElement("div");
   document.body.append(frame);
   for (const bad of [

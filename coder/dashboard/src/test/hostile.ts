@@ -1,4 +1,4 @@
-// What somebody may write wherever words are taken, and how a page shows that none of it did anything.
+// Hostile text for every field, and checks that none of it had any effect.
 const MARK = "Wozzeck";
 
 export const HOSTILE = {
@@ -25,10 +25,10 @@ const ADDRESSES = [
   'https://x.example/"onerror="window.harmed=1',
 ];
 
-/** Fields that hold addresses, whatever kind of thing they belong to. */
+/** Fields that hold addresses, whatever object they belong to. */
 const IS_ADDRESS = /(^|_)(icon|url|uri|target|src|link)$|^avatar_url$/;
 
-/** `value` with something hostile in place of every text that is marked "?"; each time another. */
+/** `value` with a different hostile text in place of each text marked "?". */
 export function hostile<T>(value: T): T {
   let words = 0;
   let addresses = 0;
@@ -51,7 +51,7 @@ const RUNS =
   /^\s*(?:j\s*a\s*v\s*a\s*s\s*c\s*r\s*i\s*p\s*t|v\s*b\s*s\s*c\s*r\s*i\s*p\s*t)\s*:|^\s*data:(?!image\/)/i;
 const GOES_TO = ["href", "src", "action", "formaction", "xlink:href", "srcdoc", "data"];
 
-/** What a page has become that no page of ours is: empty for a page that is unharmed. */
+/** Elements that no page of the dashboard has: empty for an unharmed page. */
 export function harmOf(page: Document): string[] {
   const found = [
     ...page.querySelectorAll(
@@ -72,7 +72,7 @@ export function harmOf(page: Document): string[] {
   return found;
 }
 
-/** How often something hostile is to be read as the plain words it is. */
+/** The number of hostile texts displayed as plain text. */
 export function readOf(page: Document): number {
   return (page.body.textContent ?? "").split(MARK).length - 1;
 }

@@ -1,4 +1,4 @@
-// What pages offer: where it stands, how it is found, and the right it needs.
+// Controls of pages: their page, how to find them, and the permission each needs.
 import type { RouteObject } from "react-router";
 
 import {
@@ -28,11 +28,11 @@ import { workspace, failed } from "./offers-answers";
 export interface Offer {
   page: RouteObject[];
   at?: string;
-  /** Pressed first: what opens the menu it stands in. */
+  /** Clicked first: opens the menu that contains it. */
   open?: string | RegExp;
-  /** Role and name of the offer. */
+  /** Role and name of the control. */
   shown: readonly [string, string | RegExp];
-  /** What has to be allowed: resource.action. */
+  /** The required permission: resource.action. */
   right: string;
   sentence: string | RegExp | null;
 }
@@ -57,7 +57,7 @@ export const OFFERS: Record<string, Offer> = {
     at: "/templates",
     shown: ["link", "Create workspace from Box"],
     right: "workspace.create",
-    sentence: "Only to look at",
+    sentence: "View only",
   },
   "a new workspace, of a template": {
     page: page("/templates/:template", TemplateLayout),
@@ -88,7 +88,7 @@ export const OFFERS: Record<string, Offer> = {
   "another template of such machines": {
     page: page("/workspaces/attach", AttachPage),
     at: "/workspaces/attach",
-    shown: ["link", "Begin with the starter template"],
+    shown: ["link", "Use starter template"],
     right: "template.create",
     sentence: null,
   },
@@ -140,7 +140,7 @@ export const OFFERS: Record<string, Offer> = {
     page: alone(<WorkspaceActions workspace={workspace} />),
     shown: ["button", "Start"],
     right: "workspace.*",
-    sentence: "You may look at this workspace, not start or stop it.",
+    sentence: "You can view this workspace but not start or stop it.",
   },
   settings: {
     page: alone(<WorkspaceActions workspace={workspace} />),
@@ -182,7 +182,7 @@ export const OFFERS: Record<string, Offer> = {
     open: /Open ports/,
     shown: ["button", "Share"],
     right: "workspace.update",
-    sentence: "Who may change the workspace may share its ports.",
+    sentence: "You need update permission on this workspace to share its ports.",
   },
   "a new template": {
     page: page("/templates", TemplatesPage),
@@ -233,7 +233,7 @@ export const OFFERS: Record<string, Offer> = {
     at: "/templates/box/versions/first/edit",
     shown: ["button", "Publish"],
     right: "template.update",
-    sentence: "You may use this template, not change it.",
+    sentence: "You can use this template but not change it",
   },
   "a task": {
     page: page("/tasks", TasksPage),

@@ -23,7 +23,7 @@ const group = {
   organization_id: "o",
 };
 
-it("finds any member of a large organization for a group, at the server", async () => {
+it("finds any member of a large organization", async () => {
   const all = Array.from({ length: 2000 }, (_, number) => member(number));
   let asked = new URLSearchParams();
   const page = visit([{ path: "/groups/:group", element: <GroupPage /> }], "/groups/staff", {

@@ -1,4 +1,4 @@
-// A refresh that fails takes no page away, nor what was typed into it.
+// A failed refresh removes neither a page nor its input.
 import { focusManager } from "@tanstack/react-query";
 import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
@@ -35,7 +35,7 @@ async function lookAgain(): Promise<void> {
   });
 }
 
-it("of the notifications a person hears of", async () => {
+it("of the notification preferences", async () => {
   let gone = false;
   const page = visit(
     [{ element: <SignedIn bare />, children: [{ path: "/", Component: NotificationsPage }] }],
@@ -61,7 +61,7 @@ it("of the notifications a person hears of", async () => {
   expect(screen.getByRole("switch", { name: /Workspace Deleted/ })).toBeVisible();
 });
 
-it("of what an identity provider's groups become", async () => {
+it("of the group mappings", async () => {
   let gone = false;
   const settings = {
     field: "",

@@ -7,7 +7,7 @@ import { templateRoutes } from "../app/routes/templates";
 import { Refusal, visit } from "./world";
 import { SetupPage } from "../pages/signin/SetupPage";
 
-it("leads whoever has made the first account to a first template", async () => {
+it("leads from the first account to a first template", async () => {
   const page = visit(
     [
       { path: "/setup", Component: SetupPage },
@@ -36,7 +36,7 @@ it("leads whoever has made the first account to a first template", async () => {
   expect(matchRoutes(templateRoutes, page.at())?.at(-1)?.route.path).toBe("/templates/new/builder");
 });
 
-it("makes one account, however often signing in to it fails", async () => {
+it("creates one account despite failed sign-ins", async () => {
   let login: unknown = new Refusal(500, "The database is gone.");
   const page = visit(
     [

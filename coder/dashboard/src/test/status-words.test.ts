@@ -1,4 +1,5 @@
-// A state is never told by colour alone: wherever a tone is given, words stand in it or beside it. Read from the sources.
+// Colour is never the only sign of a state: every tone comes with text in or next to it. Checked in
+// the sources.
 import ts from "typescript";
 import { expect, it } from "vitest";
 
@@ -20,7 +21,7 @@ const attribute = (one: Element, name: string) =>
     (item) => ts.isJsxAttribute(item) && item.name.getText() === name,
   );
 
-/** Text, a value, or an element that has some or is named. What screen readers are told to pass over says nothing. */
+/** Text, a value, or a labelled element. Content hidden from screen readers does not count. */
 function speaks(one: ts.JsxChild): boolean {
   if (ts.isJsxText(one)) return /[\p{L}\p{N}]/u.test(one.text);
   if (ts.isJsxExpression(one)) return one.expression !== undefined;
@@ -34,7 +35,10 @@ function* elements(node: ts.Node): Generator<Element> {
   for (const child of node.getChildren()) yield* elements(child);
 }
 
-/** What stands beside an element: of one that is chosen by a condition, beside the whole; of a part of a drawing, beside that. */
+/**
+ * The siblings of an element: of the whole expression for a conditional one, of the drawing for a
+ * part of it.
+ */
 function beside(one: Element): ts.JsxChild[] {
   let outer: ts.Node = one;
   while (
@@ -50,7 +54,7 @@ function beside(one: Element): ts.JsxChild[] {
   return around.children.filter((other) => other !== outer);
 }
 
-/** Places where a tone has no words: [line, tag]. */
+/** Toned elements without text: [line, tag]. */
 function mute(file: string, text: string): string[] {
   const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TSX);
   return [...elements(tree)]
@@ -79,15 +83,15 @@ it.each([
   ['<i className="text-warn" role="img" aria-label="Warning" />', 0],
   ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}{word}</p>', 0],
   ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}</p>', 2],
-])("%s has %d places without words", (markup, places) => {
+])("%s has %d places without text", (markup, places) => {
   expect(mute("a.tsx", `const a = ${markup};`)).toHaveLength(places);
 });
 
-it.each(Object.entries(sources))("%s says in words what it says in colours", (file, text) => {
+it.each(Object.entries(sources))("%s labels its colours", (file, text) => {
   expect(mute(file, text)).toEqual([]);
 });
 
-it("nobody can draw a dot without its word", () => {
+it("a dot is never drawn without its label", () => {
   expect(Object.keys(badge).sort()).toEqual(["Count", "StatusText", "Tag"]);
 });
 
@@ -96,7 +100,7 @@ it.each([
   ["agents", Object.values(AGENT_STATUS).map(([word]) => word)],
   ["jobs", Object.values(JOB_WORDS)],
   ["health", Object.values(WORDS)],
-])("the states of %s have a word each, and no two the same", (_, words) => {
+])("states of %s have unique labels", (_, words) => {
   expect(words.every((word) => /\p{L}/u.test(word))).toBe(true);
   expect(new Set(words).size).toBe(words.length);
 });

@@ -1,4 +1,5 @@
-// A page in a component test: the server's answers stand in a table, what it was sent is kept, sockets are played by hand.
+// A page in a component test: server answers come from a table, requests are recorded, sockets are
+// controlled by the test.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render } from "@testing-library/react";
 import { createMemoryRouter, RouterProvider, type RouteObject } from "react-router";
@@ -6,7 +7,7 @@ import { afterEach, vi } from "vitest";
 
 import { askWhoIsHere } from "../app/query-client";
 
-/** What stands around the pages of signed-in people. */
+/** The providers around the pages of signed-in users. */
 export { SignedIn } from "../app/guards";
 
 export interface Sent {
@@ -15,7 +16,10 @@ export interface Sent {
   body: unknown;
 }
 
-/** "GET /api/v2/…" without its query: what the server answers, or how from what was sent and the query. `Refusal` for an error. */
+/**
+ * "GET /api/v2/…" without its query: the answer, or a function of the request body and query.
+ * `Refusal` for an error.
+ */
 export type Answers = Record<string, unknown>;
 
 export class Refusal {
@@ -70,8 +74,10 @@ function allowed(body: unknown): Record<string, boolean> {
   return Object.fromEntries(Object.keys(checks).map((name) => [name, true]));
 }
 
-/** Shows the routes at an address; the lists grow by each request. What nobody has an answer for is a 404. `fetching` is
- * how many answers are awaited now. */
+/**
+ * Renders the routes at an address and records each request. Requests without an answer get a 404.
+ * `fetching` is the number of pending requests.
+ */
 export function visit(
   routes: RouteObject[],
   address: string,

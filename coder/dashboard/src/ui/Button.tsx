@@ -1,4 +1,5 @@
-// Buttons and links that look like buttons. A busy button keeps its width and says that it is busy.
+// Buttons, and links that look like buttons. A busy button keeps its width and announces that it is
+// busy.
 import { Slot } from "radix-ui";
 import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
 import { Link, type LinkProps } from "react-router";
@@ -76,7 +77,7 @@ interface IconButtonProps extends Omit<ButtonProps, "icon" | "children"> {
   children: ReactNode;
 }
 
-/** A button that shows only an icon: `label` is its name for the screen reader and its tooltip. */
+/** An icon-only button: `label` is its accessible name and its tooltip. */
 export function IconButton({
   label,
   look = "quiet",

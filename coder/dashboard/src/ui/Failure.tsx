@@ -1,10 +1,10 @@
-// A request that failed, in place of what it would have shown: the reason and one way on.
+// A failed request, in place of its result: the reason and one way to continue.
 import { ApiError } from "../api/client";
 import { Button } from "./Button";
 import { validationText } from "./forms/rules";
 import { Notice } from "./Notice";
 
-const NO_CONFLICT = { status: 400, message: "" }; // its message is the title already
+const NO_CONFLICT = { status: 400, message: "" }; // its message is already the title
 
 export function Failure({
   error,

@@ -1,5 +1,5 @@
-// Whether the screen is a phone's: the same width as `max-md` of the styles, for what has to be built otherwise, not only
-// drawn otherwise.
+// Whether the screen is narrow: the same width as `max-md` of the styles, for layouts that differ
+// in structure, not only in style.
 import { useSyncExternalStore } from "react";
 
 export const NARROW = "(width < 48rem)";

@@ -1,4 +1,5 @@
-// Short messages in a corner: what was done, or what failed while the person was elsewhere on the page.
+// Short messages in a corner: a completed action, or a failure while the user was elsewhere on the
+// page.
 import { CircleAlert, CircleCheck, X } from "lucide-react";
 import { useSyncExternalStore } from "react";
 
@@ -58,7 +59,7 @@ export function Toasts() {
   );
   return (
     <div className="pointer-events-none fixed right-4 bottom-4 z-60 flex w-[min(24rem,calc(100vw-2rem))] flex-col gap-2">
-      {/* The live regions are always there, so that what appears in them is announced. */}
+      {/* The live regions always exist, so that their content is announced. */}
       {(["good", "error"] as const).map((kind) => (
         <div
           key={kind}

@@ -1,4 +1,4 @@
-// A person's own things: settings, tokens, links, devices. Keys follow the paths.
+// A user's own objects: settings, tokens, links, devices. Keys follow the paths.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";

@@ -9,7 +9,7 @@ const ALL: Picture[] = [
 ];
 const paths = (text: string) => matching(ALL, text).map((one) => one.path);
 
-describe("searching pictures", () => {
+describe("searching icons", () => {
   it.each([
     ["", ["/icon/azure-devops.svg", "/icon/git.svg", "/emojis/1f4e6.png"]],
     ["git", ["/icon/git.svg", "/icon/azure-devops.svg"]],
@@ -19,5 +19,6 @@ describe("searching pictures", () => {
     ["nothing", []],
   ])("%j", (text, expected) => expect(paths(text)).toEqual(expected));
 
-  it("names them", () => expect(ALL.map(nameOf)).toEqual(["azure-devops", "git", "package"]));
+  it("returns their names", () =>
+    expect(ALL.map(nameOf)).toEqual(["azure-devops", "git", "package"]));
 });

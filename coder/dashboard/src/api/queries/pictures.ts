@@ -1,11 +1,11 @@
-// The pictures this deployment has of its own: /icon/… and /emojis/….
+// The icons that the deployment ships: /icon/… and /emojis/….
 import { queryOptions } from "@tanstack/react-query";
 
 import { get } from "../client";
 
 export interface Picture {
   path: string;
-  /** What it is also found by. */
+  /** Further search words. */
   words: string;
 }
 
@@ -15,7 +15,9 @@ export const pictures = queryOptions({
   staleTime: Infinity,
 });
 
-/** Those with every word of `text` in their name or their words; names that begin with it come first. */
+/**
+ * The icons whose name or words contain every word of `text`; names that start with it come first.
+ */
 export function matching(all: readonly Picture[], text: string): Picture[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const [first] = words;
@@ -27,7 +29,7 @@ export function matching(all: readonly Picture[], text: string): Picture[] {
   return found.sort((a, b) => begins(a) - begins(b));
 }
 
-/** "docker" of /icon/docker.svg; an emoji's words, which say more than its code points. */
+/** "docker" for /icon/docker.svg; for an emoji its words, which say more than its code points. */
 export function nameOf(one: Picture): string {
   return one.path.startsWith("/emojis/")
     ? one.words

@@ -1,4 +1,4 @@
-// Workspaces, as the pages ask for them. Keys are the paths, so that one invalidation reaches everything below.
+// Queries for workspaces. Keys are the paths, so that one invalidation reaches everything below.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
@@ -56,7 +56,10 @@ export const externalCredentials = (workspace: string, agent: string) =>
 
 const BUILDS_SHOWN = 25;
 
-/** Newest first, page after page. The next one begins behind what is there: which builds are older than one, the API cannot say. */
+/**
+ * Newest first, page by page. The next page begins after the builds loaded so far: the API cannot
+ * list the builds older than a given one.
+ */
 export const workspaceBuilds = (workspace: string) =>
   infiniteQueryOptions({
     queryKey: ["workspace", workspace, "builds"],
@@ -97,7 +100,7 @@ export const buildTimings = (build: string) =>
 
 const WHY_REFRESH_MS = 3000;
 
-/** Why a job waits, in the server's words. */
+/** The server's explanation of why a job waits. */
 export const jobWhy = (organization: string, job: string) =>
   queryOptions({
     queryKey: ["provisionerjobs", job, "why"],
@@ -123,7 +126,7 @@ export const sshSettings = queryOptions({
   staleTime: Infinity,
 });
 
-const LIGHTS_REFRESH_MS = 15_000; // twice in the rhythm of an agent's readings
+const LIGHTS_REFRESH_MS = 15_000; // twice per reading of the agent
 
 export const agentLights = (agent: string) =>
   queryOptions({
@@ -152,7 +155,7 @@ export const listeningPorts = (agent: string) =>
     refetchInterval: PORTS_REFRESH_MS,
   });
 
-const SHARES_REFRESH_MS = 15_000; // they end by themselves
+const SHARES_REFRESH_MS = 15_000; // shares expire without notice
 
 export const portShares = (workspace: string) =>
   queryOptions({

@@ -1,4 +1,4 @@
-// Everything by keyboard: pages, workspaces, templates. Opens with Ctrl/Cmd+K.
+// Keyboard access to pages, workspaces and templates. Opens with Ctrl/Cmd+K.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Command } from "cmdk";
 import { useDeferredValue, useRef, useState } from "react";
@@ -21,7 +21,7 @@ import { DEPLOYMENT } from "../../pages/deployment/nav";
 
 const ITEM =
   "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
-// A heading with nothing below it says nothing.
+// Hide a heading that has no items.
 const GROUP = cx(
   "not-has-[[cmdk-item]]:hidden [&_[cmdk-group-heading]]:px-2.5",
   "[&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1",
@@ -29,7 +29,7 @@ const GROUP = cx(
   "[&_[cmdk-group-heading]]:text-faint",
 );
 
-/** What people look for in an organization; each organization's own page says more. */
+/** Search words for an organization's pages. */
 function organizationPages(homes: readonly Organization[]): NavItem[] {
   return homes.flatMap(({ name, display_name }) => {
     const of = homes.length > 1 ? ` of ${display_name || name}` : "";
@@ -57,8 +57,11 @@ function organizationPages(homes: readonly Organization[]): NavItem[] {
   });
 }
 
-/** 1 where each word that was typed begins a word of the item, less where one stands inside, 0 where one is missing: letters
- * somewhere in this order, which is what the library takes, found everything by "invite". */
+/**
+ * 1 if each typed word starts a word of the item, less if a word is only contained, 0 if one is
+ * missing. The library's default accepts scattered letters in order, so that "invite" matched
+ * everything.
+ */
 export function rank(item: string, typed: string): number {
   const text = item.toLowerCase();
   return Math.min(
@@ -126,13 +129,11 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           setText(next);
           list.current?.scrollTo(0, 0);
         }}
-        placeholder="Go to a workspace, a template, a page…"
+        placeholder="Search workspaces, templates and pages…"
         className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none"
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
-        <Command.Empty className="px-3 py-6 text-center text-muted">
-          Nothing of that name.
-        </Command.Empty>
+        <Command.Empty className="px-3 py-6 text-center text-muted">No results</Command.Empty>
         <Command.Group heading="Workspaces" className={GROUP}>
           {found.slice(0, 8).map((workspace) => (
             <Command.Item
@@ -175,7 +176,10 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** Only where the person may have a workspace: the palette is no place for refusals. */
+/**
+ * Only in organizations where the user may create workspaces: the palette is no place for
+ * permission errors.
+ */
 function NewFrom({ template, go }: { template: Template; go: (to: string) => void }) {
   if (!useMayCreateWorkspace(template.organization_id)) return null;
   return (

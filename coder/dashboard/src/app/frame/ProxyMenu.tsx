@@ -1,4 +1,4 @@
-// Through which workspace proxy applications open, and how far each is from here. Not shown where there is none.
+// The workspace proxy for applications, and the latency of each. Hidden when there is no proxy.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Check, ChevronDown, Globe2 } from "lucide-react";
 import { useState } from "react";
@@ -21,7 +21,7 @@ export function ProxyMenu() {
   const [opened, setOpened] = useState(false);
   const primary = found.find((one) => one.name === PRIMARY);
   const current = found.find((one) => one.id === chosen && one.healthy) ?? primary;
-  const wanted = (id: string) => opened || id === current?.id; // the others are asked when somebody looks
+  const wanted = (id: string) => opened || id === current?.id; // the other latencies are measured when the menu opens
   const ways = useQueries({
     queries: found.map((one) => ({
       queryKey: ["latency", one.path_app_url],
@@ -62,7 +62,7 @@ export function ProxyMenu() {
           icon={<Avatar name={nameOf(one)} src={one.icon_url} size="xs" square />}
           disabled={!one.healthy}
           onSelect={() => chooseProxy(one.name === PRIMARY ? "" : one.id)}
-          hint={one.healthy ? <Way ms={latency(one.id)} /> : "It does not answer the server now."}
+          hint={one.healthy ? <Way ms={latency(one.id)} /> : "Not responding to the server."}
         >
           {nameOf(one)}
           {one.id === current.id ? (
@@ -82,6 +82,6 @@ export function ProxyMenu() {
 
 function Way({ ms }: { ms: number | null | undefined }) {
   if (ms === undefined) return "Measuring…";
-  if (ms === null) return "Its distance cannot be measured from here.";
+  if (ms === null) return "The latency cannot be measured from here.";
   return <StatusText tone={latencyTone(ms)}>{Math.round(ms)} ms</StatusText>;
 }

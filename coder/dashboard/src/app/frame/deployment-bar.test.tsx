@@ -31,14 +31,14 @@ const open = (answers: object = {}) =>
 const bar = async () =>
   within(await screen.findByRole("complementary", { name: "Deployment statistics" }));
 
-/** What a list of figures says of each. */
+/** The text of each item of a list of figures. */
 function said(list: HTMLElement): (string | null)[] {
   return within(list)
     .getAllByRole("listitem")
     .map((item) => item.textContent);
 }
 
-it("counts workspaces, data and connections, and leads to those it counts", async () => {
+it("shows workspaces, traffic and sessions, with links", async () => {
   open();
   const shown = await bar();
   expect(said(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
@@ -66,7 +66,7 @@ it("counts workspaces, data and connections, and leads to those it counts", asyn
   expect(shown.queryByRole("link", { name: "Not healthy" })).toBeNull();
 });
 
-it("says nothing of what there is none of, but for what people look for", async () => {
+it("hides zero figures except the common ones", async () => {
   open({
     "GET /api/v2/deployment/stats": {
       ...stats,
@@ -89,15 +89,15 @@ it("says nothing of what there is none of, but for what people look for", async 
   expect(said(shown.getByRole("list", { name: "Connections" }))).toEqual(["none"]);
 });
 
-it("asks again at once", async () => {
+it("refetches on request", async () => {
   const page = open();
-  await userEvent.click((await bar()).getByRole("button", { name: "Refresh the statistics" }));
+  await userEvent.click((await bar()).getByRole("button", { name: "Refresh statistics" }));
   await waitFor(() =>
     expect(page.asked.filter((one) => one === "GET /api/v2/deployment/stats")).toHaveLength(2),
   );
 });
 
-it("says that the deployment is not healthy, and knows no latency before there is one", async () => {
+it("shows unhealthy state and unknown latency", async () => {
   open({
     "GET /api/v2/debug/health": { healthy: false },
     "GET /api/v2/deployment/stats": {
@@ -110,10 +110,10 @@ it("says that the deployment is not healthy, and knows no latency before there i
     "href",
     "/health",
   );
-  expect(said(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: –");
+  expect(said(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: -");
 });
 
-it("is for those who may see the figures", async () => {
+it("is hidden without permission for statistics", async () => {
   const page = open({
     "POST /api/v2/authcheck": (body: { checks: object }) =>
       Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
@@ -130,6 +130,6 @@ it.each([
   [1024, "1.0 KiB"],
   [150 * 1024, "150 KiB"],
   [2 ** 60, "1024 PiB"],
-])("%d bytes are %s", (count, text) => {
+])("formats %d bytes as %s", (count, text) => {
   expect(byteSize(count)).toBe(text);
 });

@@ -1,9 +1,9 @@
-// The "Admin settings" menu: each entry for those who may see its pages.
+// The "Admin settings" menu: each entry is for users who may see its pages.
 import type { NavItem } from "../../features/navigation/nav-item";
 import { DEPLOYMENT } from "../../pages/deployment/nav";
 import type { Permissions } from "../../api/permissions";
 
-/** Any page of any organization's administration. */
+/** Any administration page of any organization. */
 const looksAfterOrganizations = (may: Permissions): boolean =>
   may.editAnyOrganization ||
   may.createOrganization ||

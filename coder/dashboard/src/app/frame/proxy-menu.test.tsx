@@ -27,14 +27,14 @@ const show = (regions: object[]) =>
 beforeEach(() => chooseProxy(""));
 afterEach(() => chooseProxy(""));
 
-it("is not there where this server is alone", async () => {
+it("is hidden without proxies", async () => {
   const page = show([region("primary")]);
   await waitFor(() => expect(page.asked).toContain("GET /api/v2/regions"));
   await act(async () => undefined);
   expect(screen.queryByTestId("proxy-menu")).toBeNull();
 });
 
-it("says how far each is, and keeps the choice", async () => {
+it("shows latencies and keeps the choice", async () => {
   show([
     region("primary", { display_name: "Home" }),
     region("sydney"),

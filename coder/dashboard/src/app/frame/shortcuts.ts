@@ -1,4 +1,5 @@
-// Keys that work on every page: Ctrl/Cmd+K for commands, "/" for the search of the page, "g" and a letter for places.
+// Keys that work on every page: Ctrl/Cmd+K for the palette, "/" for the page's search, "g" and a
+// letter for pages.
 import { useEffect, useRef } from "react";
 import { useNavigate } from "react-router";
 

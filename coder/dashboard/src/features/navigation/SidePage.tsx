@@ -1,4 +1,4 @@
-// Pages that belong together, with their names at the left; on a phone the names become one select.
+// Pages that belong together, with a side navigation; on a phone it becomes a select.
 import type { ReactNode } from "react";
 import { NavLink, useLocation, useNavigate } from "react-router";
 
@@ -15,7 +15,7 @@ export interface SideGroup {
 interface SidePageProps {
   label: string;
   groups: readonly SideGroup[];
-  /** Above the links: whose pages these are. */
+  /** Shown above the links: the object or user that these pages belong to. */
   head?: ReactNode;
   children: ReactNode;
 }
@@ -37,7 +37,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
         {head}
         {children}
       </>
-    ); // whoever may see this page alone needs no way to others
+    ); // a user who may see only this page needs no navigation
   return (
     <div className="grid grid-cols-[13.5rem_minmax(0,1fr)] items-start gap-x-10 gap-y-4 max-md:grid-cols-1">
       <div className="md:sticky md:top-20">

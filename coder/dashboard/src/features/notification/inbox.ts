@@ -1,4 +1,5 @@
-// What reading and arriving do to the inbox in memory. One place, so that the bell and the page never disagree.
+// Cache updates for new and read messages. In one module, so that the bell and the page always
+// agree.
 import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
@@ -13,7 +14,7 @@ import { toast } from "../../ui/toast";
 
 type Pages = InfiniteData<ListInboxNotificationsResponse>;
 
-/** A new message before all others; one that is there already replaces itself. */
+/** Put a new message before all others; a message that is already there is replaced. */
 export function withArrived(
   list: ListInboxNotificationsResponse,
   { notification, unread_count }: GetInboxNotificationResponse,
@@ -41,7 +42,10 @@ export function withRead(
   };
 }
 
-/** One message read or unread, with the count that follows from it. Where it is so already nothing is counted twice. */
+/**
+ * Mark one message read or unread and update the count. A message already in that state is not
+ * counted twice.
+ */
 export function withStep(
   list: ListInboxNotificationsResponse,
   id: string,
@@ -79,14 +83,14 @@ export function useInboxActions() {
       send,
     );
   const failed = (error: unknown) => {
-    toast.failed("The inbox was not changed", error);
+    toast.failed("Failed to update the inbox", error);
   };
   return {
     arrived: (answer: GetInboxNotificationResponse) =>
       told((list, first) =>
         first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count },
       ),
-    /** After a lost connection: what came meanwhile was not told. */
+    /** After a lost connection: messages sent meanwhile were not received. */
     refresh: () => void queries.invalidateQueries({ queryKey: ["inbox"] }),
     read: (message: InboxNotification, is_read: boolean) => {
       if ((message.read_at !== null) === is_read) return;

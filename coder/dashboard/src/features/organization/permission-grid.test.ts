@@ -7,7 +7,7 @@ const may = (resource_type: string, action: string, negate = false) =>
   ({ resource_type, action, negate }) as Permission;
 
 describe("the grid", () => {
-  it("gives each cell once and takes it back", () => {
+  it("toggles each cell", () => {
     for (const { kind, actions } of GRID) {
       for (const action of actions) {
         const once = given([], kind, action, true);
@@ -17,12 +17,12 @@ describe("the grid", () => {
       }
     }
   });
-  it("takes one out of everything", () => {
+  it("removes one from everything", () => {
     const rest = given([may("template", "*")], "template", "delete", false);
     expect(isGiven(rest, "template", "read")).toBe(true);
     expect(isGiven(rest, "template", "delete")).toBe(false);
   });
-  it("leaves what it does not show, and what is taken away", () => {
+  it("keeps permissions outside the grid and negated ones", () => {
     const others = [may("workspace", "create", true), may("chat", "read")];
     expect(beyondGrid(others)).toEqual(others);
     expect(given(others, "workspace", "create", true)).toEqual([
@@ -31,7 +31,7 @@ describe("the grid", () => {
     ]);
     expect(isGiven(others, "workspace", "create")).toBe(false);
   });
-  it("is told in words", () => {
+  it("describes itself in words", () => {
     expect(
       summary([
         may("template", "read"),
@@ -45,7 +45,7 @@ describe("the grid", () => {
       { text: "Everything", actions: "everything", negate: false },
     ]);
   });
-  it("says once what is given of many", () => {
+  it("groups resources with equal permissions", () => {
     expect(
       byActions(
         summary([

@@ -1,4 +1,4 @@
-// The organization of the address, and what the person may do in it.
+// The organization of the address, and the user's permissions in it.
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
 
@@ -9,13 +9,16 @@ import type { Organization } from "../../api/types";
 export interface OrganizationView {
   organization: Organization;
   name: string;
-  /** Where its pages are. */
+  /** The base path of its pages. */
   home: string;
   may: OrganizationPermissions;
   known: boolean;
 }
 
-/** `name` absent: the default organization. null while it loads, undefined when there is none of that name. */
+/**
+ * `name` absent: the default organization. null while it loads, undefined if no organization has
+ * that name.
+ */
 export function useOrganizationOf(name: string | undefined): OrganizationView | null | undefined {
   const all = useQuery(organizations);
   const found = all.data?.find((one) =>

@@ -13,7 +13,7 @@ it.each([
     "Required parameter not provided",
     "parameter value is null",
     "required",
-    { title: "A value is needed.", detail: "" },
+    { title: "A value is required.", detail: "" },
   ],
   [
     "Value must be a valid option",

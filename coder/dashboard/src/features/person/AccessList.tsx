@@ -1,4 +1,4 @@
-// Who may do what with one thing: people and groups with a role each, added from a search.
+// Access to one object: users and groups with a role each, added by search.
 import { UserPlus, X } from "lucide-react";
 import { useState } from "react";
 
@@ -16,16 +16,19 @@ export interface Entry {
   hint?: string | undefined;
   picture?: string | undefined;
   role: string;
-  /** The group all members of the organization are in: rights for it are asked about twice. */
+  /** The group of all members of the organization: granting it a role needs confirmation. */
   everyone?: boolean;
 }
 
 interface AccessListProps {
   label: string;
   entries: readonly Entry[];
-  /** From the least to the most; what whoever has it can do, as the end of a sentence: "make workspaces from it". */
+  /**
+   * From the weakest to the strongest role; the last element completes the sentence "… can then":
+   * "create workspaces from it".
+   */
   roles: readonly (readonly [value: string, text: string, can: string])[];
-  /** Whom a search finds. */
+  /** A search result. */
   found: readonly Omit<Entry, "role">[];
   onSearch: (text: string) => void;
   onChange: (entry: Omit<Entry, "role">, role: string) => Promise<unknown>;
@@ -33,7 +36,7 @@ interface AccessListProps {
   emptyText: string;
 }
 
-/** The role "" takes somebody off the list. */
+/** The role "" removes the entry. */
 export function AccessList({
   label,
   entries,
@@ -91,7 +94,7 @@ export function AccessList({
         </div>
       )}
       {entries.length === 0 ? (
-        <Empty title="Nobody yet" level={3}>
+        <Empty title="No members yet" level={3}>
           {emptyText}
         </Empty>
       ) : (
@@ -142,13 +145,13 @@ export function AccessList({
         open={asked !== null}
         onClose={() => setAsked(null)}
         danger={false}
-        title={`Give “${given?.[1] ?? ""}” to everybody?`}
-        confirm="Give it to everybody"
+        title={`Give “${given?.[1] ?? ""}” to everyone?`}
+        confirm="Give to everyone"
         onConfirm={async () => {
           if (asked) await onChange(asked.entry, asked.role);
         }}
       >
-        <p>Every member of the organization, those who join later too, can then {given?.[2]}.</p>
+        <p>Every current and future member of the organization can then {given?.[2]}.</p>
       </Confirm>
     </div>
   );

@@ -1,4 +1,4 @@
-// Finds one person and adds them: to an organization, to a group.
+// Search for one user and add them to an organization or a group.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { UserPlus } from "lucide-react";
 import { useState } from "react";
@@ -9,7 +9,7 @@ import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Combobox } from "../../ui/forms/Combobox";
 
-const SHOWN = 50; // the server looks for more as somebody types
+const SHOWN = 50; // the server returns more as the user types
 
 export interface Person {
   id: string;
@@ -19,10 +19,10 @@ export interface Person {
 }
 
 interface PersonSearchProps {
-  /** People who are there already: they are not offered. */
+  /** Users who are already members: they are not offered. */
   without: ReadonlySet<string>;
   onAdd: (person: Person) => Promise<unknown>;
-  /** Only members of this organization; absent: everybody the server tells of. */
+  /** Only members of this organization; absent: all users visible to the viewer. */
   organization?: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
     const person = offered.find((one) => one.id === chosen);
     if (!person) return;
     setBusy(true);
-    await onAdd(person).catch(() => undefined); // whoever adds says what went wrong
+    await onAdd(person).catch(() => undefined); // the caller reports the error
     setBusy(false);
     setChosen("");
   };

@@ -1,4 +1,5 @@
-// Where the person is signed in, and ending one of it: what a lost laptop had open is closed with its session.
+// The user's sessions, and ending one of them: ending the session of a lost laptop closes
+// everything it had open.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -18,12 +19,12 @@ import { plural } from "../../lib/words";
 
 const WAYS: Partial<Record<UserSession["login_type"], string>> = {
   password: "with a password",
-  oidc: "by single sign-on",
+  oidc: "with single sign-on",
   github: "with GitHub",
 };
 const APPLICATIONS = "coder:application_connect";
 
-/** One's own, or those of somebody else, for who may end them. */
+/** The viewer's own sessions, or those of another user for an administrator who may end them. */
 export function Sessions({ of }: { of?: User }) {
   const sessions = sessionsOf(of?.id ?? "me");
   const found = useQuery(sessions);
@@ -37,20 +38,18 @@ export function Sessions({ of }: { of?: User }) {
     } finally {
       await queries.invalidateQueries({ queryKey: sessions.queryKey }); // also after a failure: some may have ended
     }
-    toast.done(
-      plural(ending.length, "The session has ended.", `${ending.length} sessions have ended.`),
-    );
+    toast.done(plural(ending.length, "Session ended.", `${ending.length} sessions ended.`));
   };
   const one = ending.length === 1 ? ending[0] : undefined;
   return (
     <Section
-      title={of ? `Where ${of.username} is signed in` : "Where you are signed in"}
-      description="Browsers and command lines. Tokens and devices have pages of their own."
+      title={of ? `Sessions of ${of.username}` : "Your sessions"}
+      description="Browsers and CLI clients. Tokens and devices have their own pages."
       padded={false}
       actions={
         others.length > 1 ? (
           <Button size="sm" onClick={() => setEnding(others)}>
-            {of ? "End all…" : "End all others…"}
+            {of ? "End all sessions…" : "End other sessions…"}
           </Button>
         ) : null
       }
@@ -63,7 +62,7 @@ export function Sessions({ of }: { of?: User }) {
       ) : null}
       {found.data?.length === 0 ? (
         <p className="px-5 py-3 text-muted">
-          Nowhere at the moment. Tokens and devices are not among these.
+          No active sessions. API tokens and devices are listed separately.
         </p>
       ) : null}
       <ul aria-label="Sessions" className="divide-y divide-line">
@@ -91,9 +90,9 @@ export function Sessions({ of }: { of?: User }) {
                     last used <Ago at={session.last_used} />
                   </>
                 ) : (
-                  "not used yet"
+                  "never used"
                 )}
-                , ends by itself <Ago at={session.expires_at} />
+                , expires <Ago at={session.expires_at} />
               </p>
             </div>
             {session.current ? null : (
@@ -102,7 +101,7 @@ export function Sessions({ of }: { of?: User }) {
                 aria-label={`End the session ${whose(session)}`}
                 onClick={() => setEnding([session])}
               >
-                End…
+                End session…
               </Button>
             )}
           </li>
@@ -116,15 +115,15 @@ export function Sessions({ of }: { of?: User }) {
         onConfirm={end}
       >
         <p>
-          Whoever uses {one ? "it" : "them"} has to sign in again. Terminals and pages that are open
-          there close; workspaces keep running.
+          {one ? "The device has" : "The devices have"} to sign in again. Open terminals and pages
+          close; workspaces keep running.
         </p>
       </Confirm>
     </Section>
   );
 }
 
-/** The program and its system, which people know better than an address. */
+/** The program and its operating system, which users recognize better than an IP address. */
 const nameOf = (session: UserSession) => programName(session.user_agent) || placeOf(session);
 const whose = (session: UserSession) =>
   `${programName(session.user_agent) ? `of ${programName(session.user_agent)} ` : ""}from ${placeOf(session)}`;

@@ -45,7 +45,7 @@ async function add(name: string) {
   await userEvent.click(screen.getByRole("button", { name: "Add member" }));
 }
 
-it("asks before everybody gets a right, and says which", async () => {
+it("confirms a role for everyone", async () => {
   const changes = open([]);
   await add("Everyone");
   expect(await screen.findByRole("dialog", { name: "Give “Use” to everybody?" })).toHaveTextContent(
@@ -62,14 +62,14 @@ it("asks before everybody gets a right, and says which", async () => {
 it.each([
   ["more", "use", "admin", true],
   ["less", "admin", "use", false],
-])("asks when everybody gets %s, not else", async (_, had, gets, asks) => {
+])("confirms %s for everyone only", async (_, had, gets, asks) => {
   const changes = open([{ ...everyone, role: had }]);
   await userEvent.selectOptions(screen.getByLabelText("Role of Everyone"), gets);
   expect(screen.queryByRole("dialog") !== null).toBe(asks);
   expect(changes).toEqual(asks ? [] : [`Everyone ${gets}`]);
 });
 
-it("takes away without a question, and asks nothing about other groups", async () => {
+it("removes without confirmation, adds other groups directly", async () => {
   const changes = open([{ ...everyone, role: "use" }]);
   await userEvent.click(screen.getByRole("button", { name: "Remove Everyone" }));
   await add("staff");

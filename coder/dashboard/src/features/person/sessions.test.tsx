@@ -35,7 +35,7 @@ function open() {
   });
 }
 
-it("ends a lost laptop's session and no other", async () => {
+it("ends only the selected session", async () => {
   const page = open();
   await userEvent.click(
     await screen.findByRole("button", {
@@ -48,15 +48,15 @@ it("ends a lost laptop's session and no other", async () => {
   expect(screen.getByTestId("session-phone")).toBeVisible();
 });
 
-it("does not offer to end the one that is used", async () => {
+it("does not offer to end the current session", async () => {
   open();
   const here = within(await screen.findByTestId("session-here"));
   expect(here.getByText("This browser")).toBeVisible();
-  expect(here.getByText(/in use now/)).toBeVisible(); // not when it was last written down
+  expect(here.getByText(/in use now/)).toBeVisible(); // not when it was last recorded
   expect(here.queryByRole("button")).toBeNull();
 });
 
-it("ends all others at once", async () => {
+it("ends all other sessions", async () => {
   const page = open();
   await userEvent.click(await screen.findByRole("button", { name: "End all others…" }));
   await userEvent.click(await screen.findByRole("button", { name: "End sessions" }));

@@ -1,4 +1,5 @@
-// Why a job has not begun: the server explains, with what would end it. Whoever looks after the queue is led to it.
+// The reason why a job has not started: the server explains, and names the remedy. A provisioner
+// administrator gets a link to the queue.
 import { useQuery } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 
@@ -9,13 +10,13 @@ import { Notice } from "../../ui/Notice";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { useOrganizationOf } from "../organization/useOrganization";
 
-/** What waiting alone does not end. */
+/** Reasons that waiting alone does not resolve. */
 const STUCK: ReadonlySet<string> = new Set(["nobody", "all_offline"]);
 
 interface WaitingNoticeProps {
   organization: string;
   job: Pick<ProvisionerJob, "id" | "queue_position" | "queue_size">;
-  /** The page would lose something by being left, the job itself even: its links open beside it. */
+  /** The page would lose input or even the job if the user left it: its links open in a new tab. */
   staying?: boolean;
 }
 
@@ -25,23 +26,23 @@ export function WaitingNotice({ organization, job, staying = false }: WaitingNot
   const home = useOrganizationOf(organization);
   const place =
     job.queue_position > 0
-      ? `It is number ${job.queue_position} of ${job.queue_size} in the queue.`
+      ? `Position ${job.queue_position} of ${job.queue_size} in the queue.`
       : "";
-  // It was taken since the page last looked at it: there is nothing to wait for any more.
+  // A provisioner acquired the job since the last poll: it does not wait any more.
   if (why?.verdict === "not_waiting") return null;
   return (
     <Notice
       kind={STUCK.has(why?.verdict ?? "") ? "warning" : "info"}
-      title={why?.summary ?? "This build waits for a provisioner."}
+      title={why?.summary ?? "This build is waiting for a provisioner"}
       actions={
         home?.may.viewJobs ? (
           <>
             <ButtonLink {...beside} size="sm" to={`${home.home}/provisioner-jobs?ids=${job.id}`}>
-              Show in the queue
+              View queue
             </ButtonLink>
             {home.may.viewDaemons ? (
               <ButtonLink {...beside} size="sm" look="quiet" to={`${home.home}/provisioners`}>
-                Provisioners
+                View provisioners
               </ButtonLink>
             ) : null}
           </>
@@ -57,13 +58,13 @@ export function WaitingNotice({ organization, job, staying = false }: WaitingNot
           {why.remedy.command ? (
             <p>
               {home?.may.viewJobs === false
-                ? "Whoever looks after the provisioners can start one that takes it:"
-                : "A provisioner started like this takes it, on a machine that is signed in (coder login):"}
+                ? "A provisioner administrator can start a matching one:"
+                : "Start a matching provisioner on a machine that is signed in (coder login):"}
             </p>
           ) : null}
           {why.remedy.command ? (
             <CodeBox
-              label="Command that starts a fitting provisioner"
+              label="Command that starts a matching provisioner"
               command={why.remedy.command}
             />
           ) : null}

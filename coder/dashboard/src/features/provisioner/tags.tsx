@@ -1,7 +1,7 @@
-// The tags that bring jobs and provisioners together.
+// Tags that match jobs with provisioners.
 import { Tag } from "../../ui/Badge";
 
-/** `scope=organization` and an empty owner are on everything: they say nothing here. */
+/** `scope=organization` and an empty owner are on every job: they are not shown. */
 export function tagEntries(tags: unknown): [string, string][] {
   if (typeof tags !== "object" || tags === null) return [];
   return Object.entries(tags as Record<string, string>).filter(

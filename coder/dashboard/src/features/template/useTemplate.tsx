@@ -1,4 +1,4 @@
-// The template an address names: `/templates/:template/…` is one of the default organization.
+// The template of an address: `/templates/:template/…` belongs to the default organization.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useParams } from "react-router";
@@ -10,7 +10,7 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 
-/** `view` is what to show while there is no template. */
+/** `view` is shown while there is no template. */
 export function useTemplate():
   { template: Template; view: null } | { template: null; view: ReactNode } {
   const params = useParams();

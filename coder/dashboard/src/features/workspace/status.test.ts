@@ -14,13 +14,13 @@ const running = (...agents: WorkspaceAgent["status"][]) =>
 
 it.each([
   [["disconnected", "connecting"], "agent disconnected", "warn"],
-  [["connecting", "connected"], "waiting for its agent", "busy"],
-  [["timeout", "connecting"], "its agent has not connected", "warn"],
+  [["connecting", "connected"], "agent connecting", "busy"],
+  [["timeout", "connecting"], "agent not attached", "warn"],
   [["connected"], "unhealthy", "warn"],
-] as const)("with agents %j it is %s", (agents, words, tone) =>
+] as const)("with agents %j shows %s", (agents, words, tone) =>
   expect(troubleOf(running(...agents))).toEqual([words, tone]),
 );
 
-it("gives an agent that may still come the colour it has beside its own name", () => {
+it("gives a connecting agent its own label's tone", () => {
   expect(troubleOf(running("connecting"))?.[1]).toBe(AGENT_STATUS.connecting[1]);
 });

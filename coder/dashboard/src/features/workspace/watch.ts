@@ -1,4 +1,4 @@
-// One workspace kept current by its WebSocket.
+// One workspace, updated through its WebSocket.
 import { useQueryClient } from "@tanstack/react-query";
 
 import { setKnown } from "../../api/overtaken";

@@ -1,4 +1,4 @@
-// Applications the person has let in (OAuth2): what they are, and how to shut them out.
+// Authorized applications (OAuth2): their details, and how to revoke them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { AppWindow } from "lucide-react";
 import { useState } from "react";
@@ -32,22 +32,22 @@ export function AuthorizedAppsPage() {
     if (!ending) return;
     await remove(withQuery("/oauth2/tokens", { client_id: ending.id }));
     await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-    toast.done(`${ending.name} may no longer act for you.`);
+    toast.done(`Access of ${ending.name} revoked.`);
   };
   return (
     <>
       <PageHead
         title="OAuth2 applications"
-        description="Other programs that may use your account here, because you allowed it."
+        description="Programs that you have allowed to use your account."
       />
       {apps.isPending && !off ? <SkeletonRows rows={2} /> : null}
       {apps.isError ? <Failure error={apps.error} retry={() => void apps.refetch()} /> : null}
       {off || apps.data?.length === 0 ? (
         <Card>
-          <Empty icon={AppWindow} title="No application may act for you">
+          <Empty icon={AppWindow} title="No authorized applications">
             {off
               ? "This deployment does not let other applications sign in with it."
-              : "When an application asks to use your account and you agree, it stands here, and here you can shut it out again."}
+              : "Applications that you authorize to use your account appear here, where you can revoke their access."}
           </Empty>
         </Card>
       ) : null}
@@ -76,7 +76,7 @@ export function AuthorizedAppsPage() {
         confirm="Revoke"
         onConfirm={revoke}
       >
-        <p>Every token it has of you ends at once. It can ask you again.</p>
+        <p>All of its tokens for your account are revoked at once. It can ask for access again.</p>
       </Confirm>
     </>
   );

@@ -1,4 +1,4 @@
-// What the person wants to hear of: one switch for each kind of message.
+// Notification preferences: one switch for each kind of message.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bell, Mail, Webhook } from "lucide-react";
 import type { ReactNode } from "react";
@@ -45,18 +45,18 @@ export function NotificationsPage() {
     <>
       <PageHead
         title="Notifications"
-        description="What you hear of. Messages also stand in your inbox, behind the bell."
+        description="Choose what you are notified about. Messages also appear in your inbox."
         actions={
           <ButtonLink to="/inbox" icon={<Bell />}>
-            Open the inbox
+            Open inbox
           </ButtonLink>
         }
       />
       {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
         <p className="mb-4 text-muted">
           {ways.length > 0
-            ? "Nothing is sent by mail: this deployment has no mail server."
-            : "This deployment has no way to tell you anything: no mail server, and its inbox is switched off."}
+            ? "No mail is sent: this deployment has no mail server."
+            : "This deployment cannot send notifications: it has no mail server, and its inbox is turned off."}
         </p>
       ) : null}
       {failed?.error ? (
@@ -72,7 +72,7 @@ export function NotificationsPage() {
       {!failed && (preferences.isPending || system.isPending) ? <SkeletonRows rows={6} /> : null}
       {!failed && preferences.data && system.data ? (
         templates.length === 0 ? (
-          <Empty icon={Bell} title="There is nothing to be told of">
+          <Empty icon={Bell} title="No notifications">
             This deployment sends no notifications.
           </Empty>
         ) : (
@@ -93,9 +93,9 @@ interface GroupsProps {
   user: string;
   templates: readonly NotificationTemplate[];
   preferences: readonly NotificationPreference[];
-  /** How messages go out that say nothing of it. */
+  /** The delivery method of messages that do not specify one. */
   usual: string | undefined;
-  /** What is set up. */
+  /** The configured methods. */
   ways: readonly string[] | undefined;
 }
 
@@ -114,7 +114,7 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
       );
       setKnown(queries, key, now ?? []);
     } catch (error) {
-      toast.failed("Your choice was not saved", error);
+      toast.failed("Failed to save notification preferences", error);
     }
   };
   return (
@@ -159,7 +159,9 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
   );
 }
 
-/** Where a message of that method arrives: what is not set up leaves the inbox. */
+/**
+ * Where a message of that method arrives: a method that is not configured falls back to the inbox.
+ */
 function Method({ name, ways }: { name: string; ways: readonly string[] }) {
   const known = METHODS[ways.includes(name) ? name : "inbox"];
   if (!ways.includes(name) && !ways.includes("inbox"))

@@ -1,4 +1,4 @@
-// Quiet hours: the time of day at which templates may stop or restart the person's workspaces.
+// Quiet hours: the time of day at which templates may stop or restart the user's workspaces.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, put } from "../../api/client";
@@ -34,7 +34,7 @@ export function QuietHoursPage() {
     <>
       <PageHead
         title="Schedule"
-        description="When your workspaces may be stopped for updates and upkeep."
+        description="When your workspaces may be stopped for updates and maintenance."
       />
       {hours.isPending ? <SkeletonRows rows={2} /> : null}
       {hours.isError ? <Failure error={hours.error} retry={() => void hours.refetch()} /> : null}
@@ -59,7 +59,7 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
   const form = useForm(
     pick(found),
     conflict.guard((values: ReturnType<typeof pick>) =>
-      save(writeCron({ ...values, days: EVERY_DAY }), "Your quiet hours are saved."),
+      save(writeCron({ ...values, days: EVERY_DAY }), "Quiet hours updated."),
     ),
   );
   const { values, set } = form;
@@ -70,15 +70,15 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
       <Section
         title="Quiet hours"
         description={
-          "Where a template requires regular restarts, they happen after this time of day, " +
-          "when you are not likely to work. Nothing happens to templates without such a rule."
+          "Templates that require regular restarts restart your workspaces after this time of day, " +
+          "when you are unlikely to work. Other templates are not affected."
         }
       >
         <Stack>
           <ConflictNotice conflict={conflict} form={form} />
           {form.error && !conflict.theirs ? <Failure error={form.error} /> : null}
           {locked ? (
-            <Notice kind="info" title="Your administrator sets the quiet hours of everybody." />
+            <Notice kind="info" title="Your administrator sets the quiet hours for everyone." />
           ) : null}
           <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
             <TextField
@@ -98,7 +98,7 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
             />
           </div>
           <p className="text-sm text-muted">
-            They begin next:{" "}
+            Next quiet hours:{" "}
             <strong className="font-medium text-text">{dateTime(found.next)}</strong>
             {found.user_set ? "" : " (the deployment’s default)"}.
           </p>
@@ -106,13 +106,13 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
             {found.user_set && !locked ? (
               <Button
                 onClick={() =>
-                  void save("", "The deployment’s default holds again.").then(
+                  void save("", "Quiet hours reset to the deployment’s default.").then(
                     (now) => form.reset(pick(now)),
-                    (error: unknown) => toast.failed("It was not reset", error),
+                    (error: unknown) => toast.failed("Failed to reset the quiet hours", error),
                   )
                 }
               >
-                Use the default
+                Reset to default
               </Button>
             ) : null}
             <Button

@@ -1,4 +1,5 @@
-// Secrets: values that every workspace of the person gets, as environment variables or files. Values are never shown.
+// Secrets: values that all workspaces of the user get, as environment variables or files. Values
+// are never shown.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Lock, Pencil, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -36,7 +37,7 @@ export function SecretsPage() {
     if (!ending) return;
     await remove(`/api/v2/users/${me.id}/secrets/${seg(ending.name)}`);
     await refresh();
-    toast.done(`The secret ${ending.name} is deleted.`);
+    toast.done(`Secret ${ending.name} deleted.`);
   };
   const add = (
     <Button look="primary" icon={<Plus />} onClick={() => setEditing("new")}>
@@ -58,18 +59,20 @@ export function SecretsPage() {
     },
     {
       id: "where",
-      header: "In workspaces as",
+      header: "Available as",
       cell: (row) => (
         <div className="flex flex-col gap-0.5">
           {row.env_name ? <code className="text-sm">${row.env_name}</code> : null}
           {row.file_path ? <code className="text-sm">{row.file_path}</code> : null}
-          {!row.env_name && !row.file_path ? <span className="text-muted">nothing yet</span> : null}
+          {!row.env_name && !row.file_path ? (
+            <span className="text-muted">not available</span>
+          ) : null}
         </div>
       ),
     },
     {
       id: "changed",
-      header: "Changed",
+      header: "Updated",
       extra: true,
       cell: (row) => (
         <span className="text-muted">
@@ -99,7 +102,7 @@ export function SecretsPage() {
     <>
       <PageHead
         title="Secrets"
-        description="Values your workspaces need and nobody else should see: registry passwords, API keys, licence files."
+        description="Confidential values for your workspaces: registry passwords, API keys, licence files."
         actions={add}
       />
       {found.isPending ? <SkeletonRows rows={3} /> : null}
@@ -118,8 +121,8 @@ export function SecretsPage() {
               actions={add}
               command={'printf %s "$TOKEN" | coder secret create npm-token --env NPM_TOKEN'}
             >
-              A secret is an environment variable or a file in every workspace of yours from its
-              next start on. It is stored encrypted and never shown again.
+              A secret is an environment variable or a file in all of your workspaces, from their
+              next start. It is stored encrypted and never shown again.
             </Empty>
           }
         />
@@ -136,11 +139,11 @@ export function SecretsPage() {
       <Confirm
         open={ending !== null}
         onClose={() => setEnding(null)}
-        title={`Delete the secret ${ending?.name ?? ""}?`}
+        title={`Delete secret ${ending?.name ?? ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
-        <p>Workspaces that start from now on do not have it. Its value cannot be brought back.</p>
+        <p>Workspaces no longer have it after their next start. The value cannot be restored.</p>
       </Confirm>
     </>
   );
@@ -182,7 +185,7 @@ function SecretDialog({
         if (secret) await patch(own, { ...rest, ...(value === "" ? {} : { value }) });
         else await post(path, { name, value, ...rest });
         await onSaved();
-        toast.done(`The secret ${name} is saved.`, "Workspaces have it from their next start on.");
+        toast.done(`Secret ${name} saved.`, "Workspaces have it after their next start.");
         onClose();
       },
     ),
@@ -231,7 +234,9 @@ function SecretDialog({
             value={values.value}
             problem={problem("value")}
             onChange={(value) => set("value", value)}
-            hint={secret ? "Empty: it stays what it is." : "It is not shown again."}
+            hint={
+              secret ? "Leave empty to keep the current value." : "The value is not shown again."
+            }
           />
           <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
             <TextField
@@ -256,7 +261,7 @@ function SecretDialog({
             onChange={(value) => set("description", value)}
           />
           <Checkbox
-            label="Give it to my workspaces"
+            label="Provide to my workspaces"
             checked={values.enabled}
             onChange={(on) => set("enabled", on)}
           />

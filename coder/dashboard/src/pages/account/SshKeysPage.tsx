@@ -1,4 +1,4 @@
-// The key with which workspaces reach Git servers in the person's name.
+// The SSH key that workspaces use at Git servers in the user's name.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
 import { useState } from "react";
@@ -31,13 +31,13 @@ export function SshKeysPage() {
   const [asking, setAsking] = useState(false);
   const regenerate = async () => {
     setKnown(queries, gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
-    toast.done("You have a new key.", "Add it where the old one was.");
+    toast.done("SSH key regenerated.", "Add the new key to your Git servers.");
   };
   return (
     <>
       <PageHead
         title="SSH keys"
-        description="Every workspace of yours uses this key with Git, by itself."
+        description="All of your workspaces use this key with Git automatically."
       />
       {key.isPending ? <SkeletonRows rows={2} /> : null}
       {key.isError ? <Failure error={key.error} retry={() => void key.refetch()} /> : null}
@@ -46,7 +46,7 @@ export function SshKeysPage() {
           title="Your public key"
           description={
             <>
-              Made <Ago at={key.data.updated_at} />. The private half never leaves the deployment.
+              Created <Ago at={key.data.updated_at} />. The private key never leaves the deployment.
             </>
           }
           actions={
@@ -62,7 +62,7 @@ export function SshKeysPage() {
               testId="public-key"
             />
             <p className="text-base text-muted">
-              Copy it and add it at your Git server:{" "}
+              Add the key at your Git server:{" "}
               {PLACES.map(([name, address], index) => (
                 <span key={name}>
                   {index > 0 ? ", " : ""}
@@ -76,9 +76,9 @@ export function SshKeysPage() {
                   </a>
                 </span>
               ))}
-              . Then, in a workspace:
+              . Then test it in a workspace:
             </p>
-            <CodeBox label="Command that tries it" command="ssh -T git@github.com" />
+            <CodeBox label="Command that tests the key" command="ssh -T git@github.com" />
           </Stack>
         </Section>
       ) : null}
@@ -90,8 +90,8 @@ export function SshKeysPage() {
         onConfirm={regenerate}
       >
         <p>
-          Git servers refuse the old key’s workspaces until you have added the new one there. The
-          old key cannot be brought back. Running workspaces use the new one at once.
+          Git servers reject your workspaces until you add the new key there. The old key cannot be
+          restored. Running workspaces use the new key at once.
         </p>
       </Confirm>
     </>

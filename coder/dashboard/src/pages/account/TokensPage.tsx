@@ -1,4 +1,4 @@
-// Tokens: what programs sign in with. Each can be ended by itself.
+// Tokens for API clients. Each can be revoked separately.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -48,7 +48,7 @@ export function TokensPage() {
     if (!ending) return;
     await remove(`/api/v2/users/${ending.user_id}/keys/${ending.id}`);
     await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
-    toast.done(`The token ${ending.token_name} is deleted.`);
+    toast.done(`Token ${ending.token_name} deleted.`);
   };
   const columns: Column<APIKeyWithOwner>[] = [
     {
@@ -73,7 +73,7 @@ export function TokensPage() {
       : []),
     {
       id: "scope",
-      header: "May do",
+      header: "Permissions",
       extra: true,
       cell: (row) => <span title={row.scopes.join(", ")}>{scopesText(row.scopes)}</span>,
     },
@@ -122,7 +122,7 @@ export function TokensPage() {
     <>
       <PageHead
         title="Tokens"
-        description="Programs use them instead of your password: scripts, CI, other tools."
+        description="Scripts, CI and other programs use tokens instead of your password."
         actions={
           <ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>
             Add token
@@ -132,7 +132,11 @@ export function TokensPage() {
       <div className="mb-4 flex flex-wrap gap-x-6 gap-y-2">
         <Switch label="Show expired" checked={expired} onChange={(on) => flag("expired", on)} />
         {may.all ? (
-          <Switch label="Show everybody’s" checked={everybody} onChange={(on) => flag("all", on)} />
+          <Switch
+            label="Show all users’ tokens"
+            checked={everybody}
+            onChange={(on) => flag("all", on)}
+          />
         ) : null}
       </div>
       {found.isPending ? <SkeletonRows rows={3} /> : null}
@@ -155,8 +159,8 @@ export function TokensPage() {
               }
               command={`coder tokens create --name ci --lifetime ${suggestedHours(config?.max_token_lifetime ?? 0)}h`}
             >
-              A token lets a program act as you, as far and as long as you say. Make one for each
-              program: then each can be ended by itself.
+              A token lets a program act as you, with the permissions and lifetime that you choose.
+              Create one per program, so that you can revoke each separately.
             </Empty>
           }
         />
@@ -164,14 +168,14 @@ export function TokensPage() {
       <Confirm
         open={ending !== null}
         onClose={() => setEnding(null)}
-        title={`Delete the token ${ending?.token_name ?? ""}?`}
+        title={`Delete token ${ending?.token_name ?? ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
         <p>
           Programs that use it
           {ending && ending.user_id !== me.id ? ` in the name of ${ending.username}` : ""} are
-          refused from now on. It cannot be brought back; a new token has another value.
+          rejected from now on. The token cannot be restored; a new token has another value.
         </p>
       </Confirm>
     </>

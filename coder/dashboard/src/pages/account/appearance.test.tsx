@@ -6,11 +6,11 @@ import { expect, it } from "vitest";
 import { visit } from "../../test/world";
 import { AppearancePage } from "./AppearancePage";
 
-it("keeps the last of two choices made one after the other, whatever the server answers meanwhile", async () => {
+it("keeps the last of two quick choices", async () => {
   Object.defineProperty(document, "fonts", {
     value: { load: () => Promise.resolve([]) },
     configurable: true,
-  }); // jsdom has none
+  }); // missing in jsdom
   let kept: Record<string, string> = {
     theme_preference: "light",
     theme_mode: "single",

@@ -1,4 +1,4 @@
-// What the deployment is called and what stands above every page.
+// The deployment's name, logo and banners.
 import { useQuery } from "@tanstack/react-query";
 
 import { usePermissions } from "../../api/permissions";
@@ -27,7 +27,7 @@ export function AppearancePage() {
     <>
       <PageHead
         title="Appearance"
-        description="For everybody, on every page and on the page where people sign in."
+        description="For all users, on every page and on the sign-in page."
       />
       {look.isPending ? <SkeletonRows rows={3} /> : null}
       {look.isError ? <Failure error={look.error} retry={() => void look.refetch()} /> : null}
@@ -80,7 +80,7 @@ function Logo({ look }: { look: AppearanceConfig }) {
     <form onSubmit={form.submit}>
       <Section
         title="Logo URL"
-        description="The address of a picture with a transparent background, 3:1 or narrower."
+        description="URL of an image with a transparent background, at most 3:1 wide."
       >
         <Stack>
           <FormProblems form={form} />
@@ -96,7 +96,7 @@ function Logo({ look }: { look: AppearanceConfig }) {
             <div className="flex h-16 items-center rounded-lg border border-line bg-inset px-4">
               <img
                 src={picture}
-                alt="How the logo looks"
+                alt="Preview of the logo"
                 className="max-h-10 max-w-48"
                 referrerPolicy="no-referrer"
               />

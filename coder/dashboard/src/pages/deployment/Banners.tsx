@@ -43,7 +43,7 @@ export function Banners({ look }: { look: AppearanceConfig }) {
   return (
     <Section
       title="Announcement banners"
-      description="A line above every page: maintenance, rules, where to get help."
+      description="A line above every page, for maintenance, rules or support."
       padded={banners.length === 0}
       actions={
         <Button icon={<Plus />} onClick={() => setEditing(banners.length)}>
@@ -53,7 +53,7 @@ export function Banners({ look }: { look: AppearanceConfig }) {
     >
       {banners.length === 0 ? (
         <Empty level={3} icon={Megaphone} title="No announcements">
-          A banner is seen by everybody at once, without a reload of their pages.
+          All users see a new banner at once, without reloading the page.
         </Empty>
       ) : (
         <ul aria-label="Banners" className="divide-y divide-line">
@@ -123,8 +123,8 @@ export function Banners({ look }: { look: AppearanceConfig }) {
         }
       >
         <p>
-          “{deleting === null ? "" : banners[deleting]?.message}” disappears for everybody. To bring
-          it back later, turn it off instead.
+          “{deleting === null ? "" : banners[deleting]?.message}” disappears for all users. To show
+          it again later, turn it off instead.
         </p>
       </Confirm>
     </Section>
@@ -141,7 +141,7 @@ function Shown({
   const { value, choose } = useChoice(banner.enabled, {
     send: onChange,
     seen: appearance.queryKey,
-    failed: "The banner could not be changed",
+    failed: "Failed to update the banner",
   });
   return (
     <Switch

@@ -1,4 +1,5 @@
-// The frame of the deployment's pages. Its own address leads to the first page the person may see.
+// The frame of the deployment's pages. Its own address redirects to the first page that the user
+// may see.
 import { Navigate, Outlet } from "react-router";
 
 import { usePermissions } from "../../api/permissions";

@@ -1,4 +1,4 @@
-// The providers whose accounts workspaces can use: which are set up, and how another one is.
+// External authentication providers: those that are configured, and how to add another.
 import { useQuery } from "@tanstack/react-query";
 import { GitBranch } from "lucide-react";
 
@@ -71,7 +71,7 @@ export function ExternalAuthListPage() {
     <>
       <PageHead
         title="External authentication"
-        description="Git hosts and other providers people link their accounts of, so that workspaces can use them."
+        description="Git hosts and other providers whose accounts users can link for their workspaces."
       />
       {config.isPending ? <SkeletonRows rows={2} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
@@ -83,22 +83,21 @@ export function ExternalAuthListPage() {
           rowKey={(one) => one.id}
           empty={
             <Empty icon={GitBranch} title="No providers have been configured">
-              Register an OAuth application at the Git host, then start the server with what it
-              gives you.
+              Register an OAuth application at the Git host, then start the server with its client
+              ID and secret.
             </Empty>
           }
         />
       ) : null}
       <div className="mt-4">
         <p className="mb-1.5 text-sm text-muted">
-          A provider is set in the server's environment; the next one counts on with 1. Its callback
-          address is{" "}
+          Providers are set in the server’s environment; number the next one 1. The callback URL is{" "}
           <code className="[overflow-wrap:anywhere]">
             {window.location.origin}/external-auth/&lt;id&gt;/callback
           </code>
           .
         </p>
-        <CodeBox label="Environment of the server" command={EXAMPLE} />
+        <CodeBox label="Server environment" command={EXAMPLE} />
       </div>
     </>
   );

@@ -1,4 +1,4 @@
-// Of what people are told and by which way: a method for each event, a pause for all, a test for oneself.
+// Delivery of notifications: a method per event, a pause for all, a test to oneself.
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Send } from "lucide-react";
 import { useSearchParams } from "react-router";
@@ -46,18 +46,18 @@ export function NotificationsPage() {
   const test = useMutation({
     mutationFn: () => post("/api/v2/notifications/test"),
     onSuccess: () => toast.done("Test notification sent."),
-    onError: (error) => toast.failed("The test notification could not be sent", error),
+    onError: (error) => toast.failed("Failed to send the test notification", error),
   });
   if (may.known && !may.viewDeploymentConfig) return <Refused what="the notification settings" />;
   return (
     <>
       <PageHead
         title="Notifications"
-        description="Everybody chooses in their own settings what they are told of; here is how it reaches them."
+        description="How notifications are delivered. Users choose in their settings which ones they receive."
         actions={
           may.editDeploymentConfig ? (
             <Button icon={<Send />} busy={test.isPending} onClick={() => test.mutate()}>
-              Send me a test
+              Send test notification
             </Button>
           ) : null
         }
@@ -92,7 +92,7 @@ function Events({ editable }: { editable: boolean }) {
     {
       send: (on) => put("/api/v2/notifications/settings", { notifier_paused: on }),
       seen: notificationSettings.queryKey,
-      failed: "The setting could not be changed",
+      failed: "Failed to update the setting",
     },
   );
   if (system.isLoadingError)
@@ -106,8 +106,8 @@ function Events({ editable }: { editable: boolean }) {
             label="Send notifications"
             hint={
               paused
-                ? "Nothing is sent now; what happens meanwhile waits."
-                : "Turn it off while the mail server is being worked on: what happens meanwhile waits."
+                ? "Notifications are paused and queued."
+                : "Turn off during mail server maintenance: notifications are queued meanwhile."
             }
             checked={!paused}
             disabled={!editable}
@@ -118,7 +118,7 @@ function Events({ editable }: { editable: boolean }) {
       {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
         <Notice
           kind="warning"
-          title="Neither mail nor a webhook is set up: people see notifications only in their inbox."
+          title="Neither mail nor a webhook is configured: users see notifications in their inbox only."
         />
       ) : null}
       {byGroup([...system.data, ...(custom.data ?? [])]).map(([group, templates]) => (
@@ -157,11 +157,11 @@ function Event({
   const { value: chosen, choose } = useChoice(template.method, {
     send: (method) => put(`/api/v2/notifications/templates/${template.id}/method`, { method }),
     seen: ["notifications", "templates"],
-    failed: "The method could not be changed",
+    failed: "Failed to update the method",
     done: "Notification method updated.",
   });
   const words = (method: string) =>
-    `${METHODS[method] ?? method}${ways && method && !ways.includes(method) ? ", not set up" : ""}`;
+    `${METHODS[method] ?? method}${ways && method && !ways.includes(method) ? ", not configured" : ""}`;
   return (
     <li className="flex flex-wrap items-center gap-3 px-5 py-2">
       <span className="min-w-48 flex-1">
@@ -169,7 +169,7 @@ function Event({
         {template.enabled_by_default ? null : (
           <>
             {" "}
-            <Tag title="People have to turn it on for themselves.">Off at first</Tag>
+            <Tag title="Users have to turn it on in their settings.">Off by default</Tag>
           </>
         )}
       </span>
@@ -203,7 +203,7 @@ function Settings() {
   );
   return (
     <Section
-      title="Settings of the server"
+      title="Server settings"
       description="Set on the command line, in the environment or in the configuration file; read-only here."
       padded={false}
     >

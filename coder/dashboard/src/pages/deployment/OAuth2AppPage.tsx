@@ -1,4 +1,4 @@
-// One application: what it needs to know, its secrets, its end.
+// One OAuth2 application: its endpoints, its secrets, its deletion.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -70,7 +70,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
         }
       />
       <Stack>
-        <Section title="What the application needs">
+        <Section title="Client configuration">
           <dl className="flex flex-col gap-3">
             {(
               [
@@ -114,9 +114,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
           await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
         }}
       >
-        <p>
-          Everybody who let it in loses the sign-in: its secrets and tokens stop working at once.
-        </p>
+        <p>Users can no longer sign in with it: its secrets and tokens are revoked at once.</p>
       </Confirm>
     </>
   );
@@ -139,7 +137,7 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
       );
       await changed();
     } catch (error) {
-      toast.failed("The secret could not be made", error);
+      toast.failed("Failed to generate the secret", error);
     } finally {
       setBusy(false);
     }
@@ -162,7 +160,7 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
       ) : null}
       {list.data !== undefined && secrets.length === 0 ? (
         <Empty level={3} icon={KeyRound} title="No secrets yet">
-          The application needs one to get tokens.
+          The application needs a secret to get tokens.
         </Empty>
       ) : null}
       <ul aria-label="Client secrets" className="divide-y divide-line">
@@ -186,8 +184,8 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
         held
         open={made !== ""}
         onClose={() => setMade("")}
-        title="The secret is made"
-        description="Copy it now: it is not shown again."
+        title="Client secret generated"
+        description="Copy the secret now. It is not shown again."
         actions={
           <Button look="primary" onClick={() => setMade("")}>
             Done
@@ -206,7 +204,7 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
           await changed();
         }}
       >
-        <p>An application that still uses it gets no more tokens.</p>
+        <p>An application that still uses it can no longer get tokens.</p>
       </Confirm>
     </Section>
   );

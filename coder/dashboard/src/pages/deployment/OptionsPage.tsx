@@ -1,5 +1,5 @@
-// The server's settings: what each is, what it is set to, and where that was set. They are changed where the server is
-// started, so every row says how.
+// The server's options: description, value and source. They are set where the server is started, so
+// each row names its flag and variable.
 import { useQuery } from "@tanstack/react-query";
 import { Check, Minus, SlidersHorizontal } from "lucide-react";
 
@@ -31,13 +31,13 @@ const PAGES: Readonly<
   userauth: {
     title: "User authentication",
     crumbs: ["User Authentication Settings"],
-    text: "How people sign in: passwords, OpenID Connect, GitHub.",
+    text: "Sign-in methods: passwords, OpenID Connect, GitHub.",
   },
   network: { title: "Network", crumbs: ["Network Settings"], text: "Addresses, TLS, relays." },
   security: {
     title: "Security",
     crumbs: ["Security Settings"],
-    text: "Sessions, cookies, what owners may not do.",
+    text: "Sessions, cookies, restrictions for owners.",
   },
   observability: {
     title: "Observability",
@@ -47,7 +47,7 @@ const PAGES: Readonly<
   all: {
     title: "All settings",
     crumbs: ["All Settings"],
-    text: "Everything this server was started with.",
+    text: "All options of this server.",
   },
 };
 
@@ -71,7 +71,7 @@ function Options({ page }: { page: OptionsPage }) {
     <>
       <PageHead
         title={title}
-        description={`${text} Set on the command line, in the environment or in the configuration file of the server; read-only here.`}
+        description={`${text} Set on the command line, in the environment or in the configuration file; read-only here.`}
       />
       <FilterBar
         label="Search settings"
@@ -82,8 +82,8 @@ function Options({ page }: { page: OptionsPage }) {
       {config.isPending ? <SkeletonRows rows={6} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
       {config.data && found.length === 0 ? (
-        <Empty icon={SlidersHorizontal} title="Nothing matches">
-          Change the search above.
+        <Empty icon={SlidersHorizontal} title="No results">
+          Try another search.
         </Empty>
       ) : null}
       <Stack>
@@ -103,7 +103,7 @@ export const SecurityPage = () => <Options page="security" />;
 export const ObservabilityPage = () => <Options page="observability" />;
 export const AllSettingsPage = () => <Options page="all" />;
 
-/** Classes name each option by its flag and each value by its kind: scripts read the page by them. */
+/** Classes name each option by its flag and each value by its kind: scripts rely on them. */
 export function OptionTable({
   label,
   options,
@@ -143,7 +143,7 @@ export function OptionTable({
                 <OptionValue option={option} />
                 {inForce(option) === null ? null : (
                   <span className="ml-1.5 text-sm text-muted">
-                    {inForce(option) ? "(in force)" : "(not in force)"}
+                    {inForce(option) ? "(active)" : "(not active)"}
                   </span>
                 )}
                 {source ? (
@@ -165,7 +165,7 @@ function OptionValue({ option }: { option: DeploymentOption }) {
   const value = shownValue(option);
   switch (value.kind) {
     case "secret":
-      return <span className="text-muted">Not shown: it is a secret</span>;
+      return <span className="text-muted">Hidden: this is a secret</span>;
     case "unset":
       return <span className="option-value-empty text-muted">Not set</span>;
     case "boolean":

@@ -1,4 +1,4 @@
-// Which organizations people join by what the identity provider says of them.
+// Organization membership from claims of the identity provider.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, patch } from "../../api/client";
@@ -30,7 +30,7 @@ export function OrganizationSyncPage() {
     <>
       <PageHead
         title="Organization IdP sync"
-        description="What the identity provider says of somebody decides which organizations they belong to, each time they sign in."
+        description="Organization membership follows the identity provider’s claims at each sign-in."
         actions={
           settings.data ? (
             <ExportPolicy name="organizations_policy.json" policy={settings.data} />
@@ -80,20 +80,20 @@ function SyncForm({
     <form onSubmit={form.submit}>
       <Stack>
         <FormProblems form={form} />
-        <Section title="Where organizations come from">
+        <Section title="Source">
           <Stack>
             <TextField
               label="Organization sync field"
               autoComplete="off"
               readOnly={!editable}
-              hint="The claim with the names of the organizations. Empty: nothing is synced."
+              hint="The claim with the organization names. Leave empty to turn sync off."
               value={values.field}
               problem={problem("field")}
               onChange={(value) => set("field", value)}
             />
             <Switch
               label="Assign default organization"
-              hint="Everybody joins the default organization besides."
+              hint="All users also join the default organization."
               disabled={!editable}
               checked={values.organization_assign_default}
               onChange={(on) => set("organization_assign_default", on)}
@@ -102,7 +102,7 @@ function SyncForm({
         </Section>
         <Section
           title="Mappings"
-          description="A name without a mapping gives nothing. Whoever loses a name leaves the organization when they sign in."
+          description="Names without a mapping are ignored. Users leave an organization when the claim no longer contains its name."
         >
           <MappingEditor
             nameLabel="IdP organization name"
@@ -121,7 +121,7 @@ function SyncForm({
             </Button>
           </div>
         ) : (
-          <p className="text-sm text-muted">You may see these settings, not change them.</p>
+          <p className="text-sm text-muted">You can view these settings but not change them.</p>
         )}
       </Stack>
     </form>

@@ -1,4 +1,4 @@
-// How the deployment does: workspaces by state, who used it, what it was started with.
+// Deployment overview: workspaces by state, usage, and the options set.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo, type ReactNode } from "react";
 import { Link } from "react-router";
@@ -27,7 +27,7 @@ const SHOWN = ["access-url", "wildcard-access-url", "cache-dir", "provisioner-da
 const STATES = [
   ["running", "Running", "status:running"],
   ["building", "Building", "status:starting"],
-  ["pending", "Waiting", "status:pending"],
+  ["pending", "Pending", "status:pending"],
   ["stopped", "Stopped", "status:stopped"],
   ["failed", "Failed", "status:failed"],
 ] as const;
@@ -59,7 +59,7 @@ export function OverviewPage() {
               Coder {info.version}
               {stats.data ? (
                 <>
-                  , counted <Ago at={stats.data.collected_at} />
+                  , updated <Ago at={stats.data.collected_at} />
                 </>
               ) : null}
             </>
@@ -85,11 +85,11 @@ export function OverviewPage() {
                 <Figure key={key} name={`${text} open`} value={stats.data?.session_count[key]} />
               ))}
               <Figure
-                name="Latency, median"
+                name="Median latency"
                 value={
                   stats.data
                     ? stats.data.workspaces.connection_latency_ms.P50 < 0
-                      ? "–"
+                      ? "-"
                       : `${Math.round(stats.data.workspaces.connection_latency_ms.P50)} ms`
                     : undefined
                 }
@@ -104,13 +104,13 @@ export function OverviewPage() {
           description={
             tried.length === 0 ? (
               <>
-                None is on. They are turned on with{" "}
+                No experiments are enabled. Enable them with{" "}
                 <code className="whitespace-nowrap">--experiments</code>.
               </>
             ) : (
               <>
-                Turned on with <code className="whitespace-nowrap">--experiments</code>; they may
-                change or go.
+                Enabled with <code className="whitespace-nowrap">--experiments</code>; they may
+                change or be removed.
               </>
             )
           }
@@ -191,7 +191,7 @@ function DailyUsers() {
   return (
     <Section
       title="Daily active users"
-      description="People who connected to a workspace on that day."
+      description="Users who connected to a workspace on that day."
     >
       {answer.isLoadingError ? (
         <Failure error={answer.error} retry={() => void answer.refetch()} />
@@ -202,7 +202,7 @@ function DailyUsers() {
             times={times}
             series={series}
             bars
-            nothing="Nobody has connected to a workspace yet."
+            nothing="No user has connected to a workspace yet."
           />
         </Suspense>
       ) : (
@@ -234,13 +234,13 @@ function Accounts() {
   );
   if (times.length === 0) return null;
   return (
-    <Section title="Accounts" description="By state, day by day.">
+    <Section title="Accounts" description="By status, per day.">
       <Suspense fallback={<Skeleton className="h-56" />}>
         <Chart
-          label="Accounts by state"
+          label="Accounts by status"
           times={times}
           series={series}
-          nothing="Accounts are counted once a day: there is nothing to draw yet."
+          nothing="No data yet. Accounts are counted once a day."
         />
       </Suspense>
     </Section>

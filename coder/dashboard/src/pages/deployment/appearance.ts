@@ -11,8 +11,10 @@ const APPEARANCE = "/api/v2/appearance";
 
 export const now = () => get<AppearanceConfig>(APPEARANCE);
 
-/** The server takes all of it at once: what is not changed here is what it has at that moment, not what this page once
- * loaded, nor what it had before a change of ours that is still on its way. */
+/**
+ * The server replaces the whole setting at once: unchanged parts are read right before saving, not
+ * taken from this page's cache, and only after earlier changes of this page have been answered.
+ */
 export function useSave() {
   const queries = useQueryClient();
   return (change: (found: AppearanceConfig) => Partial<UpdateAppearanceConfig>) =>

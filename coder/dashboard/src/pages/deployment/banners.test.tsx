@@ -7,7 +7,7 @@ import { AppearancePage } from "./AppearancePage";
 
 const banner = (message: string) => ({ enabled: true, message, background_color: "#004852" });
 
-it("saves both of two banners that are switched off in a moment", async () => {
+it("saves two quick switches of two banners", async () => {
   let had = {
     application_name: "",
     logo_url: "",
@@ -33,7 +33,7 @@ it("saves both of two banners that are switched off in a moment", async () => {
   );
 });
 
-it("takes the second of two quick clicks on one banner, and leaves what its text has become meanwhile", async () => {
+it("keeps a second quick click and a changed text", async () => {
   let had = {
     application_name: "",
     logo_url: "",

@@ -1,4 +1,4 @@
-// Every part of the design in every state, in the theme chosen above. Development builds only.
+// All UI components in every state, in the theme chosen above. Development builds only.
 import { Boxes, Play, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
@@ -38,7 +38,7 @@ export function ComponentsPage() {
     <Stack>
       <PageHead
         title="Components"
-        description="Every part of the design in every state."
+        description="All UI components in every state."
         actions={
           <SelectField
             label="Theme"
@@ -86,7 +86,7 @@ export function ComponentsPage() {
         <Row>
           {(["primary", "secondary", "quiet", "danger"] as const).map((look) => (
             <Button key={look} look={look} disabled>
-              disabled
+              Disabled
             </Button>
           ))}
           <Button busy>Busy</Button>

@@ -1,4 +1,4 @@
-// A new group.
+// Creation of a group.
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 

@@ -48,7 +48,7 @@ function Groups({ home }: { home: GroupsHome }) {
               {isEveryone(group) ? (
                 <Tag>All members</Tag>
               ) : group.source === "oidc" ? (
-                <Tag title="Its members come from the identity provider">Synced</Tag>
+                <Tag title="Members are synced from the identity provider">Synced</Tag>
               ) : null}
             </span>
             {groupName(group) === group.name ? null : (
@@ -86,7 +86,7 @@ function Groups({ home }: { home: GroupsHome }) {
     <>
       <PageHead
         title="Groups"
-        description="People who get the same: templates, workspaces shared with them, a budget."
+        description="Groups share template access, workspaces and quota."
         actions={
           home.may.createGroups ? (
             <ButtonLink look="primary" to={`${home.base}/create`} icon={<Plus />}>
@@ -113,7 +113,7 @@ function Groups({ home }: { home: GroupsHome }) {
           empty={
             <Empty
               icon={UsersRound}
-              title={needle ? "Nothing matches" : "No groups yet"}
+              title={needle ? "No results" : "No groups yet"}
               command="coder groups create backend"
               actions={
                 home.may.createGroups && !needle ? (
@@ -124,8 +124,8 @@ function Groups({ home }: { home: GroupsHome }) {
               }
             >
               {needle
-                ? "Change the search above."
-                : "A group lets you give a template to several people at once."}
+                ? "Try another search."
+                : "Create a group to give several users access to a template at once."}
             </Empty>
           }
         />

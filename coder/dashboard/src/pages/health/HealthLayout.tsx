@@ -1,4 +1,4 @@
-// The frame of the health pages: how it is as a whole, when it was looked at, looking again.
+// The frame of the health pages: overall severity, time of the last check, and checking again.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
 import { useState } from "react";
@@ -30,7 +30,7 @@ export function HealthLayout() {
       label="Health"
       groups={[
         { items: [{ to: "/health", text: "Findings" }] },
-        { title: "Parts", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) },
+        { title: "Checks", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) },
       ]}
       head={report.data ? <Whole report={report.data} /> : null}
     >
@@ -38,15 +38,12 @@ export function HealthLayout() {
         <Failure
           error={report.error}
           retry={() => void report.refetch()}
-          title="The health report could not be made"
+          title="Failed to create the health report"
         />
       ) : null}
       {report.isPending ? (
         <>
-          <PageHead
-            title="Health"
-            description="Every part is being asked; this takes a few seconds."
-          />
+          <PageHead title="Health" description="Running all checks; this takes a few seconds." />
           <SkeletonRows rows={5} />
         </>
       ) : null}
@@ -60,8 +57,8 @@ function Refused() {
   return (
     <>
       <PageHead title="Health" />
-      <Notice kind="info" title="The health of the deployment is for its administrators.">
-        Ask one of them when something does not work.
+      <Notice kind="info" title="You need administrator permission to view the deployment's health">
+        Contact an administrator if something does not work.
       </Notice>
     </>
   );
@@ -79,7 +76,7 @@ function Whole({ report }: { report: HealthcheckReport }) {
         await get<HealthcheckReport>("/api/v2/debug/health?force=true"),
       );
     } catch (error) {
-      toast.failed("The health could not be checked", error);
+      toast.failed("Failed to run the health check", error);
     } finally {
       setBusy(false);
     }

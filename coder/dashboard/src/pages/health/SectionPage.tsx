@@ -1,4 +1,5 @@
-// The head of one part's page: its state, its findings with what to do, switching its warnings off.
+// The head of one check's page: its state, its problems with their remedies, and dismissing its
+// warnings.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { BellOff, BellRing } from "lucide-react";
 import { useState, type ReactNode } from "react";
@@ -68,15 +69,18 @@ function Dismiss({ section }: { section: HealthSection }) {
       return { dismissed_healthchecks: off ? others : [...others, section.dismiss] };
     };
     try {
-      // Of what is shown, with what was said of other parts and is still on its way: each request says everything.
+      // Built from the shown settings, including changes of other checks in flight: each request contains
+      // all settings.
       const next = dismiss(queries.getQueryData(healthSettings.queryKey) ?? known);
       await changeAhead(queries, [seenIn(healthSettings.queryKey, dismiss)], () =>
         put("/api/v2/debug/health/settings", next),
       );
       await queries.invalidateQueries({ queryKey: healthReport.queryKey, exact: true });
-      toast.done(off ? `${section.title} warns again.` : `${section.title} no longer warns.`);
+      toast.done(
+        off ? `Warnings for ${section.title} enabled.` : `Warnings for ${section.title} dismissed.`,
+      );
     } catch (error) {
-      toast.failed("It was not changed", error);
+      toast.failed("Failed to update the warnings", error);
     } finally {
       setBusy(false);
     }

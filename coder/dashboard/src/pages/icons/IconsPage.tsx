@@ -1,4 +1,4 @@
-// Every picture of this deployment, found by its name; a click copies its address.
+// All icons of this deployment, with a search; a click copies the path.
 import { useQuery } from "@tanstack/react-query";
 import { Check, ImageOff } from "lucide-react";
 import { useDeferredValue, useEffect, useState } from "react";
@@ -42,8 +42,8 @@ export function IconsPage() {
       <PageHead
         title="Icons"
         description={
-          "Pictures for templates, applications, parameters and organizations. Write the " +
-          "address into an icon field, or into the icon of a Terraform block."
+          "Icons for templates, applications, parameters and organizations. Paste the " +
+          "path into an icon field, or into the icon attribute of a Terraform block."
         }
       />
       <div className="mb-4 max-w-md">
@@ -67,8 +67,8 @@ export function IconsPage() {
         </p>
       ) : null}
       {all.data && found.length === 0 ? (
-        <Empty icon={ImageOff} title="No picture of that name">
-          Any picture on the web will do as well: write its whole address.
+        <Empty icon={ImageOff} title="No icons found">
+          You can also use the URL of any image on the web.
         </Empty>
       ) : null}
       <ul
@@ -87,7 +87,7 @@ export function IconsPage() {
         </div>
       ) : null}
       <p className="mt-8 text-sm text-muted">
-        Drawings of{" "}
+        Icons by{" "}
         {CREDITS.map(([name, address, licence], index) => (
           <span key={name}>
             {index > 0 ? ", " : ""}
@@ -102,7 +102,7 @@ export function IconsPage() {
             ({licence})
           </span>
         ))}
-        . Marks belong to their owners.
+        . Trademarks belong to their owners.
       </p>
     </>
   );

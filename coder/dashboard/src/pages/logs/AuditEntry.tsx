@@ -1,4 +1,4 @@
-// One entry of the audit log: a sentence, and what was changed.
+// One entry of the audit log: a sentence, and the changed values.
 import { ChevronRight } from "lucide-react";
 import { useId, useState } from "react";
 import { Link } from "react-router";
@@ -49,7 +49,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
         </div>
         <Tag
           tone={failed ? "bad" : "idle"}
-          title={failed ? "It was refused or failed." : "It succeeded."}
+          title={failed ? "The request was rejected or failed." : "The request succeeded."}
         >
           {entry.status_code}
         </Tag>
@@ -75,7 +75,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
           {lines.length > 0 ? (
             <Diff lines={lines} />
           ) : (
-            <p className="text-muted">It changed no value.</p>
+            <p className="text-muted">No values changed.</p>
           )}
           <Facts
             items={[
@@ -119,7 +119,7 @@ function Diff({ lines }: { lines: readonly Change[] }) {
       className="overflow-x-auto rounded-lg border border-line bg-surface"
       tabIndex={0}
       role="group"
-      aria-label="What changed"
+      aria-label="Changes"
     >
       <table className="w-full text-sm" data-testid="audit-diff">
         <thead>
@@ -156,7 +156,7 @@ function Diff({ lines }: { lines: readonly Change[] }) {
 }
 
 function Value({ value, tone, sign }: { value: string | null; tone: string; sign: string }) {
-  if (value === null) return <span className="text-muted">hidden: a secret</span>;
+  if (value === null) return <span className="text-muted">hidden (secret)</span>;
   if (value === "") return <span className="text-muted">empty</span>;
   return (
     <code className={`rounded-sm px-1 py-px [overflow-wrap:anywhere] ${tone}`}>

@@ -1,4 +1,4 @@
-// Who changed what and when. An entry opens to what it changed, value by value.
+// The audit log: user, action and time. An entry expands to its changes, value by value.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { History } from "lucide-react";
 
@@ -55,10 +55,10 @@ const TYPES = [
   "workspace_proxy",
 ];
 const PRESETS = [
-  ["Everything", ""],
+  ["All events", ""],
   ["Created workspaces", "resource_type:workspace action:create"],
   ["Added users", "resource_type:user action:create"],
-  ["Builds started by people", "resource_type:workspace_build action:start build_reason:initiator"],
+  ["Builds started by users", "resource_type:workspace_build action:start build_reason:initiator"],
   ["Sign-ins", "action:login"],
   ["Deleted templates", "resource_type:template action:delete"],
 ] as const;
@@ -133,10 +133,10 @@ export function AuditPage() {
       ) : null}
       {found && found.audit_logs.length === 0 ? (
         <div className="rounded-xl border border-line bg-surface">
-          <Empty icon={History} title={filter ? "Nothing matches" : "Nothing has happened yet"}>
+          <Empty icon={History} title={filter ? "No results" : "No audit log entries yet"}>
             {filter
-              ? "Change the search above, or clear it."
-              : "Every change by a person or a program will be here, with what it was before."}
+              ? "Change or clear the search."
+              : "Every change by a user or a program is recorded here, with the previous values."}
           </Empty>
         </div>
       ) : null}

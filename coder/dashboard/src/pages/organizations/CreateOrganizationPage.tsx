@@ -1,4 +1,4 @@
-// A new organization: its own people, templates and provisioners.
+// Creation of an organization with its own members, templates and provisioners.
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 
@@ -23,7 +23,7 @@ export function CreateOrganizationPage() {
     <Narrow>
       <PageHead
         title="New organization"
-        description="Its own members, groups, templates, provisioners and settings. People may be in several."
+        description="An organization has its own members, groups, templates, provisioners and settings. Users can belong to several."
         crumbs={[["Organizations", "/organizations"], ["New"]]}
       />
       <OrganizationForm

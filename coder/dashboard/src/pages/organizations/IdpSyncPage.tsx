@@ -1,4 +1,4 @@
-// Which groups and roles of an organization people get by what the identity provider says of them.
+// Group and role sync of an organization from claims of the identity provider.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 
@@ -45,12 +45,12 @@ export function IdpSyncPage() {
   });
   if (!view?.known) return null;
   if (!view.may.viewSync) return <Refused what="the sync settings of this organization" />;
-  const failed = [groups, roles].find((query) => query.isLoadingError); // a refresh that fails takes nothing away that was typed
+  const failed = [groups, roles].find((query) => query.isLoadingError); // a failed refresh keeps what was typed
   return (
     <>
       <PageHead
         title="IdP sync"
-        description="What the identity provider says of somebody becomes groups and roles here, each time they sign in."
+        description="Groups and roles follow the identity provider’s claims at each sign-in."
         actions={
           groups.data && roles.data ? (
             <ExportPolicy
@@ -72,7 +72,7 @@ export function IdpSyncPage() {
         <SkeletonRows rows={3} />
       ) : (
         <Tabs
-          label="What is synced"
+          label="Sync settings"
           value={tab}
           onChange={(next) => setParams({ tab: next }, { replace: true })}
           items={[
@@ -133,13 +133,13 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
     <form onSubmit={form.submit}>
       <Stack>
         <FormProblems form={form} />
-        <Section title="Where groups come from">
+        <Section title="Source">
           <Stack>
             <TextField
               label="Group sync field"
               data-testid="sync-field"
               autoComplete="off"
-              hint="The claim with the names of the groups, such as groups. Empty: nothing is synced."
+              hint="The claim with the group names, such as groups. Leave empty to turn sync off."
               value={values.field}
               problem={problem("field")}
               onChange={(value) => set("field", value)}
@@ -147,14 +147,14 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
             <TextField
               label="Regex filter"
               autoComplete="off"
-              hint="Only names that match it count. Empty: all."
+              hint="Only names that match are synced. Leave empty to sync all."
               value={values.regex_filter}
               problem={problem("regex_filter")}
               onChange={(value) => set("regex_filter", value)}
             />
             <Checkbox
               label="Auto create missing groups"
-              hint="A name without a mapping becomes a group of that name."
+              hint="Creates a group for each name without a mapping."
               checked={values.auto_create_missing_groups}
               onChange={(on) => set("auto_create_missing_groups", on)}
             />
@@ -162,7 +162,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
         </Section>
         <Section
           title="Mappings"
-          description="A name that is mapped puts people into these groups instead of one of its own name."
+          description="Members are added to the mapped groups instead of a group with the claim’s name."
         >
           <MappingEditor
             nameLabel="IdP group name"
@@ -204,11 +204,11 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
     <form onSubmit={form.submit}>
       <Stack>
         <FormProblems form={form} />
-        <Section title="Where roles come from">
+        <Section title="Source">
           <TextField
             label="Role sync field"
             autoComplete="off"
-            hint="The claim with the names of the roles, such as roles. Empty: nothing is synced, and roles are given by hand."
+            hint="The claim with the role names, such as roles. Leave empty to turn sync off and assign roles by hand."
             value={values.field}
             problem={problem("field")}
             onChange={(value) => set("field", value)}
@@ -216,7 +216,7 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
         </Section>
         <Section
           title="Mappings"
-          description="A name without a mapping gives nothing. Roles somebody has by hand are taken away when they sign in."
+          description="Names without a mapping are ignored. Roles assigned by hand are removed at sign-in."
         >
           <MappingEditor
             nameLabel="IdP role name"

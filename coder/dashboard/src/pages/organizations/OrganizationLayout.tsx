@@ -1,4 +1,4 @@
-// The frame of one organization's pages, with a way to the others.
+// The frame of one organization's pages, with a menu of the others.
 import { useQuery } from "@tanstack/react-query";
 import { Building2, Check, ChevronsUpDown, Plus } from "lucide-react";
 import { Outlet } from "react-router";

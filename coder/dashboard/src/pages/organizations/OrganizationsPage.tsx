@@ -1,4 +1,4 @@
-// `/organizations` has nothing of its own: it leads to the first page of an organization that the person may see.
+// `/organizations` redirects to the first page of an organization that the user may see.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Navigate, useParams } from "react-router";
 
@@ -38,7 +38,10 @@ export function OrganizationsPage() {
   );
 }
 
-/** An organization's own address shows its members; who may not see them goes to the first page they may see. */
+/**
+ * An organization's own address shows its members; a user who may not see them is redirected to the
+ * first page they may see.
+ */
 export function OrganizationStart() {
   const view = useOrganization();
   const { organization } = useParams();

@@ -1,4 +1,4 @@
-// One role: its name and a grid of what it gives. Built-in roles are only looked at.
+// One role: its name and a grid of its permissions. Built-in roles are read-only.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate, useParams } from "react-router";
@@ -110,7 +110,7 @@ function Editor({
     fields(role),
     async (values) => {
       await (create ? post : put)(path, { ...values, site_permissions: [], user_permissions: [] });
-      toast.done(create ? "Custom role created." : "Custom role saved.");
+      toast.done(create ? "Custom role created." : "Custom role updated.");
       await queries.invalidateQueries({
         queryKey: ["organizations", view.organization.name, "members"],
       });
@@ -124,14 +124,14 @@ function Editor({
         title={create ? "Create custom role" : display_name || name}
         crumbs={[["Roles", list], [create ? "Create" : display_name || name]]}
         description={
-          readOnly ? "A built-in role, or one you may not change: it can only be looked at." : null
+          readOnly ? "This role is built in, or you are not allowed to change it." : null
         }
       />
       <form onSubmit={form.submit}>
         <Stack>
           <FormProblems form={form} />
           {readOnly ? null : (
-            <Section title="What it is called">
+            <Section title="General">
               <Stack>
                 <TextField
                   label="Name"
@@ -140,8 +140,8 @@ function Editor({
                   readOnly={!create}
                   hint={
                     create
-                      ? "Letters, digits and hyphens. It cannot be changed later."
-                      : "It cannot be changed."
+                      ? "Letters, digits and hyphens. The name cannot be changed later."
+                      : "The name cannot be changed."
                   }
                   value={values.name}
                   problem={problem("name")}
@@ -159,15 +159,15 @@ function Editor({
           )}
           <Section
             title="Permissions"
-            description={readOnly ? null : "You can give only what you may do yourself."}
+            description={readOnly ? null : "You can only grant permissions that you have yourself."}
           >
             <Tabs
-              label="For what"
+              label="Permission scope"
               value={tab}
               onChange={setTab}
               items={[
-                { value: "all", text: "Everything in the organization" },
-                { value: "own", text: "Only what is their own" },
+                { value: "all", text: "All resources of the organization" },
+                { value: "own", text: "Own resources only" },
               ]}
             >
               <TabPanel value="all" className="pt-4">
@@ -180,7 +180,7 @@ function Editor({
               </TabPanel>
               <TabPanel value="own" className="pt-4">
                 <Grid
-                  label="Permissions for one's own"
+                  label="Permissions on own resources"
                   readOnly={readOnly}
                   value={values.organization_member_permissions}
                   onChange={(next) => set("organization_member_permissions", next)}
@@ -235,7 +235,7 @@ function Grid({
                 <input
                   type="checkbox"
                   data-testid={row.kind}
-                  aria-label={`${row.text}: everything`}
+                  aria-label={`${row.text}: all actions`}
                   disabled={readOnly}
                   className="mt-0.5 shrink-0"
                   checked={count === row.actions.length}
@@ -275,11 +275,11 @@ function Grid({
       </ul>
       {others.length > 0 ? (
         <div className="mt-3">
-          <Notice kind="info" title="Besides what the grid shows">
+          <Notice kind="info" title="Other permissions">
             {byActions(others).map((row) => (
               <p key={`${row.actions} ${row.negate}`}>
                 <strong className="font-medium text-text">
-                  {row.negate ? "Takes away" : "Gives"} {row.actions}
+                  {row.negate ? "Denies" : "Grants"} {row.actions}
                 </strong>
                 : {row.texts.join(", ")}
               </p>

@@ -1,4 +1,4 @@
-// Everybody who has an account: search, roles, and what can be done to an account.
+// All accounts: search, roles, and actions on an account.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { UserPlus, UsersRound } from "lucide-react";
 import { useMemo, useState } from "react";
@@ -105,10 +105,10 @@ export function UsersPage() {
           empty={
             <Empty
               icon={UsersRound}
-              title="Nobody matches"
+              title="No results"
               command="coder users create --username ana --email ana@example.com"
             >
-              Change the search above, or create the account.
+              Try another search, or create the user.
             </Empty>
           }
         />

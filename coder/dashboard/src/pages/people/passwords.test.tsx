@@ -24,7 +24,7 @@ async function filled() {
   await userEvent.type(screen.getByLabelText(/^Email/), "bob@example.com");
 }
 
-it("shows a password nobody chose until whoever made the account has kept it", async () => {
+it("shows a generated password until it is saved", async () => {
   const page = open();
   await filled();
   await userEvent.click(screen.getByRole("button", { name: "Generate" }));
@@ -39,7 +39,7 @@ it("shows a password nobody chose until whoever made the account has kept it", a
   await waitFor(() => expect(page.at()).toBe("/deployment/users"));
 });
 
-it("goes on to the list after a password somebody chose", async () => {
+it("continues to the list after a typed password", async () => {
   const page = open();
   await filled();
   await userEvent.click(screen.getByRole("button", { name: "Generate" }));
@@ -48,7 +48,7 @@ it("goes on to the list after a password somebody chose", async () => {
   await waitFor(() => expect(page.at()).toBe("/deployment/users"));
 });
 
-it("shows the password of a reset before and after it counts", async () => {
+it("shows a reset password before and after the reset", async () => {
   const closed: string[] = [];
   const page = visit(
     [

@@ -1,4 +1,4 @@
-// The columns of the table of users, with what can be done to each.
+// The columns of the users table, with the actions on each user.
 import { useQuery } from "@tanstack/react-query";
 import {
   CircleCheck,
@@ -71,10 +71,10 @@ export function columnsOf(ask: (user: User, action: UserAction) => void): Column
           <StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText>
           <p className="text-sm text-muted">
             {ago(user.last_seen_at) === "never" ? (
-              "has not signed in yet"
+              "never signed in"
             ) : (
               <>
-                seen <Ago at={user.last_seen_at} />
+                last seen <Ago at={user.last_seen_at} />
               </>
             )}
           </p>
@@ -99,7 +99,7 @@ function Roles({ user }: { user: User }) {
     {
       send: (next) => put(`/api/v2/users/${user.id}/roles`, { roles: next }),
       seen: ["users"],
-      failed: `The roles of ${user.username} could not be changed`,
+      failed: `Failed to update the roles of ${user.username}`,
     },
   );
   const self = useQuery(me).data?.id === user.id;

@@ -22,7 +22,7 @@ const person = (username: string, status: string, last_seen_at: string) => ({
   organization_ids: [],
 });
 
-it("says in words that somebody has not signed in yet", async () => {
+it("shows that a user never signed in", async () => {
   visit([{ path: "/", element: <UsersPage /> }], "/", {
     "GET /api/v2/users": {
       users: [
@@ -35,14 +35,14 @@ it("says in words that somebody has not signed in yet", async () => {
     "GET /api/v2/users/roles": [],
     "GET /api/v2/organizations": [],
   });
-  expect(await screen.findByText("has not signed in yet")).toBeVisible();
+  expect(await screen.findByText("never signed in")).toBeVisible();
   expect(screen.getByText("just now")).toBeVisible();
   expect(screen.queryByText("never")).toBeNull();
-  expect(screen.getByText("Nora New")).toBeVisible(); // the full name stands beside the address, not instead of it
+  expect(screen.getByText("Nora New")).toBeVisible(); // the full name comes in addition to the address
   expect(screen.getByText("new@example.com")).toBeVisible();
 });
 
-it("ends a session of somebody else", async () => {
+it("ends a session of another user", async () => {
   let there = [
     {
       id: "laptop",

@@ -1,4 +1,5 @@
-// The queue of an organization: what ran, what runs, what waits, and for each that waits the reason in a sentence.
+// The job queue of an organization: finished, running and pending jobs, with a one-sentence reason
+// for each pending one.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ChevronRight, ListChecks } from "lucide-react";
 import { useId, useState } from "react";
@@ -62,8 +63,8 @@ function Jobs({ view }: { view: OrganizationView }) {
     <>
       <PageHead
         title="Provisioner jobs"
-        description="Each build of a workspace and each import of a template is a job. The newest hundred are here."
-        actions={<ButtonLink to={`${view.home}/provisioners`}>Provisioners</ButtonLink>}
+        description="Each workspace build and each template import is a job. Showing the latest 100."
+        actions={<ButtonLink to={`${view.home}/provisioners`}>View provisioners</ButtonLink>}
       />
       <div className="mb-4 flex flex-wrap items-end gap-3">
         <div className="w-36">
@@ -88,12 +89,12 @@ function Jobs({ view }: { view: OrganizationView }) {
         <div className="rounded-xl border border-line bg-surface">
           <Empty
             icon={ListChecks}
-            title={status || ids ? "None of these" : "No jobs yet"}
-            actions={status || ids ? null : <ButtonLink to="/templates">Templates</ButtonLink>}
+            title={status || ids ? "No matching jobs" : "No jobs yet"}
+            actions={status || ids ? null : <ButtonLink to="/templates">View templates</ButtonLink>}
           >
             {status || ids
               ? "Choose another status."
-              : "Creating a workspace or a template makes the first one."}
+              : "Create a workspace or a template to start the first job."}
           </Empty>
         </div>
       ) : null}
@@ -190,7 +191,7 @@ function Job({
           ) : null}
           <Facts
             items={[
-              ["Tags it wants", <Tags key="tags" tags={job.tags} none="none: any provisioner" />],
+              ["Required tags", <Tags key="tags" tags={job.tags} none="none (any provisioner)" />],
               ...(job.worker_id && job.worker_name
                 ? [
                     [
@@ -201,8 +202,8 @@ function Job({
                     ] as const,
                   ]
                 : []),
-              ["Template", job.metadata.template_display_name || job.metadata.template_name || "–"],
-              ["Version", job.metadata.template_version_name || "–"],
+              ["Template", job.metadata.template_display_name || job.metadata.template_name || "-"],
+              ["Version", job.metadata.template_version_name || "-"],
               [
                 "Job",
                 <code key="id" className="text-sm">
@@ -251,8 +252,8 @@ function Cancel({ job }: { job: ProvisionerJob }) {
       >
         <p>
           {job.status === "pending"
-            ? "It has not begun: nothing is lost."
-            : "Terraform is interrupted. What it has made so far may be left behind, and a " +
+            ? "The job has not started, so nothing is lost."
+            : "Terraform is interrupted. Resources it has created may be left behind, and the " +
               "workspace may have to be started or deleted again."}
         </p>
       </Confirm>

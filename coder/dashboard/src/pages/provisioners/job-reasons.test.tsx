@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { visit } from "../../test/world";
 import { JobReasons } from "./JobReasons";
 
-it("takes the second of two quick clicks", async () => {
+it("keeps the second of two quick clicks", async () => {
   let parked = false;
   const answers: (() => void)[] = [];
   const page = visit(
@@ -29,7 +29,7 @@ it("takes the second of two quick clicks", async () => {
         ),
     },
   );
-  const waits = await screen.findByRole("switch", { name: "Wait without limit" });
+  const waits = await screen.findByRole("switch", { name: "Never time out" });
   await userEvent.click(waits);
   expect(waits).toBeChecked();
   await userEvent.click(waits);

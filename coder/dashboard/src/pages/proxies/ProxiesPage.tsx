@@ -1,4 +1,4 @@
-// Workspace proxies: where people can reach their workspaces sooner, how each is, and how far it is from here.
+// Workspace proxies: the status of each, and its latency from this browser.
 import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Globe2, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -36,7 +36,7 @@ const STATUS: Record<string, readonly [Tone, string]> = {
   ok: ["good", "Healthy"],
   unhealthy: ["warn", "Unhealthy"],
   unreachable: ["bad", "Unreachable"],
-  unregistered: ["idle", "Never started"],
+  unregistered: ["idle", "Never connected"],
 };
 const AGAIN_MS = 30_000;
 
@@ -62,7 +62,7 @@ export function ProxiesPage() {
     if (!ending) return;
     await remove(`/api/v2/workspaceproxies/${seg(ending.name)}`);
     await refresh();
-    toast.done(`The proxy ${ending.name} is deleted.`);
+    toast.done(`Proxy ${ending.name} deleted.`);
   };
   const columns: Column<WorkspaceProxy>[] = [
     {
@@ -76,7 +76,7 @@ export function ProxiesPage() {
               {row.display_name || row.name} {row.name === PRIMARY ? <Tag>This server</Tag> : null}
             </p>
             <p className="text-sm text-muted [overflow-wrap:anywhere]">
-              {row.path_app_url || "not registered yet"}
+              {row.path_app_url || "not registered"}
             </p>
           </div>
         </div>
@@ -102,7 +102,7 @@ export function ProxiesPage() {
     },
     {
       id: "latency",
-      header: "From here",
+      header: "Latency",
       extra: true,
       cell: (row) => <Latency ms={latency.get(row.id)} />,
     },
@@ -110,7 +110,7 @@ export function ProxiesPage() {
       id: "version",
       header: "Version",
       extra: true,
-      cell: (row) => <span className="text-muted">{row.version || "–"}</span>,
+      cell: (row) => <span className="text-muted">{row.version || "-"}</span>,
     },
     {
       id: "end",
@@ -134,14 +134,14 @@ export function ProxiesPage() {
     return (
       <>
         <PageHead title="Workspace proxies" />
-        <Notice kind="info" title="Workspace proxies are looked after by administrators." />
+        <Notice kind="info" title="You need administrator permission to view workspace proxies" />
       </>
     );
   return (
     <>
       <PageHead
         title="Workspace proxies"
-        description="A proxy near people far away makes their terminals and applications quick."
+        description="A proxy close to distant users lowers the latency of their terminals and applications."
         actions={found.length > 1 ? add : null}
       />
       {proxies.isPending ? <SkeletonRows rows={2} /> : null}
@@ -159,9 +159,9 @@ export function ProxiesPage() {
           />
           {found.length <= 1 ? (
             <Card>
-              <Empty icon={Globe2} title="Only this server serves people" actions={add} level={2}>
-                Are some of them on another continent? A proxy there needs no database, only a
-                machine with this program.
+              <Empty icon={Globe2} title="No workspace proxies yet" actions={add} level={2}>
+                Add a proxy for users on another continent. It needs a machine with the Coder
+                binary, but no database.
               </Empty>
             </Card>
           ) : null}
@@ -171,14 +171,14 @@ export function ProxiesPage() {
       <Confirm
         open={ending !== null}
         onClose={() => setEnding(null)}
-        title={`Delete the proxy ${ending?.name ?? ""}?`}
+        title={`Delete proxy ${ending?.name ?? ""}?`}
         confirm="Delete"
         typed={ending?.name}
         onConfirm={end}
       >
         <p>
-          Its token stops working and people who use it are served by another region. Links to
-          applications by its address break.
+          Its token is revoked, and its users are served by another region. Application links with
+          its URL stop working.
         </p>
       </Confirm>
     </>
@@ -191,9 +191,9 @@ function Latency({ ms }: { ms: number | null | undefined }) {
     return (
       <span
         className="text-muted"
-        title="It does not answer this browser, or is plain HTTP on another site."
+        title="The proxy does not respond to this browser, or uses plain HTTP on another site."
       >
-        not measured
+        -
       </span>
     );
   return <StatusText tone={latencyTone(ms)}>{Math.max(1, Math.round(ms))} ms</StatusText>;
@@ -218,7 +218,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
         held
         wide
         onClose={onClose}
-        title={`${values.name} is created`}
+        title={`Proxy ${values.name} created`}
         actions={
           <Button look="primary" onClick={onClose}>
             Done
@@ -226,11 +226,12 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
         }
       >
         <Stack>
-          <Notice kind="warning" title="The token is shown once.">
-            Whoever has it can stand between people and their workspaces.
+          <Notice kind="warning" title="The token is shown once">
+            Anyone with this token can impersonate the proxy and intercept connections to
+            workspaces.
           </Notice>
-          <CodeBox label="Token of the proxy" command={token} secret />
-          <p className="text-sm text-muted">Start it on its machine:</p>
+          <CodeBox label="Proxy token" command={token} secret />
+          <p className="text-sm text-muted">Start the proxy on its machine:</p>
           <CodeBox
             label="Command that starts the proxy"
             command={
@@ -256,7 +257,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
             Cancel
           </Button>
           <Button type="submit" form="proxy" look="primary" busy={form.busy}>
-            Create
+            Create proxy
           </Button>
         </>
       }

@@ -1,4 +1,4 @@
-// A session token for the command line.
+// A session token for the CLI.
 import { useQuery } from "@tanstack/react-query";
 
 import { post } from "../../api/client";
@@ -22,7 +22,7 @@ export function CliAuthPage() {
   return (
     <Door
       title="Session token"
-      description="Copy it and paste it into your terminal, where the login command waits for it. Nobody else should see it."
+      description="Copy it and paste it into your terminal, where the login command is waiting. Keep it secret."
     >
       {key.isPending ? <Skeleton className="h-10 w-full" /> : null}
       {key.isError ? <Failure error={key.error} retry={() => void key.refetch()} /> : null}

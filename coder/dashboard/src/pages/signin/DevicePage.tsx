@@ -1,4 +1,4 @@
-// Signing in by GitHub with a code to type there.
+// Sign-in with GitHub through a device code.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
@@ -44,8 +44,8 @@ export function DevicePage() {
       }
     >
       {state === "" ? (
-        <Notice kind="error" title="This page belongs to a sign-in that has begun elsewhere">
-          Begin again from the sign-in page.
+        <Notice kind="error" title="This sign-in was started in another browser or has expired">
+          Start again from the sign-in page.
         </Notice>
       ) : null}
       {device.isFetching ? <Loading /> : null}
@@ -53,7 +53,7 @@ export function DevicePage() {
       {failed ? (
         <Failure
           error={failed}
-          title="GitHub did not confirm"
+          title="GitHub did not confirm the sign-in"
           retry={() => {
             setFailed(null);
             void device.refetch();

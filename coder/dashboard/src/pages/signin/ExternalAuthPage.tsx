@@ -1,4 +1,5 @@
-// Linking an account elsewhere (GitHub, GitLab, …) to this one: through the provider's page, or by a code to type there.
+// Linking an external account (GitHub, GitLab, …): through the provider's page, or with a device
+// code.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 import { useEffect, useState } from "react";
@@ -46,7 +47,10 @@ export function ExternalAuthPage() {
   );
 }
 
-/** The provider's own page asks whether it may be; what comes back from there unlinked must not be sent there again. */
+/**
+ * Redirect to the provider's consent page; a user who returns without a link must not be redirected
+ * again.
+ */
 const BACK = "redirected";
 
 function wayThere(provider: string): string {
@@ -58,7 +62,7 @@ function ToProvider({ provider }: { provider: string }) {
   useEffect(() => {
     window.location.replace(wayThere(provider));
   }, [provider]);
-  return <Loading label="Going to the provider" />;
+  return <Loading label="Redirecting to the provider" />;
 }
 
 function NotLinked({ provider, name }: { provider: string; name: string }) {
@@ -66,8 +70,8 @@ function NotLinked({ provider, name }: { provider: string; name: string }) {
     <Door
       title={`Link ${name}`}
       description={
-        `${name} was asked whether this deployment may act for you, for example to clone ` +
-        "your repositories, and did not confirm it."
+        `${name} did not confirm that this deployment may act for you, for example to clone ` +
+        "your repositories."
       }
     >
       <a className={buttonClass("primary")} href={wayThere(provider)}>
@@ -99,7 +103,7 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
       {failed ? (
         <Failure
           error={failed}
-          title={`${name} did not confirm`}
+          title={`${name} did not confirm the link`}
           retry={() => {
             setFailed(null);
             void device.refetch();
@@ -118,7 +122,7 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
   return (
     <Door
       title={`You've authenticated with ${name}!`}
-      description="You are now authenticated. Feel free to close the window, or go on."
+      description="You can close this window or continue."
     >
       {auth.user ? (
         <div className="flex items-center gap-3 rounded-lg border border-line bg-inset px-3 py-2.5">
@@ -138,7 +142,7 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
       {auth.app_installable && auth.installations.length === 0 ? (
         <Notice
           kind="warning"
-          title={`The application is not installed at ${name} yet`}
+          title={`The application is not installed at ${name}`}
           actions={
             /^https?:/i.test(auth.app_install_url) ? (
               <a
@@ -153,7 +157,7 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
             ) : null
           }
         >
-          Without it your repositories cannot be reached.
+          Install it to give access to your repositories.
         </Notice>
       ) : null}
       <ButtonLink look="primary" to="/workspaces">
@@ -165,7 +169,7 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
         </a>
       ) : (
         <Button look="quiet" onClick={() => window.close()}>
-          Close the window
+          Close window
         </Button>
       )}
     </Door>

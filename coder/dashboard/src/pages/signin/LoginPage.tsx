@@ -1,4 +1,4 @@
-// Signing in: with a password, or by a provider. Leads back to the page that asked for it.
+// Sign-in with a password or a provider. Returns to the page that required it.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { GitBranch, KeyRound } from "lucide-react";
 import { useEffect } from "react";
@@ -93,8 +93,8 @@ export function LoginPage() {
       ) : null}
       {passwords ? <PasswordForm target={target} /> : null}
       {!passwords && !providers ? (
-        <Notice kind="warning" title="Nobody can sign in here">
-          Passwords are switched off and no provider is configured.
+        <Notice kind="warning" title="Sign-in is not possible">
+          Password sign-in is disabled and no provider is configured. Contact an administrator.
         </Notice>
       ) : null}
     </Door>
@@ -106,7 +106,8 @@ function PasswordForm({ target }: { target: string }) {
   const navigate = useNavigate();
   const form = useForm({ email: "", password: "" }, async (values) => {
     await post("/api/v2/users/login", values);
-    // The page's own token belongs to nobody yet: another document has the one of the new session.
+    // The CSRF token of this page belongs to no session: a full page load gets the one of the new
+    // session.
     await queries.invalidateQueries({ queryKey: ["users"] });
     if (isPage(target)) await navigate(target);
   });

@@ -1,4 +1,5 @@
-// The applications of a task's workspace, each in a tab of its own on the page; until they can be opened, what it does.
+// The applications of a task's workspace, each in a tab of its own; until they are ready, the
+// workspace's progress.
 import { useQuery } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 import { useState } from "react";
@@ -26,7 +27,7 @@ export function TaskApps({ task }: { task: Task }) {
   if (task.workspace_id === null)
     return (
       <Section title="Workspace">
-        <p className="text-muted">It has no workspace any more.</p>
+        <p className="text-muted">This task’s workspace was deleted.</p>
       </Section>
     );
   if (workspace.isLoadingError)
@@ -53,7 +54,7 @@ function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
   if (!first)
     return (
       <Section title="Applications">
-        <p className="text-muted">Its template has none that open in a browser.</p>
+        <p className="text-muted">The template has no applications that open in a browser.</p>
       </Section>
     );
   const value = shown.some(({ app }) => app.id === chosen) ? chosen : first.app.id;
@@ -89,10 +90,11 @@ function AppFrame({
   if (address === null)
     return (
       <p className="text-muted">
-        {name} needs a host of its own, and this deployment has no wildcard access URL.
+        {name} needs a subdomain, but this deployment has no wildcard access URL.
       </p>
     );
-  // An application on this very origin could act as the person if it were framed: it gets a tab of its own instead.
+  // An application on this origin could act as the user if it were framed: it opens in a new browser
+  // tab instead.
   const framed = app.subdomain;
   return (
     <div className="flex flex-col gap-2">
@@ -116,7 +118,7 @@ function AppFrame({
         />
       ) : (
         <p className="text-sm text-muted">
-          It is reached by a path of this site and opens in a tab of its own.
+          This application uses a path of this site and opens in a new tab.
         </p>
       )}
     </div>

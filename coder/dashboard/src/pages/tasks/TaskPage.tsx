@@ -1,4 +1,4 @@
-// One task: the conversation at the left, its workspace's applications at the right.
+// One task: the conversation on the left, its workspace's applications on the right.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pause, Play, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -55,16 +55,16 @@ function Loaded({ task, owner, name }: { task: Task; owner: string; name: string
       {task.status === "error" ? (
         <Notice
           kind="error"
-          title="The task’s workspace did not start as it should"
+          title="The task’s workspace did not start properly"
           actions={
             task.workspace_id ? (
               <ButtonLink size="sm" to={home}>
-                See why
+                View details
               </ButtonLink>
             ) : null
           }
         >
-          Its build log and its agent say what happened. Pause and resume the task to try again.
+          The build log and the agent’s log show the reason. Pause and resume the task to try again.
         </Notice>
       ) : null}
       <div className="mt-4 grid grid-cols-[minmax(20rem,2fr)_minmax(0,3fr)] items-start gap-4 max-lg:grid-cols-1">
@@ -88,7 +88,7 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
       await queries.invalidateQueries({ queryKey: ["task"] });
     } catch (error) {
       toast.failed(
-        what === "pause" ? "The task was not paused" : "The task was not resumed",
+        what === "pause" ? "Failed to pause the task" : "Failed to resume the task",
         error,
       );
     } finally {
@@ -125,8 +125,8 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
         onConfirm={end}
       >
         <p>
-          The conversation is forgotten and its workspace is deleted with everything in it that was
-          not pushed elsewhere.
+          The conversation and the workspace are deleted. Changes that were not pushed elsewhere are
+          lost.
         </p>
       </Confirm>
     </>

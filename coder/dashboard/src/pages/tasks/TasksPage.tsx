@@ -1,4 +1,4 @@
-// Tasks: a box to ask for something, and everything that was asked.
+// Tasks: a prompt box, and the list of tasks.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -94,7 +94,7 @@ export function TasksPage() {
     <>
       <PageHead
         title="Tasks"
-        description="Say what you want done; a workspace with an AI agent does it, and you watch, answer and take over."
+        description="Describe the work; an AI agent does it in its own workspace."
       />
       <Stack>
         {some && making ? (
@@ -107,17 +107,17 @@ export function TasksPage() {
         {able.data && !some ? (
           <Notice
             kind="info"
-            title="No template here carries out tasks yet"
+            title="No template supports tasks yet"
             actions={
               may.createAnyTemplate ? (
                 <ButtonLink size="sm" to="/templates/new">
-                  Create a template
+                  Create template
                 </ButtonLink>
               ) : null
             }
           >
-            A template can once it has a <code>coder_ai_task</code> and an application its agent
-            talks through.
+            Add a <code>coder_ai_task</code> and an application that its agent communicates through
+            to a template.
           </Notice>
         ) : null}
         <div>
@@ -131,7 +131,7 @@ export function TasksPage() {
               ["My tasks", "owner:me"],
               ["Waiting for me", "owner:me status:active"],
               ["Paused", "owner:me status:paused"],
-              ["Everything", ""],
+              ["All tasks", ""],
             ]}
             menus={[{ term: "status", label: "Status", options: STATUSES }]}
           />
@@ -149,14 +149,14 @@ export function TasksPage() {
               empty={
                 <Empty
                   icon={Bot}
-                  title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"}
+                  title={filter === "owner:me" ? "No tasks yet" : "No results"}
                   {...(mine.length > 0
                     ? { command: 'coder task create "fix the failing test"' }
                     : {})}
                 >
                   {filter === "owner:me"
-                    ? "A task is a sentence of yours that an agent in its own workspace works on, while you do something else."
-                    : "Take something out of the search above."}
+                    ? "Tasks are prompts that an agent works on in the background. Enter a prompt above to start one."
+                    : "Change or clear the search."}
                 </Empty>
               }
             />
@@ -180,9 +180,9 @@ export function TasksPage() {
         onConfirm={end}
       >
         <p>
-          The conversation is forgotten and the task’s workspace{" "}
-          {ending?.workspace_name ? <strong>{ending.workspace_name}</strong> : null} is deleted with
-          everything in it that was not pushed elsewhere.
+          The conversation and the task’s workspace{" "}
+          {ending?.workspace_name ? <strong>{ending.workspace_name}</strong> : null} are deleted.
+          Changes that were not pushed elsewhere are lost.
         </p>
       </Confirm>
     </>

@@ -51,13 +51,13 @@ afterEach(() => chooseProxy(""));
 it.each([
   ["this server", "", "http://chat--task-1.here.test/"],
   ["the chosen proxy", "s", "http://chat--task-1.sydney.test/"],
-])("frames an application of its own host at %s", async (_, proxy, address) => {
+])("frames a subdomain application at %s", async (_, proxy, address) => {
   chooseProxy(proxy);
   open(app("chat", { subdomain: true, subdomain_name: "chat--task-1" }));
   expect(await screen.findByTitle("chat")).toHaveAttribute("src", address);
 });
 
-it("opens one that is reached by a path in a tab of its own, through the chosen proxy", async () => {
+it("opens a path application in a new tab, through the proxy", async () => {
   chooseProxy("s");
   open(app("chat", {}));
   expect(await screen.findByRole("link", { name: "Open chat" })).toHaveAttribute(

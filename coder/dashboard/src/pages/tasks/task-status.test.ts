@@ -13,7 +13,7 @@ it.each([
   ["error", null, "Error"],
   ["pending", null, "Waiting"],
   ["initializing", null, "Starting"],
-] as const)("%s and %j is %s", (status, current_state, text) => {
+] as const)("shows %s and %j as %s", (status, current_state, text) => {
   expect(taskStatus({ status, current_state }).text).toBe(text);
 });
 

@@ -1,5 +1,5 @@
-// Changing a template in the browser: files, a build with its log, what it makes, publishing. What was typed is guarded
-// against leaving the page.
+// The template editor: files, a build with its log, the resources, publishing. Unsaved changes are
+// guarded against leaving the page.
 import { useQuery } from "@tanstack/react-query";
 import { LockKeyhole } from "lucide-react";
 import { useParams } from "react-router";
@@ -37,13 +37,14 @@ export function EditorPage() {
       <Empty
         level={1}
         icon={LockKeyhole}
-        title="You may use this template, not change it."
-        actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}
+        title="You can use this template but not change it"
+        actions={<ButtonLink to={templatePath(template)}>Back to template</ButtonLink>}
       >
-        Its administrators can.
+        Contact an administrator of the template.
       </Empty>
     );
-  // Once there, nothing takes away what is being written: not a refresh that fails, nor a version that was renamed elsewhere.
+  // Once the editor is open, nothing replaces what is being written: neither a failed refresh nor a
+  // version renamed elsewhere.
   if (found.isLoadingError && found.error instanceof ApiError && found.error.status === 404)
     return <NotFoundPage />;
   const failed = found.isLoadingError ? found.error : files.isLoadingError ? files.error : null;

@@ -1,4 +1,4 @@
-// The files of a version: folders first, each by its name.
+// The files of a version: folders first, sorted by name.
 import { File, FileCode2, FileText, Folder } from "lucide-react";
 import type { ReactNode } from "react";
 
@@ -8,7 +8,7 @@ interface FileTreeProps {
   paths: readonly string[];
   shown: string;
   onShow: (path: string) => void;
-  /** Marks beside a name, such as "changed". */
+  /** Markers next to a name, such as "changed". */
   marks?: ReadonlyMap<string, string>;
   actions?: (path: string) => ReactNode;
 }
@@ -78,7 +78,7 @@ export function rowsOf(paths: readonly string[]): Row[] {
         rows.set(here, { path: here, name, depth, folder: depth < parts.length - 1 });
     });
   }
-  // Within each folder its folders stand before its files.
+  // Within each folder, subfolders come before files.
   const key = (row: Row) =>
     row.path
       .split("/")

@@ -1,4 +1,4 @@
-// Lists of a template's insights, and what stands in their place until they are known.
+// Lists of a template's insights, and their placeholders while loading.
 import { useState, type ReactNode } from "react";
 
 import { Avatar } from "../../ui/Avatar";
@@ -7,11 +7,14 @@ import { Skeleton } from "../../ui/Loading";
 
 const SHOWN = 10;
 
-/** Nothing was counted only once it has been said: not while it is asked, nor when it was not, nor after a failure. */
+/**
+ * "Nothing in this period" needs an answer: it is not shown while loading, before a request, or
+ * after a failure.
+ */
 type Known = "known" | "asked" | "unknown" | undefined;
 
 export function Unknown() {
-  return <p className="text-muted">Not known for this period.</p>;
+  return <p className="text-muted">No data for this period.</p>;
 }
 
 export function NotYet({ state }: { state: Known }) {
@@ -38,7 +41,7 @@ export function People({
   square?: boolean;
 }) {
   if (state !== "known") return <NotYet state={state} />;
-  if (rows.length === 0) return <p className="text-muted">Nothing in this period.</p>;
+  if (rows.length === 0) return <p className="text-muted">No activity in this period.</p>;
   return (
     <Longer
       all={rows}
@@ -55,7 +58,7 @@ export function People({
   );
 }
 
-/** The first of a list, and how many more there are. */
+/** The first items of a list, and the number of others. */
 export function Longer<T>({
   all,
   shown,

@@ -1,4 +1,4 @@
-// Who uses a template, how, and how quick it is for them.
+// Usage of a template: users, applications, latency.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { useSearchParams } from "react-router";
@@ -93,7 +93,7 @@ export function InsightsPage() {
         title="Active users"
         description={
           usage.data?.report && usage.data.report.active_users > 0
-            ? `${counted(usage.data.report.active_users, "person", "different people")} in this period.`
+            ? `${counted(usage.data.report.active_users, "user", "different users")} in this period.`
             : null
         }
       >
@@ -105,19 +105,19 @@ export function InsightsPage() {
               label="Active users"
               times={times}
               series={series}
-              nothing="Nobody has used it in this period."
+              nothing="No active users in this period."
             />
           </Suspense>
         ) : used === "asked" ? (
           <Skeleton className="h-56" />
         ) : (
-          <p className="text-muted">Nobody has used it in this period.</p>
+          <p className="text-muted">No active users in this period.</p>
         )}
       </Section>
       <div className="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
         <Section
           title="Latency by user"
-          description="The median, from the person to the workspace."
+          description="Median latency between the user and the workspace."
         >
           <People
             state={near}
@@ -158,7 +158,7 @@ export function InsightsPage() {
           {used !== "known" ? (
             <NotYet state={used} />
           ) : parameters.length === 0 ? (
-            <p className="text-muted">No parameters were chosen in this period.</p>
+            <p className="text-muted">No parameters were used in this period.</p>
           ) : (
             <Stack>
               {parameters.map((parameter) => (

@@ -1,11 +1,11 @@
-// What is wrong with a template, each with the way to its line.
+// Errors and warnings of a template, each with a link to its line.
 import { CircleAlert, TriangleAlert } from "lucide-react";
 
 import type { Problem } from "./problems";
 
 interface ProblemsProps {
   problems: readonly Problem[];
-  /** Whether the file is one of those that can be shown. */
+  /** Whether the file is in the file tree. */
   has: (file: string) => boolean;
   onShow: (place: { file: string; line: number }) => void;
 }

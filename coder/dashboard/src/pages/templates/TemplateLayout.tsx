@@ -1,4 +1,4 @@
-// One template: its name, what can be done with it, and the tabs of its pages.
+// One template: its name, its actions, and the tabs of its pages.
 import { useQuery } from "@tanstack/react-query";
 import { Copy, Download, EllipsisVertical, Pencil, Plus, Settings, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -83,7 +83,7 @@ function Loaded({ template }: { template: Template }) {
       />
       {template.deprecated ? (
         <div className="mb-4">
-          <Notice kind="warning" title="This template is deprecated.">
+          <Notice kind="warning" title="This template is deprecated">
             {template.deprecation_message}
           </Notice>
         </div>
@@ -193,17 +193,17 @@ function TemplateMenu({
         typedLabel="Template name"
         onConfirm={async () => {
           await remove(`/api/v2/templates/${template.id}`);
-          toast.done("The template is deleted.");
+          toast.done("Template deleted.");
           await navigate("/templates");
         }}
       >
-        <p>Its versions and settings are lost. This cannot be undone.</p>
+        <p>Its versions and settings are deleted. This cannot be undone.</p>
         {used > 0 ? (
           <Notice
             kind="warning"
-            title={`${counted(used, "workspace is", "workspaces are")} made from it.`}
+            title={`${counted(used, "workspace uses", "workspaces use")} this template`}
           >
-            They have to be deleted first.
+            Delete these workspaces first.
           </Notice>
         ) : null}
       </Confirm>

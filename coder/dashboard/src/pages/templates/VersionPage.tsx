@@ -102,7 +102,7 @@ function Loaded({ template }: { template: Template }) {
       ) : null}
       {version.job.error ? (
         <div className="mb-4">
-          <Notice kind="error" title="This version could not be imported.">
+          <Notice kind="error" title="The version could not be imported">
             <p>{version.job.error}</p>
             <FirstImportErrors version={version.id} />
           </Notice>
@@ -114,18 +114,18 @@ function Loaded({ template }: { template: Template }) {
         </div>
       )}
       {may.update === false ? (
-        <p className="text-muted">Its files are for those who may change the template.</p>
+        <p className="text-muted">You need update permission on the template to view its files.</p>
       ) : null}
       {may.update ? <SourceFiles template={template} version={version} editable={false} /> : null}
     </>
   );
 }
 
-/** Whoever comes here while it is imported may end that, whatever it has written so far. */
+/** A user who opens the page during the import can cancel it at any point. */
 function CancelImport({ version, onDone }: { version: TemplateVersion; onDone: () => void }) {
   const cancel = useMutation({
     mutationFn: () => patch(`/api/v2/templateversions/${version.id}/cancel`),
-    onError: (error) => toast.failed("The import was not canceled", error),
+    onError: (error) => toast.failed("Failed to cancel the import", error),
     onSettled: onDone,
   });
   return isUnderWay(version) ? (

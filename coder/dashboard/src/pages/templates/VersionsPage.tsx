@@ -1,4 +1,4 @@
-// The versions of a template, newest first; one of them is active.
+// The versions of a template, newest first; one is active.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
@@ -127,11 +127,10 @@ export function VersionsPage() {
           if (asked)
             await patch(`/api/v2/templates/${template.id}/versions`, { id: asked.version.id });
           await refresh();
-          toast.done("The version is active.");
+          toast.done("Version promoted.");
         }}
       >
-        New workspaces use it from now on. Those there are say that they are outdated, and follow
-        when they are updated.
+        New workspaces use this version; existing ones are marked outdated until they are updated.
       </Confirm>
       <Confirm
         open={asked?.what === "archive"}
@@ -143,7 +142,8 @@ export function VersionsPage() {
           if (asked) await archive(asked.version, true);
         }}
       >
-        Nobody can make a workspace from it until it is taken back. Nothing is deleted.
+        No new workspaces can be created from this version until it is unarchived. Nothing is
+        deleted.
       </Confirm>
     </>
   );

@@ -16,7 +16,7 @@ export const archiveOf = (file: string) =>
     staleTime: Infinity,
   });
 
-/** The README beside a template's files; empty when there is none. */
+/** The README among a template's files; empty if there is none. */
 export function readmeOf(files: readonly ArchiveFile[]): string {
   const found = files.find((file) => file.path.toLowerCase() === "readme.md");
   return (found && textOf(found)) ?? "";
@@ -43,7 +43,10 @@ export function createVersion(
 
 const POLL_MS = 800;
 
-/** Waits until a version is imported; the version as it is then. `told` hears of it on the way: that it runs, that it is being ended. */
+/**
+ * Wait until a version is imported, and return its final state. `told` is called with each
+ * intermediate state, such as running or canceling.
+ */
 export async function imported(
   id: string,
   told: (version: TemplateVersion) => void = () => undefined,
@@ -58,7 +61,7 @@ export async function imported(
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
-/** The text of a file; null for what is none. */
+/** The text of a file; null for binary files. */
 export function textOf(file: ArchiveFile): string | null {
   try {
     const text = decoder.decode(file.data);

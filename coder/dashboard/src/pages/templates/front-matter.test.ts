@@ -37,7 +37,7 @@ it.each([
   expect([frontMatter(readme), withoutFrontMatter(readme)]).toEqual([matter, rest]);
 });
 
-it("is never longer than what a template takes", () => {
+it("is never longer than the template's fields", () => {
   const found = frontMatter(
     `---\ndisplay_name: ${"x".repeat(200)}\ndescription: ${"🙂".repeat(200)}\n---\n`,
   );

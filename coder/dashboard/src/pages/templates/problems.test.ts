@@ -150,7 +150,7 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
   expect(problemsOf(log(...lines))).toEqual(problems);
 });
 
-it("reads the place out of what is said of the job", () => {
+it("parses the position in the job's error", () => {
   expect(problemsOf([], "main.tf:7,1-4: unknown block")).toEqual([
     { severity: "error", title: "unknown block", detail: "", place: { file: "main.tf", line: 7 } },
   ]);

@@ -1,6 +1,6 @@
-// What a build says is wrong with a template's files, and where: read from the lines of its log, in which each of Terraform's
-// diagnostics is a name, a place, the source and a sentence (coder/provisionerd/terraform/log_lines.py), and from what is
-// said of the job.
+// Problems of a build with their positions: parsed from the lines of its log, where each Terraform
+// diagnostic consists of a summary, a position, the source and a detail
+// (coder/provisionerd/terraform/log_lines.py), and from the job's error.
 import type { ProvisionerJobLog } from "../../api/types";
 import { plainText } from "../../ui/text/ansi";
 
@@ -8,18 +8,21 @@ export interface Problem {
   severity: "error" | "warning";
   title: string;
   detail: string;
-  /** Null where nothing says. */
+  /** Null if the position is unknown. */
   place: { file: string; line: number } | null;
 }
 
 const NAME = /^(?:Error|Warning): (.+)$/;
 const PLACE = /^on (.+?) line (\d+)\b/;
-/** As our own reader of templates says it: file:line,column: message. */
+/** The format of the project's own template parser: file:line,column: message. */
 const AT = /^([^\s:]+):(\d+)(?:,\d+(?:-\d+)?)?: (.+)$/;
 const FRAME = /^[\s╷│├└╵─]+/;
-/** Terraform quotes the template between the place and the sentence, with the values that took part below. */
+/**
+ * Terraform quotes the template between the position and the detail, followed by the values
+ * involved.
+ */
 const QUOTED = /^\s*(?:\d+:|├|│ .* is |\(source code not available\))/;
-/** What Terraform says before whatever is wrong with the files: nothing that could be mended. */
+/** Terraform's introductory line before diagnostics: it contains nothing to fix. */
 const PREFACE = /^Terraform encountered problems during initiali[sz]ation/;
 const SEVERITY: Partial<Record<ProvisionerJobLog["log_level"], Problem["severity"]>> = {
   error: "error",

@@ -1,4 +1,4 @@
-// Template archives in the browser: plain ustar, the format the server keeps them in.
+// Template archives in the browser: plain ustar, the server's storage format.
 export interface ArchiveFile {
   path: string;
   data: Uint8Array;
@@ -32,7 +32,7 @@ export function writeTar(files: readonly ArchiveFile[], now: number = Date.now()
   const parts: Uint8Array[] = [];
   for (const file of [...files].sort((a, b) => a.path.localeCompare(b.path))) {
     if (encoder.encode(file.path).length > 100) {
-      // The pax record: "length path=name\n", where length counts itself.
+      // The pax record: "length path=name\n", where length includes itself.
       const record = paxRecord(file.path);
       parts.push(header("PaxHeader", record.length, "x", now), padded(record));
     }
@@ -91,7 +91,7 @@ function text(bytes: Uint8Array, at: number, length: number): string {
   return decoder.decode(bytes.subarray(at, at + length)).replace(/\0.*$/s, "");
 }
 
-/** No absolute paths, no way up. */
+/** Neither absolute paths nor "..". */
 function clean(path: string): string {
   return path
     .split("/")

@@ -1,4 +1,5 @@
-// Finding what a terminal has printed: what is typed is searched at once, Enter goes on, Shift+Enter back, Escape ends it.
+// Search in a terminal's output: incremental while typing, Enter for the next match, Shift+Enter
+// for the previous one, Escape to close.
 import type { ISearchOptions, SearchAddon } from "@xterm/addon-search";
 import { ChevronDown, ChevronUp, X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
@@ -12,7 +13,7 @@ interface TerminalSearchProps {
     SearchAddon,
     "findNext" | "findPrevious" | "clearDecorations" | "onDidChangeResults"
   >;
-  /** How what is found is marked, in the theme's colours. */
+  /** Match highlighting in the theme's colours. */
   marks: () => NonNullable<ISearchOptions["decorations"]>;
   onClose: () => void;
 }
@@ -42,7 +43,7 @@ export function TerminalSearch({ search, marks, onClose }: TerminalSearchProps) 
     text === "" || found === null
       ? ""
       : found.count === 0
-        ? "Nothing found"
+        ? "No results"
         : found.index < 0
           ? `more than ${found.count}`
           : `${found.index + 1} of ${found.count}`;
@@ -56,7 +57,7 @@ export function TerminalSearch({ search, marks, onClose }: TerminalSearchProps) 
         aria-label="Search the terminal"
         className={`${INPUT} h-8.5 max-w-80`}
         value={text}
-        placeholder="Search what was printed"
+        placeholder="Search output"
         autoComplete="off"
         spellCheck={false}
         onChange={(event) => {

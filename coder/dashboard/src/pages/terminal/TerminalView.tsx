@@ -51,7 +51,8 @@ export function TerminalView({
     links.current = { host, workspace, agent };
   });
   const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
-  // Letters that are not loaded yet would be measured as those that stand in for them, and nothing measures again.
+  // A font that is not loaded yet would be measured by its fallback, and xterm.js does not measure
+  // again.
   const family = useRef("monospace");
   useEffect(() => {
     let left = false;
@@ -101,7 +102,7 @@ export function TerminalView({
     const end = connect(screen, place, agent.id, request, (state) => tell.current(state));
     const resize = new ResizeObserver(() => fit.fit());
     resize.observe(found);
-    const rows = found.querySelector(".xterm-screen"); // its letters may change their size without the window's
+    const rows = found.querySelector(".xterm-screen"); // the font size may change without a window resize
     if (rows) resize.observe(rows);
     const repaint = new MutationObserver(() => {
       screen.options.theme = themeOf(found);
@@ -118,7 +119,7 @@ export function TerminalView({
       screen.dispose();
     };
   }, [agent.id, request, place]);
-  // The padding is of another box than the one that is filled: FitAddon counts an element's padding as room for rows.
+  // The padding is on an outer element: FitAddon counts an element's padding as room for rows.
   return (
     <>
       {searching && search ? (
@@ -139,8 +140,8 @@ export function TerminalView({
   );
 }
 
-// A program in the workspace that prints http://localhost:3000 means its own machine: that port is opened through the
-// deployment.
+// A program in the workspace that prints http://localhost:3000 means the workspace: open that port
+// through the deployment.
 function openLink(
   address: string,
   { host, workspace, agent }: { host: string; workspace: Workspace; agent: WorkspaceAgent },
@@ -159,6 +160,6 @@ function openLink(
   } else window.open(address, "_blank", "noreferrer");
 }
 
-/** Ctrl+F belongs to the programs in a terminal; on a Mac the other key is free. */
+/** Ctrl+F belongs to the programs in the terminal; Cmd+F is free on a Mac. */
 const isSearchKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean =>
   key.toLowerCase() === "f" && !altKey && ((ctrlKey && shiftKey) || metaKey);

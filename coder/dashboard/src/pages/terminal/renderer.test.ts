@@ -36,13 +36,13 @@ it.each([
   ["canvas", 0],
   ["dom", 0],
   ["", 0],
-])("%j: %i addon draws", async (renderer, count) => {
+])("%j: draws with %i addons", async (renderer, count) => {
   const { addons, terminal } = screen();
   await drawBy(terminal, renderer);
   expect(addons).toHaveLength(count);
 });
 
-it("leaves the drawing to the terminal where there is no graphics card, and once it is lost", async () => {
+it("falls back to the DOM without a graphics context", async () => {
   made.disposed = 0;
   await drawBy(screen(false).terminal, "webgl");
   expect(made.disposed).toBe(1);
@@ -51,7 +51,7 @@ it("leaves the drawing to the terminal where there is no graphics card, and once
   expect(made.disposed).toBe(2);
 });
 
-it("draws nothing that has left the page", async () => {
+it("draws nothing after unmounting", async () => {
   const { addons, terminal } = screen(true, false);
   await drawBy(terminal, "webgl");
   expect(addons).toEqual([]);

@@ -7,7 +7,7 @@ afterEach(() => vi.unstubAllGlobals());
 const wanted = { reconnect: "r", width: 80, height: 24, command: "" };
 const PATH = "/api/v2/workspaceagents/a1/pty";
 
-it("is at this server, with nothing asked before", async () => {
+it("is at this server, without a request", async () => {
   const asked = vi.fn();
   vi.stubGlobal("fetch", asked);
   expect(await streamAddress("", "a1", wanted)).toBe(
@@ -19,7 +19,7 @@ it("is at this server, with nothing asked before", async () => {
 it.each([
   ["https://sydney.test", "wss://sydney.test"],
   ["http://sydney.test:3001", "ws://sydney.test:3001"],
-])("at the proxy %s it carries a ticket for just that address", async (place, socket) => {
+])("carries a ticket for the proxy %s", async (place, socket) => {
   const asked = vi.fn(async (_: string, __: RequestInit) => Response.json({ signed_token: "t" }));
   vi.stubGlobal("fetch", asked);
   expect(await streamAddress(place, "a1", wanted)).toBe(
@@ -31,7 +31,7 @@ it.each([
   });
 });
 
-it("is nowhere while the server refuses a ticket", async () => {
+it("is null while the server rejects tickets", async () => {
   vi.stubGlobal("fetch", async () => Response.json({ message: "Invalid URL." }, { status: 400 }));
   await expect(streamAddress("https://gone.test", "a1", wanted)).rejects.toThrow("Invalid URL.");
 });

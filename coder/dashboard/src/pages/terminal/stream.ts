@@ -1,4 +1,4 @@
-// A terminal's stream: JSON up, bytes down, the same terminal again after a loss.
+// A terminal's stream: JSON up, bytes down, reconnecting to the same terminal.
 import type { Terminal } from "@xterm/xterm";
 
 import { streamAddress } from "./stream-address";
@@ -8,21 +8,21 @@ export interface TerminalRequest {
   command: string;
   container: string;
   containerUser: string;
-  /** The command is one the template offers, not one a link brings. */
+  /** The command comes from the template, not from a link. */
   trusted: boolean;
 }
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
 
-/** What of xterm.js it needs. */
+/** The methods of xterm.js in use. */
 export type Screen = Pick<Terminal, "cols" | "rows" | "onData" | "onResize" | "reset" | "write">;
 
 const FIRST_MS = 400;
 const LONGEST_MS = 8000;
 const ATTEMPTS = 12;
-const HELD_CHARS = 4096; // some lines, or what somebody pastes; nobody types more into what does not answer
+const HELD_CHARS = 4096; // some lines or a paste; more input than this into an unresponsive terminal is dropped
 
-/** Connects, and again from where it was when the connection is lost. Returns how to end it. */
+/** Connect, and reconnect after each loss. Returns the function that closes the stream. */
 export function connect(
   screen: Screen,
   place: string,
@@ -57,7 +57,7 @@ export function connect(
       container: request.container,
       container_user: request.containerUser,
     };
-    // Each attempt has an address of its own: a proxy's ticket is good for a minute.
+    // Each attempt has an address of its own: a proxy's ticket is valid for a minute.
     streamAddress(place, agent, wanted).then(
       (address) => {
         if (!closed) attach(address);
@@ -74,7 +74,7 @@ export function connect(
     current.binaryType = "arraybuffer";
     socket = current;
     current.onopen = () => {
-      // What the agent sends first is the whole screen as it was.
+      // The agent first sends the whole screen.
       screen.reset();
       wait = FIRST_MS;
       left = ATTEMPTS;
@@ -95,8 +95,8 @@ export function connect(
       lost();
     };
   };
-  // Whoever types before it is open, or while it is lost, is not made to type it again. After what did not fit nothing is
-  // held: an Enter would run a command that lacks its middle.
+  // Input typed before the connection opens, or while it is lost, is kept and sent. After an overflow
+  // nothing is kept: an Enter would run a command that lacks its middle.
   const typed = screen.onData((data) => {
     if (socket?.readyState === WebSocket.OPEN) {
       send({ data });

@@ -4,7 +4,7 @@ import { expect, it, vi } from "vitest";
 
 import { TerminalSearch } from "./TerminalSearch";
 
-it("searches while somebody types, goes on and back, says how many there are, and ends", async () => {
+it("searches while typing, steps through matches, counts, closes", async () => {
   let tell = (_: { resultIndex: number; resultCount: number }): void => undefined;
   const asked: string[] = [];
   const dispose = vi.fn();
@@ -43,7 +43,7 @@ it("searches while somebody types, goes on and back, says how many there are, an
   for (const [resultIndex, resultCount, said] of [
     [1, 5, "2 of 5"],
     [-1, 1000, "more than 1000"],
-    [-1, 0, "Nothing found"],
+    [-1, 0, "No results"],
   ] as const) {
     act(() => tell({ resultIndex, resultCount }));
     expect(screen.getByRole("status")).toHaveTextContent(said);

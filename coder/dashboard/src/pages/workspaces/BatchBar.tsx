@@ -1,4 +1,5 @@
-// What can be done with several workspaces at once. Each is its own request; what fails is said, the rest goes on.
+// Actions on several workspaces at once. Each is a request of its own; failures are reported and
+// the rest continues.
 import { useQueryClient } from "@tanstack/react-query";
 import { CloudDownload, Play, Square, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
@@ -42,14 +43,14 @@ const ACTS: Record<
       ["stopped", "failed", "canceled"].includes(one.latest_build.status),
     act: startWorkspace,
     version: startVersion,
-    says: "They run until they are stopped, by you or by their schedule.",
+    says: "They run until you or their schedule stop them.",
   },
   stop: {
     doing: "Stop",
     right: "stop",
     able: (one) => !one.latest_build.has_external_agent && one.latest_build.status === "running",
     act: (one) => startBuild(one.id, "stop"),
-    says: "What runs in them ends. What is on their disks stays.",
+    says: "Running processes end. Data on their disks is kept.",
   },
   update: {
     doing: "Update",
@@ -57,32 +58,32 @@ const ACTS: Record<
     able: (one) => one.outdated && !isActive(one),
     act: updateToActive,
     version: (one) => one.template_active_version_id,
-    says: "Each is built with the active version of its template, and running ones restart.",
+    says: "Each is rebuilt with the active version of its template; running workspaces restart.",
   },
   delete: {
     doing: "Delete",
     right: "remove",
     able: (one) => !isActive(one),
     act: (one) => startBuild(one.id, "delete"),
-    says: "Everything in them is lost, their disks too. This cannot be undone.",
+    says: "All of their data and disks are lost. This cannot be undone.",
   },
 };
 
-/** What the dialog shows is what is done, however the list moves behind it. */
+/** The dialog's list is what is acted on, however the list behind it changes. */
 interface Asked {
   batch: Batch;
   those: readonly Workspace[];
-  /** How many of the selected are left as they are. */
+  /** Number of selected workspaces that are skipped. */
   left: number;
 }
 
 interface BatchBarProps {
   chosen: readonly Workspace[];
-  /** What is still to be chosen: nothing, or those that were refused. */
+  /** The next selection: empty, or the workspaces whose request was rejected. */
   onDone: (still: readonly Workspace[]) => void;
 }
 
-/** Stays while somebody is asked, although every row that was chosen may have left the list meanwhile. */
+/** Stays while the dialog is open, even if all selected rows have left the list meanwhile. */
 export function BatchBar({ chosen, onDone }: BatchBarProps) {
   const [asked, setAsked] = useState<Asked | null>(null);
   const [lacking, setLacking] = useState<readonly (readonly [Workspace, string])[]>([]);
@@ -112,11 +113,11 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
     );
     if (failed.length > 0)
       toast.failed(
-        `${doing} ${failed.map(({ workspace }) => workspace.name).join(", ")}: not done`,
+        `${doing} failed: ${failed.map(({ workspace }) => workspace.name).join(", ")}`,
         failed[0]?.why,
       );
     else if (results.length > refused.length)
-      toast.done(`${doing}: ${counted(results.length - refused.length, "workspace")} under way.`);
+      toast.done(`${doing}: ${counted(results.length - refused.length, "workspace")} in progress.`);
     await queries.invalidateQueries({ queryKey: ["workspaces"] });
     onDone(refused.map(({ workspace }) => workspace));
   };
@@ -161,7 +162,7 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
         <div className="mb-3">
           <Notice
             kind="warning"
-            title={`${counted(lacking.length, "workspace")} ${plural(lacking.length, "was", "were")} not built: values are missing.`}
+            title={`${counted(lacking.length, "workspace")} ${plural(lacking.length, "needs", "need")} parameter values`}
             actions={
               <>
                 {lacking.map(([workspace, path]) => (
@@ -169,7 +170,7 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
                     key={workspace.id}
                     size="sm"
                     to={path}
-                  >{`Fill in ${workspace.owner_name}/${workspace.name}`}</ButtonLink>
+                  >{`Set parameters of ${workspace.owner_name}/${workspace.name}`}</ButtonLink>
                 ))}
                 <Button size="sm" look="quiet" onClick={() => setLacking([])}>
                   Dismiss
@@ -177,8 +178,9 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
               </>
             }
           >
-            The version of the template wants values that{" "}
-            {plural(lacking.length, "it has", "they have")} not. Each is built when they are given.
+            The template version requires values that{" "}
+            {plural(lacking.length, "the workspace does", "the workspaces do")} not have. Set them
+            to build each workspace.
           </Notice>
         </div>
       ) : null}
@@ -189,7 +191,7 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
         confirm={asked && act ? `${act.doing} ${asked.those.length}` : ""}
         title={asked && act ? `${act.doing} ${counted(asked.those.length, "workspace")}?` : ""}
         typed={asked?.batch === "delete" ? "delete" : undefined}
-        typedLabel="To be sure"
+        typedLabel="Type to confirm"
         onConfirm={() => (asked ? run(asked) : Promise.resolve())}
       >
         <p>{act?.says}</p>
@@ -209,8 +211,8 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
             {asked.left} of the selected{" "}
             {plural(
               asked.left,
-              "is left as it is: this cannot be done with it now, or not by you.",
-              "are left as they are: this cannot be done with them now, or not by you.",
+              "is skipped: the action is not possible now, or you lack the permission.",
+              "are skipped: the action is not possible now, or you lack the permission.",
             )}
           </p>
         ) : null}

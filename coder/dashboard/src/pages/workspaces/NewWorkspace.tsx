@@ -1,4 +1,4 @@
-// The button that begins a workspace: a template is chosen in place.
+// The "New workspace" button with a template picker.
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Search, Server } from "lucide-react";
 import { useState } from "react";
@@ -77,7 +77,7 @@ function Picker({ onDone }: { onDone: () => void }) {
       </ul>
       {list.data && found.length === 0 ? (
         <p className="px-3 pb-3 text-sm text-muted">
-          {list.data.length === 0 ? "There is no template yet." : "No template of that name."}
+          {list.data.length === 0 ? "There are no templates yet." : "No results"}
         </p>
       ) : null}
       <div className="border-t border-line p-1">
@@ -87,21 +87,24 @@ function Picker({ onDone }: { onDone: () => void }) {
           className="flex items-center gap-2 rounded-md px-2.5 py-2 text-sm font-medium hover:bg-hover"
         >
           <Server className="size-4 text-muted" aria-hidden="true" />
-          Attach a machine you already have
+          Attach a machine
         </Link>
         <Link
           to="/templates"
           onClick={onDone}
           className="block rounded-md px-2.5 py-2 text-sm font-medium text-muted hover:bg-hover hover:text-text"
         >
-          See all templates
+          View all templates
         </Link>
       </div>
     </>
   );
 }
 
-/** A template of an organization where the person may have no workspaces is shown, and says so. */
+/**
+ * A template of an organization where the user may not create workspaces is listed with that
+ * reason.
+ */
 function Choice({ template, onDone }: { template: Template; onDone: () => void }) {
   const mayCreate = useMayCreateWorkspace(template.organization_id);
   const body = (
@@ -111,7 +114,7 @@ function Choice({ template, onDone }: { template: Template; onDone: () => void }
         <span className="block truncate font-medium">{template.display_name || template.name}</span>
         <span className="block truncate text-sm text-muted">
           {mayCreate === false
-            ? `Not for you: you may not create workspaces in ${template.organization_display_name || template.organization_name}`
+            ? `You cannot create workspaces in ${template.organization_display_name || template.organization_name}`
             : `Used by ${usedBy(template.active_user_count)}`}
         </span>
       </span>

@@ -1,4 +1,4 @@
-// One row's quick ways: its applications and terminal while it runs, and a menu.
+// Quick actions of one row: applications and terminal while it runs, and a menu.
 import { useQueryClient } from "@tanstack/react-query";
 import {
   EllipsisVertical,
@@ -58,14 +58,14 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
     void does()
       .then(
         () => toast.done(said),
-        (error: unknown) => toast.failed("That did not work", error),
+        (error: unknown) => toast.failed("The action failed", error),
       )
       .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
   const start = () =>
     void asking(workspace, startVersion(workspace), () =>
       startWorkspace(workspace).then(() => toast.done(`Starting ${workspace.name}.`)),
     )
-      .catch((error: unknown) => toast.failed("That did not work", error))
+      .catch((error: unknown) => toast.failed("The action failed", error))
       .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
   return (
     <div className="flex items-center justify-end gap-1">
@@ -111,7 +111,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
           </IconButton>
         }
       >
-        {/* Everywhere, and on a narrow screen only here. */}
+        {/* In all layouts, and on a narrow screen only here. */}
         {status === "running" && agent && mayEnter ? (
           <>
             {apps.map(({ app, address }) => (
@@ -135,7 +135,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
           <MenuItem
             icon={<Square />}
             disabled={external}
-            hint={external ? "It is managed elsewhere." : undefined}
+            hint={external ? "This machine is managed outside Coder." : undefined}
             onSelect={() =>
               act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)
             }
@@ -154,7 +154,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
             onSelect={() =>
               act(
                 () => remove(`/api/v2/workspaces/${workspace.id}/favorite`),
-                "Removed from the favourites.",
+                "Removed from favourites.",
               )
             }
           >
@@ -164,10 +164,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
           <MenuItem
             icon={<Star />}
             onSelect={() =>
-              act(
-                () => put(`/api/v2/workspaces/${workspace.id}/favorite`),
-                "Added to the favourites.",
-              )
+              act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to favourites.")
             }
           >
             Add to favourites

@@ -1,5 +1,5 @@
-// What can be done with a workspace now: the next step as a button, the rest in a menu. A machine managed elsewhere says
-// why it cannot be started or stopped.
+// Actions on a workspace: the next step as a button, the rest in a menu. An external machine
+// explains why it cannot be started or stopped.
 import { useQueryClient } from "@tanstack/react-query";
 import {
   CloudDownload,
@@ -48,13 +48,13 @@ import { DeleteWorkspace } from "./DeleteWorkspace";
 import { Duplicate } from "./Duplicate";
 import { workspacePath } from "./paths";
 
-// The form of parameters is large, and few templates have any for one build.
+// The parameter form is large, and few templates have ephemeral parameters.
 const BuildOptions = lazy(async () => ({
   default: (await import("./builds/BuildOptions")).BuildOptions,
 }));
 
 export const EXTERNAL_REASON =
-  "This machine is managed elsewhere: Coder cannot start, stop or restart it.";
+  "This machine is managed outside Coder and cannot be started, stopped or restarted here.";
 
 export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const build = useBuildAction();
@@ -65,7 +65,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const external = workspace.latest_build.has_external_agent === true;
   const active = isActive(workspace);
   if (status === "deleted") return null;
-  const failed = (error: Error) => toast.failed("That did not work", error);
+  const failed = (error: Error) => toast.failed("The action failed", error);
   const run = (act: () => Promise<unknown>) =>
     build.mutate(() => asking(workspace, startVersion(workspace), act), { onError: failed });
   const canStart = status === "stopped" || status === "failed" || status === "canceled";
@@ -102,7 +102,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       ) : null}
       {may.start === false && may.stop === false ? (
         <span className="text-sm text-muted">
-          You may look at this workspace, not start or stop it.
+          You can view this workspace but not start or stop it.
         </span>
       ) : (
         <>
@@ -169,7 +169,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
           run(() => stopThenStart(workspace));
         }}
       >
-        What runs in it ends. It is stopped, then started again.
+        The workspace stops, then starts again. Running processes end.
       </Confirm>
       <Confirm
         open={asked === "update"}
@@ -184,8 +184,8 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         }
       >
         <NewerVersion workspace={workspace} />
-        It is built with the active version of its template. What runs in it ends; what the template
-        keeps stays.
+        The workspace is rebuilt with the active version of its template. Running processes end;
+        persistent data is kept.
       </Confirm>
     </>
   );
@@ -195,7 +195,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
   const queries = useQueryClient();
   const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);
-  const own = useMe().id === workspace.owner_id; // favourites are one's own
+  const own = useMe().id === workspace.owner_id; // favourites belong to the viewer
   const home = workspacePath(workspace);
   const favourite = (on: boolean) =>
     void (
@@ -204,7 +204,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
         : remove(`/api/v2/workspaces/${workspace.id}/favorite`)
     ).then(
       () => queries.invalidateQueries({ queryKey: ["workspace"] }),
-      (error: unknown) => toast.failed("That did not work", error),
+      (error: unknown) => toast.failed("The action failed", error),
     );
   return (
     <>

@@ -1,4 +1,4 @@
-// A workspace's state: a dot, a word, and what is wrong if something is.
+// A workspace's state: a dot, a label, and the problem if there is one.
 import type { Workspace } from "../../api/types";
 import { StatusText } from "../../ui/Badge";
 import { isActive, STATUS, troubleOf } from "../../features/workspace/status";

@@ -1,4 +1,4 @@
-// What the icon field opens: a search over the pictures of this deployment.
+// The picker of the icon field: a search over the icons of this deployment.
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
 import { Link } from "react-router";
@@ -42,12 +42,12 @@ export default function IconPicker({ onPick }: { onPick: (path: string) => void 
       </ul>
       <p role="status" className="text-sm text-muted">
         {found.length > SHOWN
-          ? `The first ${SHOWN} of ${found.length}. `
+          ? `Showing the first ${SHOWN} of ${found.length}. `
           : all.data && found.length === 0
-            ? "Nothing of that name. "
+            ? "No results. "
             : ""}
         <Link to="/icons" target="_blank" className="font-medium text-accent-text hover:underline">
-          See all icons
+          View all icons
         </Link>
       </p>
     </div>

@@ -1,5 +1,6 @@
-// The state of a form: values, what is wrong with which, whether it is on its way. A failed submit keeps every letter;
-// the server's validations land on the field of the same name, and the first field that is wrong is led to.
+// The state of a form: values, errors by field, whether it is being submitted. A failed submit
+// keeps all input; the server's validations appear at the field of the same name, and the first
+// invalid field gets the focus.
 import { useEffect, useRef, useState, type FormEvent } from "react";
 
 import { ApiError } from "../../api/client";
@@ -10,7 +11,7 @@ export interface Form<T> {
   set: <K extends keyof T>(name: K, value: T[K]) => void;
   reset: (values: T) => void;
   problem: (name: keyof T & string) => string | undefined;
-  /** What is wrong with the whole, null for nothing. What stands at a field is not said here again. */
+  /** The error of the whole form, null for none. Errors shown at a field are not repeated here. */
   error: Error | null;
   busy: boolean;
   dirty: boolean;
@@ -41,7 +42,7 @@ export function useForm<T extends object>(
       field.scrollIntoView({ block: "center" });
       field.focus({ preventScroll: true });
     } else if (refused.by && error !== refused.by) {
-      setError(refused.by); // the field it is about is not shown: then the whole form says it
+      setError(refused.by); // its field is not displayed: the error belongs to the whole form
     } else {
       element.current.querySelector('[role="alert"]')?.scrollIntoView({ block: "center" });
     }

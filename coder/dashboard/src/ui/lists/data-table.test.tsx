@@ -19,7 +19,7 @@ function People({ seen }: { seen: number }) {
   );
 }
 
-it("keeps the focus in a row that is shown anew", () => {
+it("keeps the focus in a refreshed row", () => {
   const { rerender } = render(<People seen={1} />);
   const button = screen.getByRole("button", { name: "ana" });
   button.focus();
@@ -29,7 +29,7 @@ it("keeps the focus in a row that is shown anew", () => {
   expect(button).toHaveFocus();
 });
 
-/** A screen whose width changes; returns how to change it. */
+/** A screen whose width changes; returns the function that changes it. */
 function screenOf(narrow: boolean): (narrow: boolean) => void {
   const told = new Set<() => void>();
   const query = {
@@ -61,7 +61,7 @@ const machines = (
   />
 );
 
-it("shows on a phone what gives way in a second line, by its name", () => {
+it("moves extra columns to a labelled second line", () => {
   const resize = screenOf(true);
   render(machines);
   expect(screen.queryByRole("columnheader", { name: "Version" })).toBeNull();
@@ -104,7 +104,7 @@ function Chosen({ told }: { told: (selected: Selected) => void }) {
   );
 }
 
-it("chooses one, all, and none, and leaves what is not shown", async () => {
+it("selects one, all, none, and keeps hidden rows", async () => {
   const told = vi.fn();
   render(<Chosen told={told} />);
   const all = screen.getByRole("checkbox", { name: "Select all" });
@@ -118,7 +118,7 @@ it("chooses one, all, and none, and leaves what is not shown", async () => {
   expect(told).toHaveBeenLastCalledWith({ elsewhere: true });
 });
 
-it("names what speaks for itself to screen readers alone", () => {
+it("labels self-explanatory columns for screen readers only", () => {
   screenOf(true);
   render(
     <DataTable

@@ -39,7 +39,7 @@ const settle = () =>
     vi.advanceTimersByTime(1000);
   });
 
-it("keeps what is typed while the address takes what was typed before", () => {
+it("keeps input while the address catches up", () => {
   const told = vi.fn();
   const { rerender } = render(bar("", told));
   typed("name:a");
@@ -52,7 +52,7 @@ it("keeps what is typed while the address takes what was typed before", () => {
   expect(told).toHaveBeenLastCalledWith("name:ab");
 });
 
-it("shows a search that came from elsewhere", () => {
+it("shows a search set elsewhere", () => {
   const told = vi.fn();
   const { rerender } = render(bar("", told));
   typed("name:a");
@@ -64,7 +64,7 @@ it("shows a search that came from elsewhere", () => {
   }
 });
 
-it("sends at once what Enter ends and what is cleared", () => {
+it("sends at once on Enter and on clear", () => {
   const told = vi.fn();
   const { rerender } = render(bar("", told));
   typed("name:a");
@@ -79,7 +79,7 @@ it("sends at once what Enter ends and what is cleared", () => {
 it.each([
   ["Filters", "All", ""],
   ["Status", "Running", "name:a status:running"],
-])("takes what %s has while somebody types", (menu, item, expected) => {
+])("accepts what %s sets while typing", (menu, item, expected) => {
   const told = vi.fn();
   const { rerender } = render(bar("", told));
   typed("name:a");

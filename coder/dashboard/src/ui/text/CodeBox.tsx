@@ -1,4 +1,5 @@
-// A command or a value to take elsewhere: a secret part hidden until asked for, one button that copies all of it.
+// A command or a value to copy: a secret part is hidden until revealed, and one button copies all
+// of it.
 import { Check, Copy, Eye, EyeOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
@@ -11,7 +12,7 @@ const SHOWN_MS = 2000;
 interface CodeBoxProps {
   command: string;
   label: string;
-  /** The whole text is a secret, not only a token inside of it. */
+  /** The whole text is a secret, not only a token inside it. */
   secret?: boolean;
   testId?: string;
 }
@@ -27,7 +28,7 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
       role="group"
       aria-label={label}
     >
-      {/* A line broken at a dash reads as another command: what does not fit is scrolled to. */}
+      {/* A command wrapped at a dash reads as another one: scroll instead. */}
       <code
         className="min-w-0 flex-1 overflow-x-auto py-1 text-sm text-ellipsis whitespace-pre max-sm:w-full max-sm:flex-none"
         data-testid={testId}
@@ -81,7 +82,7 @@ export function CopyButton({
         </Button>
       )}
       <span className="sr-only" role="status">
-        {copied ? "It is on the clipboard." : ""}
+        {copied ? "Copied to the clipboard." : ""}
       </span>
     </>
   );

@@ -1,4 +1,4 @@
-// CodeMirror in the theme's colours: an editor, or a difference of two texts. Loaded only where it is shown.
+// CodeMirror in the theme's colours: an editor, or a diff of two texts. Loaded only when shown.
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { markdown } from "@codemirror/lang-markdown";
@@ -93,7 +93,7 @@ function language(path: string): Extension {
   return [];
 }
 
-/** Something to know about a line. */
+/** A diagnostic of a line. */
 export interface Mark {
   line: number;
   severity: "error" | "warning";
@@ -104,20 +104,20 @@ interface CodeEditorProps {
   path: string;
   text: string;
   label: string;
-  /** Absent: the text is only shown. */
+  /** Absent: read-only. */
   onChange?: (text: string) => void;
-  /** Shown as the difference from this. */
+  /** Shown as a diff from this text. */
   before?: string | undefined;
-  /** Shown at their lines, and moved with them while the text changes. */
+  /** Shown at their lines, and moved along while the text changes. */
   marks?: readonly Mark[];
-  /** The line to go to; a new object goes there again. */
+  /** The line to scroll to; a new object scrolls there again. */
   target?: { line: number } | null;
   className?: string;
 }
 
 const NONE: readonly Mark[] = [];
 
-/** What is not spaces of each line that is there. */
+/** The text of each line without whitespace. */
 function diagnosticsOf({ doc }: EditorState, marks: readonly Mark[]): Diagnostic[] {
   return marks
     .filter(({ line }) => line >= 1 && line <= doc.lines)

@@ -1,5 +1,6 @@
-// A long log: only what is in sight is in the page, so twenty thousand lines scroll like twenty. Stays at the newest
-// line unless the reader has scrolled up; search marks and walks through what matches.
+// A long log: only visible lines are in the DOM, so that twenty thousand lines scroll like twenty.
+// Follows the newest line unless the reader has scrolled up; the search highlights matches and
+// steps through them.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ChevronDown, ChevronUp, CircleX, Search, TriangleAlert, X } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
@@ -38,7 +39,7 @@ const LEVELS: Record<string, string> = {
   debug: "text-muted",
   trace: "text-muted",
 };
-/** Before the line, in the margin: its colour alone says nothing to many people. */
+/** In the margin before the line: colour alone is not enough for many users. */
 const MARKS: Record<string, readonly [typeof CircleX, string]> = {
   error: [CircleX, "Error"],
   warn: [TriangleAlert, "Warning"],
@@ -48,7 +49,7 @@ export function LogView({
   lines,
   label,
   testId,
-  empty = "Nothing yet.",
+  empty = "No log lines yet.",
   height = "22rem",
   actions,
   times = true,
@@ -64,7 +65,7 @@ export function LogView({
     getItemKey: (index) => lines[index]?.id ?? index,
   });
   const last = lines[lines.length - 1]?.id;
-  const tall = rows.getTotalSize(); // grows while lines turn out to be broken into several
+  const tall = rows.getTotalSize(); // grows while lines turn out to wrap
   useEffect(() => {
     if (atEnd && lines.length > 0 && search.current === null)
       rows.scrollToIndex(lines.length - 1, { align: "end" });
@@ -73,7 +74,8 @@ export function LogView({
     if (search.current !== null) rows.scrollToIndex(search.current, { align: "center" });
   }, [search, rows]);
   const top = useRef(0);
-  // Only who goes up leaves the end: lines taller than they were thought to be move it away from who stays there.
+  // Only scrolling up leaves the end: lines taller than estimated also move it away from a reader who
+  // stays there.
   const scrolled = () => {
     const found = box.current;
     if (!found) return;
@@ -214,7 +216,7 @@ interface SearchState {
   setText: (text: string) => void;
   needle: string;
   found: readonly number[];
-  /** The index of the line that is shown as the current match. */
+  /** The index of the current match. */
   current: number | null;
   step: (by: number) => void;
   at: number;
@@ -275,7 +277,7 @@ function SearchField({ search, label }: { search: SearchState; label: string }) 
       {search.text === "" ? null : (
         <>
           <span className="text-sm text-muted tabular-nums" role="status">
-            {search.found.length === 0 ? "no match" : `${search.at + 1}/${search.found.length}`}
+            {search.found.length === 0 ? "No results" : `${search.at + 1}/${search.found.length}`}
           </span>
           <IconButton label="Previous match" size="sm" onClick={() => search.step(-1)}>
             <ChevronUp />
@@ -283,7 +285,7 @@ function SearchField({ search, label }: { search: SearchState; label: string }) 
           <IconButton label="Next match" size="sm" onClick={() => search.step(1)}>
             <ChevronDown />
           </IconButton>
-          <IconButton label="End search" size="sm" onClick={() => search.setText("")}>
+          <IconButton label="Close search" size="sm" onClick={() => search.setText("")}>
             <X />
           </IconButton>
         </>

@@ -11,7 +11,7 @@ const MARKS: readonly Mark[] = [
   { line: 90, severity: "error", message: "of a longer text" },
 ];
 
-// jsdom measures no letters.
+// jsdom measures no text.
 beforeAll(() => {
   Range.prototype.getClientRects = () => [] as unknown as DOMRectList;
 });
@@ -35,7 +35,7 @@ function open(props: Partial<Parameters<typeof CodeEditor>[0]>) {
   };
 }
 
-it("marks lines, moves the marks with the text, and takes them away", () => {
+it("marks lines, moves the marks, and removes them", () => {
   const { view, marked, again } = open({ marks: MARKS });
   expect([marked("error"), marked("warning")]).toEqual(["count = x", 'resource "a" "b" {']);
   view.dispatch({ changes: { from: 0, insert: "# new\n" } });
@@ -44,7 +44,7 @@ it("marks lines, moves the marks with the text, and takes them away", () => {
   expect([marked("error"), marked("warning")]).toEqual(["", ""]);
 });
 
-it("goes to a line, again when it is asked again, and to the last one instead of one there is not", () => {
+it("scrolls to a line, repeatedly, and clamps to the last", () => {
   const { view, again } = open({ target: { line: 2 } });
   const line = () => view.state.doc.lineAt(view.state.selection.main.head).number;
   expect([line(), view.hasFocus]).toEqual([2, true]);
@@ -55,6 +55,6 @@ it("goes to a line, again when it is asked again, and to the last one instead of
   expect(line()).toBe(4);
 });
 
-it("marks nothing in a text that is only shown", () => {
+it("marks nothing in read-only text", () => {
   expect(open({ onChange: undefined as never, marks: MARKS }).marked("error")).toBe("");
 });

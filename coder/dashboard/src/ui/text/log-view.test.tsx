@@ -3,14 +3,14 @@ import { expect, it } from "vitest";
 
 import { LogView } from "./LogView";
 
-/** jsdom lays nothing out: where the log stands, and how tall what is in it turned out to be. */
+/** jsdom has no layout: the log's position, and the measured height of its lines. */
 function moves(log: HTMLElement, scrollTop: number, scrollHeight: number): void {
   for (const [name, value] of Object.entries({ scrollTop, scrollHeight, clientHeight: 500 }))
     Object.defineProperty(log, name, { value, configurable: true, writable: true });
   fireEvent.scroll(log);
 }
 
-it("stays at the newest line while lines turn out taller than thought, until somebody goes up", () => {
+it("follows the newest line until the reader scrolls up", () => {
   render(
     <LogView
       label="Lines"

@@ -41,8 +41,8 @@ const made = (workspace_ids: string[] | null): CreateWireguardClientResponse => 
   },
 });
 
-describe("a device's keys", () => {
-  it("are a pair, clamped, and others each time", () => {
+describe("device keys", () => {
+  it("are a clamped pair, new each time", () => {
     const [one, two] = [makeKeys(), makeKeys()];
     const secret = bytes(one.secret);
     expect(secret).toHaveLength(32);
@@ -53,18 +53,18 @@ describe("a device's keys", () => {
   });
 });
 
-describe("its configuration", () => {
-  it("routes every workspace, those to come too", () => {
+describe("device configuration", () => {
+  it("routes all workspaces, including future ones", () => {
     expect(configText(made(null), "SECRET")).toBe(
       "# phone of ana; the only copy of its private key.\n# ana/dev.main: fd7a::1\n" +
         "[Interface]\nPrivateKey = SECRET\nMTU = 1280\nAddress = fd7a::9/128\n\n" +
         "[Peer]\nPublicKey = server=\nEndpoint = [2001:db8::1]:51820\nPersistentKeepalive = 25\nAllowedIPs = fd7a:115c:a1e0::/48\n",
     );
   });
-  it("routes only the workspaces chosen", () => {
+  it("routes only selected workspaces", () => {
     expect(configText(made(["w"]), "SECRET")).toContain("AllowedIPs = fd7a::1/128\n");
   });
-  it("is bare in the code", () => {
+  it("has no comments in the QR code", () => {
     expect(forQr(configText(made(null), "SECRET"))).not.toMatch(/#|\n\n/);
   });
 });
@@ -74,6 +74,6 @@ it.each([
   [1023, "1023 B"],
   [1536, "1.5 KiB"],
   [20 * 1024 ** 2, "20 MiB"],
-])("%d is %s", (count, words) => {
+])("formats %d as %s", (count, words) => {
   expect(bytesText(count)).toBe(words);
 });

@@ -1,4 +1,4 @@
-// The files of a template while they are edited, and which of them is shown.
+// The files of a template in the editor, and the open file.
 import { useMemo, useState } from "react";
 
 import { textOf } from "../archive";
@@ -33,7 +33,7 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
       ),
     [current, start],
   );
-  /** Puts a file under `name` into the map, in place of `old` if that is given, and shows it. */
+  /** Add a file under `name`, replacing `old` if given, and open it. */
   const put = (name: string, old: string | null) => {
     setCurrent((before) => {
       const next = new Map(before);
@@ -47,11 +47,11 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
     start,
     current,
     path,
-    /** The line that was asked for, until another file is shown. */
+    /** The requested line, until another file is opened. */
     target,
-    /** null for a file that is not text. */
+    /** null for a binary file. */
     text,
-    /** What differs from the version that is edited. */
+    /** The differences from the edited version. */
     marks,
     show: (next: string) => {
       setPath(next);

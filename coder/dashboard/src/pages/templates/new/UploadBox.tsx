@@ -1,4 +1,4 @@
-// Where an archive of template files is dropped or chosen.
+// The upload box for an archive of template files.
 import { useQueryClient } from "@tanstack/react-query";
 import { Upload } from "lucide-react";
 import { useRef, useState } from "react";
@@ -37,7 +37,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
     setBusy(true);
     try {
       const { hash } = await upload<UploadResponse>("/api/v2/files", file, type);
-      // A field that begins empty is no reason to refuse an archive.
+      // An empty optional field is no reason to reject an archive.
       const readme = await queries.fetchQuery(archiveOf(hash)).then(readmeOf, () => "");
       onFile({
         hash,
@@ -50,7 +50,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
           .slice(0, 32),
       });
     } catch (error) {
-      toast.failed("The archive could not be uploaded", error);
+      toast.failed("Failed to upload the archive", error);
     } finally {
       setBusy(false);
     }
@@ -78,7 +78,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
         Drop a <strong>.tar</strong> or <strong>.zip</strong> of Terraform files here
       </p>
       <Button busy={busy} onClick={() => input.current?.click()}>
-        Choose an archive
+        Choose archive
       </Button>
       <input
         ref={input}

@@ -1,4 +1,5 @@
-// How an agent's machine is: three lights, each made of values with their ages, and why the agent was away last.
+// Health of an agent's machine: three indicators, each with its readings and their ages, and the
+// reason for the last disconnect.
 import { useQuery } from "@tanstack/react-query";
 
 import { agentDisconnects, agentLights } from "../../../api/queries/workspaces";
@@ -9,21 +10,21 @@ import { duration } from "../../../lib/time";
 
 type Standing = AgentLight["status"];
 
-/** What is not known is grey and says so: it is never shown as good. */
+/** An unknown state is grey and labelled: it is never shown as healthy. */
 export const STANDINGS: Readonly<Record<Standing, readonly [word: string, tone: Tone]>> = {
-  good: ["Good", "good"],
-  warning: ["Worth a look", "warn"],
-  bad: ["Bad", "bad"],
-  unknown: ["Not known", "idle"],
+  good: ["Healthy", "good"],
+  warning: ["Warning", "warn"],
+  bad: ["Critical", "bad"],
+  unknown: ["Unknown", "idle"],
 };
 
 const LIGHTS = [
-  ["host", "Host", "The machine"],
-  ["agent", "Agent", "Its program"],
-  ["path", "Path", "The way to it"],
+  ["host", "Host", "Operating system and hardware"],
+  ["agent", "Agent", "Agent process"],
+  ["path", "Path", "Network path to the agent"],
 ] as const;
 
-/** Nothing where the server has no lights. */
+/** Nothing if the server has no health indicators for the agent. */
 export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
   const lights = useQuery(agentLights(agent.id)).data;
   if (!lights) return null;
@@ -41,7 +42,8 @@ export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
 
 function Light({ title, hint, light }: { title: string; hint: string; light: AgentLight }) {
   const [known, tone] = STANDINGS[light.status];
-  const word = light.status === "unknown" && light.values.every(isUnread) ? "Not read yet" : known;
+  const word =
+    light.status === "unknown" && light.values.every(isUnread) ? "Waiting for data" : known;
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
@@ -72,30 +74,33 @@ function Value({ value }: { value: LightValue }) {
             <StatusText tone={tone}>{word}</StatusText>
           )}
         </span>
-        {/* Of one width whatever it says: it changes every few seconds, and nothing below may move with it. */}
+        {/* Of constant width: the text changes every few seconds, and nothing below may move with
+           it. */}
         <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{ageOf(value)}</span>
       </dd>
     </div>
   );
 }
 
-/** Of an agent that has just come: nothing is wrong with it. */
+/** An agent that has just connected: no reading is missing yet. */
 const isUnread = ({ status, age_seconds }: Pick<LightValue, "status" | "age_seconds">): boolean =>
   status === "unknown" && age_seconds === null;
 
-/** The server counts the age: clocks of browsers are what they are. */
+/** The server computes the age: clocks of browsers are not reliable. */
 export function ageOf({ age_seconds }: Pick<LightValue, "age_seconds">): string {
-  if (age_seconds === null) return "not read yet";
+  if (age_seconds === null) return "no data yet";
   if (age_seconds < 5) return "now";
   return age_seconds < 60
     ? `${Math.floor(age_seconds)}s ago`
-    : `${duration(age_seconds * 1000)} ago`; // a tenth of a second is gone when it is read
+    : `${duration(age_seconds * 1000)} ago`; // tenths of a second are outdated when displayed
 }
 
-/** In the words of the server's rule, as long as somebody can still use them. */
+/** The server's explanation, as long as it is current enough to help. */
 const SHOWN_MS = 7 * 86_400_000;
 
-/** Why the agent was away last, in a sentence; nothing when it was not, or long ago. */
+/**
+ * The reason for the last disconnect, in a sentence; nothing if there was none, or it was long ago.
+ */
 export function LastDisconnect({ agent }: { agent: WorkspaceAgent }) {
   const last = useQuery(agentDisconnects(agent.id)).data?.[0];
   if (!last || Date.now() - Date.parse(last.disconnected_at) > SHOWN_MS) return null;
@@ -110,17 +115,17 @@ function Absence({ last }: { last: AgentDisconnect }) {
   if (last.returned_at === null)
     return (
       <>
-        Away since <Ago at={last.disconnected_at} />.
+        Disconnected <Ago at={last.disconnected_at} />.
       </>
     );
   return (
     <>
-      Last away <Ago at={last.disconnected_at} />, for{" "}
+      Last disconnected <Ago at={last.disconnected_at} />, for{" "}
       {duration(Date.parse(last.returned_at) - Date.parse(last.disconnected_at))}.
     </>
   );
 }
 
 function Cause({ last }: { last: AgentDisconnect }) {
-  return <span className="text-text">{last.detail || "Nobody saw why."}</span>;
+  return <span className="text-text">{last.detail || "The reason is unknown."}</span>;
 }

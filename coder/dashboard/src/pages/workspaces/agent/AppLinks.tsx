@@ -1,4 +1,4 @@
-// The applications of one agent that open in a browser. What is not ready says so.
+// The applications of one agent that open in a browser, each with its health.
 import { ChevronDown } from "lucide-react";
 import type { MouseEvent, ReactNode } from "react";
 
@@ -63,22 +63,23 @@ export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: Wo
       {unwell.length > 0 ? (
         <p className="basis-full text-sm text-muted">
           <strong className="font-medium text-text">{unwell.map(nameOf).join(", ")}</strong>{" "}
-          {plural(unwell.length, "does", "do")} not answer{" "}
-          {plural(unwell.length, "its health check", "their health checks")}. You can open{" "}
-          {plural(unwell.length, "it", "them")} all the same.
+          {plural(unwell.length, "does", "do")} not respond to{" "}
+          {plural(unwell.length, "its health check", "their health checks")}. You can still open{" "}
+          {plural(unwell.length, "it", "them")}.
         </p>
       ) : null}
     </>
   );
 }
 
-const NO_HOST = "It needs a host of its own, and this deployment has no wildcard access URL.";
+const NO_HOST =
+  "This application needs a subdomain, but this deployment has no wildcard access URL.";
 const nameOf = (app: WorkspaceApp) => app.display_name || app.slug;
 
 function stateOf(app: WorkspaceApp): string {
   if (app.health === "unhealthy")
-    return "It does not answer its health check. You can open it all the same.";
-  if (app.health === "initializing") return "It is starting.";
+    return "The health check fails. You can still open the application.";
+  if (app.health === "initializing") return "The application is starting.";
   return app.tooltip ?? "";
 }
 

@@ -1,4 +1,4 @@
-// Development containers of an agent: live, with the ways in, building them anew and deleting them.
+// Dev containers of an agent: live, with their apps and terminals, rebuilding and deleting.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Container as ContainerIcon, RotateCw, SquareTerminal, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -37,14 +37,14 @@ const RESTING: readonly Status[] = ["running", "stopped", "error"];
 interface ContainersProps {
   workspace: Workspace;
   agent: WorkspaceAgent;
-  /** Whether the person may go into the workspace, not only see it. */
+  /** Whether the user may connect to the workspace, not only view it. */
   mayEnter: boolean;
 }
 
 export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
   const queries = useQueryClient();
   const [ending, setEnding] = useState<WorkspaceAgentDevcontainer | null>(null);
-  // An agent without development containers refuses the question.
+  // An agent without dev containers rejects the request.
   const has = workspace.latest_build.resources.some(
     (resource) =>
       resource.type === "coder_devcontainer" ||
@@ -63,11 +63,11 @@ export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
   const refresh = () => queries.invalidateQueries({ queryKey: query.queryKey });
   const build = (one: WorkspaceAgentDevcontainer) =>
     void post(`${path(one)}/recreate`).then(refresh, (error: unknown) =>
-      toast.failed("The container could not be built", error),
+      toast.failed("Failed to rebuild the container", error),
     );
   return (
-    <section aria-label="Development containers" className="flex flex-col gap-2">
-      <h3 className="text-sm font-medium text-muted">Development containers</h3>
+    <section aria-label="Dev containers" className="flex flex-col gap-2">
+      <h3 className="text-sm font-medium text-muted">Dev containers</h3>
       {answer?.warnings?.map((warning) => (
         <p key={warning} className="text-sm text-warn">
           {warning}
@@ -87,14 +87,15 @@ export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
       <Confirm
         open={ending !== null}
         onClose={() => setEnding(null)}
-        title={`Delete the container ${ending?.name ?? ""}?`}
+        title={`Delete container ${ending?.name ?? ""}?`}
         confirm="Delete"
         onConfirm={async () => {
           if (ending) await remove(path(ending));
           await refresh();
         }}
       >
-        What was changed in it and is not in its folder is lost. It can be built again.
+        Changes inside the container but outside its workspace folder are lost. The container can be
+        rebuilt.
       </Confirm>
     </section>
   );
@@ -125,7 +126,7 @@ function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
         {word}
       </StatusText>
       {one.dirty ? (
-        <Tag tone="warn" title="Its description has changed since it was built.">
+        <Tag tone="warn" title="The configuration has changed since the last build.">
           Outdated
         </Tag>
       ) : null}
@@ -165,7 +166,7 @@ function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
           {one.container ? (
             <IconButton
               size="sm"
-              label={`Delete the container ${one.name}`}
+              label={`Delete container ${one.name}`}
               disabled={!resting}
               onClick={onDelete}
             >

@@ -1,4 +1,4 @@
-// How to attach the machine: choose its platform, copy one line, run it there.
+// Attaching the machine: choose its platform, copy one command, run it there.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { RotateCw } from "lucide-react";
 import { useState } from "react";
@@ -56,17 +56,20 @@ export function ExternalPanel({
         />
       </div>
       {lacked ? (
-        <Notice kind="warning" title="This server has no program for that platform.">
+        <Notice kind="warning" title="This server has no program for this platform">
           {platform.startsWith("windows") ? (
-            <p>The command waits until an agent is here. Or run the line for Linux inside WSL.</p>
+            <p>
+              The command keeps retrying until the server has the program. Alternatively, run the
+              Linux command inside WSL.
+            </p>
           ) : (
             <p>
-              The command works there only if <code>coder</code> is installed on the machine
-              already, by the wheel for example: <code>pipx install FILE.whl</code>. Otherwise it
-              waits until the program is here.
+              The command only works if <code>coder</code> is already installed on the machine, for
+              example with <code>pipx install FILE.whl</code>. Otherwise it keeps retrying until the
+              server has the program.
             </p>
           )}
-          <p>For whoever runs this deployment: {lacked.remedy}</p>
+          <p>For administrators: {lacked.remedy}</p>
         </Notice>
       ) : null}
       {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}
@@ -94,7 +97,10 @@ export function ExternalPanel({
   );
 }
 
-/** The agent as a service: nobody who runs the line above by hand learns of it otherwise. Not on Windows, where there is none. */
+/**
+ * The agent as a system service: users who run the command above by hand would not learn of it
+ * otherwise. Not on Windows, which has no such service.
+ */
 function AfterReboot({
   workspace,
   command,
@@ -108,19 +114,19 @@ function AfterReboot({
   platform: string;
   lacked: boolean;
 }) {
-  const [open, setOpen] = useState(false); // drawn only then: other programs find the command above by what it is alone in
+  const [open, setOpen] = useState(false); // rendered only when open: other programs locate the command above as the only one
   const [whole, setWhole] = useState(false);
   const line = installCommand(command, token, platform, { lacked, whole });
   if (line === null) return null;
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="font-medium">Keep it attached after a reboot</summary>
+      <summary className="font-medium">Keep attached after a reboot</summary>
       {open ? (
         <div className="mt-2 flex flex-col gap-3">
           <p className="text-muted">
-            <code>coder agent install</code> makes the agent a service of the machine: it starts
-            with the machine, and comes back by itself. Run it instead of the command above; if that
-            still runs there, end it first.
+            <code>coder agent install</code> installs the agent as a service that starts with the
+            machine and restarts automatically. Run it instead of the command above; if that one is
+            still running, stop it first.
           </p>
           <CodeBox
             label={`Command that keeps ${workspace.name} attached`}
@@ -128,14 +134,14 @@ function AfterReboot({
             testId="install-command"
           />
           <Checkbox
-            label="For the whole machine"
-            hint="As root, by sudo. Else for you alone, without root."
+            label="Install system-wide"
+            hint="Runs as root through sudo. Otherwise installed for your user, without root."
             checked={whole}
             onChange={setWhole}
           />
           <p className="text-sm text-muted">
-            Run it again after the token was rotated. <code>coder agent uninstall</code> takes
-            everything away.
+            Run it again after you rotate the token. <code>coder agent uninstall</code> removes the
+            service.
           </p>
         </div>
       ) : null}
@@ -143,12 +149,12 @@ function AfterReboot({
   );
 }
 
-/** For a machine that is attached: its command and its token are asked for only when somebody wants them. */
+/** For an attached machine: the command and its token are fetched only when the user opens it. */
 export function AttachAgain({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const [open, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="text-sm text-muted">Attach it again, or rotate its token</summary>
+      <summary className="text-sm text-muted">Reattach the machine or rotate its token</summary>
       {open ? (
         <div className="mt-2">
           <ExternalPanel workspace={workspace} agent={agent} />
@@ -158,7 +164,7 @@ export function AttachAgain({ workspace, agent }: { workspace: Workspace; agent:
   );
 }
 
-/** A new token for the machine. The one in use lets the agent in until the new one is used. */
+/** A new token for the machine. The current token stays valid until the new one is used. */
 function RotateToken({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const queries = useQueryClient();
   const [asking, setAsking] = useState(false);
@@ -171,8 +177,8 @@ function RotateToken({ workspace, agent }: { workspace: Workspace; agent: Worksp
       agent_token: made.agent_token,
     });
     toast.done(
-      "There is a new token.",
-      "Run the command above on the machine; then the old token ends.",
+      "Token rotated.",
+      "Run the command above on the machine. The old token is then revoked.",
     );
   };
   return (
@@ -183,22 +189,25 @@ function RotateToken({ workspace, agent }: { workspace: Workspace; agent: Worksp
       <Confirm
         open={asking}
         onClose={() => setAsking(false)}
-        title={`New token for ${agent.name}?`}
-        confirm="Rotate"
+        title={`Rotate the token of ${agent.name}?`}
+        confirm="Rotate token"
         danger={false}
         onConfirm={rotate}
       >
         <p>
-          Do this when the token may have been seen by somebody. The machine stays connected: the
-          old token works until the new one is used for the first time, and never again after.
+          Rotate the token if it may have leaked. The machine stays connected: the old token works
+          until the new one is first used, and is then revoked.
         </p>
       </Confirm>
     </div>
   );
 }
 
-/** Fetches the program, lets it make its service (it keeps a copy of itself) and removes it. Where the server has none for the
- * platform, the one that is installed there. Null for a command that is not the server's. */
+/**
+ * Download the binary, let it install its service (it keeps a copy of itself) and remove the
+ * download. Uses the installed binary if the server has none for the platform. Null for a command
+ * that is not from the server.
+ */
 export function installCommand(
   command: string,
   token: string,
@@ -218,7 +227,8 @@ export function installCommand(
   );
 }
 
-// The server's command is for the template's platform; the address before the platform is the same for all.
+// The server's command is for the template's platform; the address before the platform is the same
+// for all.
 export function commandFor(command: string, token: string, platform: string): string {
   const match = /"([^"]*\/api\/v2\/init-script\/)[^"]*"/.exec(command);
   if (!match) return command;

@@ -53,9 +53,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const refresh = () => queries.invalidateQueries({ queryKey: sharesKey(workspace) });
   const send: Send = (port, what) => sendShare(workspace, agent, port, what).then(refresh);
   const share = (...what: Parameters<Send>) =>
-    void send(...what).catch((error: unknown) =>
-      toast.failed("The port could not be shared", error),
-    );
+    void send(...what).catch((error: unknown) => toast.failed("Failed to share the port", error));
   const address = (port: number, how: Protocol) =>
     portAddress(host, port, how, workspace, agent.name);
   const listening = (ports.data?.ports ?? []).filter(
@@ -65,8 +63,8 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
     <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
       {host === "" ? (
         <p className="text-sm text-muted">
-          Ports open in a browser once an administrator gives the deployment a wildcard access URL.
-          Until then, on your machine:{" "}
+          Opening ports in a browser requires a wildcard access URL, set by an administrator. Until
+          then, run on your machine:{" "}
           <code className="inline-block">
             coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}
           </code>
@@ -91,7 +89,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         </div>
         {ports.isError ? <Failure error={ports.error} /> : null}
         {ports.data && listening.length === 0 ? (
-          <p className="text-sm text-muted">Nothing else listens at the moment.</p>
+          <p className="text-sm text-muted">No other ports are listening.</p>
         ) : null}
         {listening.map((item) => (
           <div key={item.port} className="flex items-center gap-2">
@@ -134,18 +132,20 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
       </section>
       <section aria-label="Shared ports" className="flex flex-col gap-2">
         <h3 className="text-sm font-medium">Shared ports</h3>
-        {/* What is not known is not said: "nobody" would be believed. */}
+        {/* Unknown shares are not reported as none: users would believe it. */}
         {shares.isPending ? (
           <Skeleton className="h-5 w-2/3" />
         ) : shares.isLoadingError ? (
           <Failure error={shares.error} retry={() => void shares.refetch()} />
         ) : levels.length === 0 && mine.length === 0 ? (
-          <p className="text-sm text-muted">The template lets only the owner open ports.</p>
+          <p className="text-sm text-muted">The template allows only the owner to open ports.</p>
         ) : mine.length === 0 ? (
-          <p className="text-sm text-muted">Nobody else can open a port of this agent.</p>
+          <p className="text-sm text-muted">No ports of this agent are shared.</p>
         ) : null}
         {mayShare === false && levels.length > 0 ? (
-          <p className="text-sm text-muted">Who may change the workspace may share its ports.</p>
+          <p className="text-sm text-muted">
+            You need update permission on this workspace to share its ports.
+          </p>
         ) : null}
         {mine.map((item) => (
           <SharedPort

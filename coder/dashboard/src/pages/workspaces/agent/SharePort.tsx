@@ -1,4 +1,4 @@
-// Sharing or opening any port by its number.
+// Sharing or opening any port by number.
 import { useState, type FormEvent } from "react";
 
 import { Button, buttonClass } from "../../../ui/Button";
@@ -7,10 +7,10 @@ import { SelectField, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
 import { ENDS, type Level, type Send, type End } from "./port-sharing";
 
-const FIRST_PORT = 9; // below it the server shares none
+const FIRST_PORT = 9; // the server shares no lower ports
 const LAST_PORT = 65_535;
 
-/** Any port: what is to be shared may not listen yet. */
+/** Any port: it need not be listening yet. */
 export function SharePort({
   levels,
   onShare,
@@ -64,14 +64,14 @@ export function SharePort({
           problem={problem("protocol")}
         />
         <SelectField
-          label="Who may open it"
+          label="Sharing level"
           value={values.share_level}
           onChange={(level) => set("share_level", level as Level)}
           options={levels}
           problem={problem("share_level")}
         />
         <SelectField
-          label="Ends"
+          label="Expires"
           value={values.expires_at}
           onChange={(end) => set("expires_at", end as End)}
           options={ENDS}

@@ -31,7 +31,7 @@ const agent = (status: WorkspaceAgent["status"]) =>
   }) as unknown as WorkspaceAgent;
 
 it.each(["timeout", "disconnected"] as const)(
-  "leads from an agent whose state is %s to what the template's author says about it",
+  "links an agent in state %s to its troubleshooting page",
   async (status) => {
     visit(
       [
@@ -69,7 +69,7 @@ it.each([
   ["connecting", false, /Put coder-linux-amd64 there/],
   ["timeout", false, /Put coder-linux-amd64 there/],
 ] as const)(
-  "says what an agent that does not connect waits for: %s, the program is there: %s",
+  "explains an agent that does not connect: %s, program available: %s",
   async (status, available, said) => {
     visit(
       [

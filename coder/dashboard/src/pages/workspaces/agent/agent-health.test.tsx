@@ -111,7 +111,7 @@ it.each([
   ["any other agent", false, "connected"],
   ["any other agent", false, "disconnected"],
 ] as const)(
-  "shows the three lights of %s (external %s, %s), each value with its age and a word for its colour",
+  "shows three indicators for %s (external %s, %s) with ages and labels",
   async (_, external, status) => {
     show(status, external, { lights, disconnects: [away] });
     const health = within(await screen.findByRole("region", { name: "Health of main" }));
@@ -121,16 +121,16 @@ it.each([
     expect(host).toHaveTextContent(
       "Host The machineBaddisk98 % of 40 GiBBad20s agomemory40 % of 8 GiB20s ago",
     );
-    expect(agent).toHaveTextContent("Agent Its programWorth a lookversionv2.1.0Worth a looknow");
+    expect(agent).toHaveTextContent("Agent Its programWarningversionv2.1.0Warningnow");
     expect(path).toHaveTextContent(
-      "Path The way to itNot knownround tripnot read yetloss0 %Not known6m 40s ago",
+      "Path Network path to the agentNot knownround tripno data yetloss0 %Not known6m 40s ago",
     );
     expect(await screen.findByText("The machine slept for 60 s.")).toBeVisible();
     expect(screen.getByText(/^Last away/)).toHaveTextContent("Last away 1 hour ago, for 1m 0s.");
   },
 );
 
-it("says since when a machine is away that has not come back", async () => {
+it("shows since when a machine is disconnected", async () => {
   show("disconnected", true, {
     lights,
     disconnects: [
@@ -142,7 +142,7 @@ it("says since when a machine is away that has not come back", async () => {
   );
 });
 
-it("says nothing where the server has no lights, or refuses them", async () => {
+it("shows nothing if the server has no indicators or rejects the request", async () => {
   const page = show("connected", true, {
     lights: new Refusal(404, "Not found."),
     disconnects: new Refusal(404, "Not found."),
@@ -154,7 +154,7 @@ it("says nothing where the server has no lights, or refuses them", async () => {
   expect(screen.queryByText(/away/)).toBeNull();
 });
 
-it("never shows as good what is not known", () => {
+it("never shows unknown as healthy", () => {
   const [word, tone] = STANDINGS.unknown;
   expect([word, tone]).toEqual(["Not known", "idle"]);
   expect(new Set(Object.values(STANDINGS).map(([name]) => name)).size).toBe(4);
@@ -163,6 +163,6 @@ it("never shows as good what is not known", () => {
     "now",
     "5s ago",
     "1m 30s ago",
-    "not read yet",
+    "no data yet",
   ]);
 });

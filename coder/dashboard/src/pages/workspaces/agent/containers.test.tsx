@@ -39,7 +39,7 @@ const open = (found: object, { mayEnter = true, warnings = [] as string[] } = {}
     },
   );
 
-it("shows the ways into one that runs", async () => {
+it("shows the links of a running container", async () => {
   open(one("running"));
   expect(await screen.findByText("Running")).toBeVisible();
   expect(screen.getByRole("link", { name: "Terminal in api" })).toHaveAttribute(
@@ -52,7 +52,7 @@ it("shows the ways into one that runs", async () => {
   );
 });
 
-it("says why one failed, and builds it again", async () => {
+it("shows why a container failed, and rebuilds it", async () => {
   const page = open(one("error", { container: undefined, error: "no such image", dirty: true }), {
     warnings: ["docker is slow"],
   });
@@ -68,7 +68,7 @@ it("says why one failed, and builds it again", async () => {
   );
 });
 
-it("follows what happens to it, and interrupts nothing", async () => {
+it("follows changes without interrupting", async () => {
   open(one("stopped"));
   await screen.findByText("Stopped");
   await waitFor(() => expect(FakeSocket.to("/containers/watch")).toBeDefined());
@@ -79,7 +79,7 @@ it("follows what happens to it, and interrupts nothing", async () => {
   expect(screen.getByRole("button", { name: "Rebuild api" })).toBeDisabled();
 });
 
-it("deletes only after saying what is lost", async () => {
+it("confirms deletion with its consequences", async () => {
   const page = open(one("running"));
   await userEvent.click(await screen.findByRole("button", { name: "Delete the container api" }));
   expect(page.sent).toEqual([]);
@@ -93,7 +93,7 @@ it("deletes only after saying what is lost", async () => {
   );
 });
 
-it("offers nothing to somebody who may only look", async () => {
+it("offers no actions to viewers", async () => {
   open(one("running"), { mayEnter: false });
   expect(await screen.findByText("Running")).toBeVisible();
   expect(screen.queryByRole("button")).toBeNull();

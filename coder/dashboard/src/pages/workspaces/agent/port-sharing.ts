@@ -1,4 +1,4 @@
-// Sharing a port: levels, ends, and the requests, which are sent one after the other.
+// Sharing a port: levels, expiry, and the requests, which are sent one after the other.
 import { post } from "../../../api/client";
 import { inTurn } from "../../../api/turns";
 import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
@@ -9,18 +9,18 @@ export type Level = WorkspaceAgentPortShare["share_level"];
 
 export const LEVELS: readonly (readonly [Level, string])[] = [
   ["organization", "Organization"],
-  ["authenticated", "Anyone signed in"],
-  ["public", "Anyone"],
+  ["authenticated", "Authenticated users"],
+  ["public", "Public"],
 ];
 export const ORDER: readonly Level[] = ["owner", "organization", "authenticated", "public"];
 
 const HOUR_MS = 3_600_000;
 export const ENDS = [
-  ["never", "When I end it"],
-  ["1", "In an hour"],
+  ["never", "Never"],
+  ["1", "In 1 hour"],
   ["8", "In 8 hours"],
-  ["24", "In a day"],
-  ["168", "In a week"],
+  ["24", "In 1 day"],
+  ["168", "In 1 week"],
 ] as const;
 export type End = (typeof ENDS)[number][0];
 export const KEPT = "";
@@ -30,10 +30,10 @@ function endOf(end: End): string | null {
 }
 
 export function endText(share: WorkspaceAgentPortShare): string {
-  return share.expires_at ? `Ends ${ago(share.expires_at)}` : "Ends when I end it";
+  return share.expires_at ? `Expires ${ago(share.expires_at)}` : "Never expires";
 }
 
-/** `end` left out leaves the end there is. */
+/** Without `end`, the current expiry stays. */
 export interface Sharing {
   level: Level;
   protocol: Protocol;
@@ -47,7 +47,10 @@ export const sharesKey = (workspace: Workspace) => ["workspaces", workspace.id, 
 export const turnOf = (workspace: Workspace, agent: WorkspaceAgent, port: number) =>
   `the share of ${workspace.id} ${agent.name} ${port}`;
 
-/** Of two changes of one port that are under way at once the server may do either first: they are sent one after the other. */
+/**
+ * The server may apply two concurrent changes of one port in either order, so they are sent one
+ * after the other.
+ */
 export function sendShare(
   workspace: Workspace,
   agent: WorkspaceAgent,

@@ -1,4 +1,4 @@
-// The builds of a workspace, newest first; older ones when they are asked for.
+// The builds of a workspace, newest first; older ones on request.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { Link, useParams } from "react-router";
@@ -21,7 +21,7 @@ export const VERBS: Record<WorkspaceBuild["transition"], string> = {
 
 export function BuildHistory({ workspace }: { workspace: Workspace }) {
   const builds = useInfiniteQuery(workspaceBuilds(workspace.id));
-  // A build that began or ended changes the list; how far it has been opened stays.
+  // A build that started or ended changes the list; the loaded pages stay open.
   const newest = `${workspace.latest_build.id} ${workspace.latest_build.status}`;
   const known = useRef(newest);
   const { refetch } = builds;
@@ -34,7 +34,8 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
   if (builds.isPending) return <Skeleton className="h-24 w-full" />;
   if (builds.isLoadingError)
     return <Failure error={builds.error} retry={() => void builds.refetch()} />;
-  // A build that began between two pages has moved the second: what ended the first begins it, too.
+  // A build that started between two pages shifts the second, which then begins with the last row of
+  // the first.
   const all = [...new Map(builds.data.pages.flat().map((build) => [build.id, build])).values()];
   return (
     <>
@@ -81,7 +82,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
           busy={builds.isFetchingNextPage}
           onClick={() => void builds.fetchNextPage()}
         >
-          Older builds
+          Load older builds
         </Button>
       ) : null}
     </>

@@ -1,4 +1,5 @@
-// Parameters for one build alone, beside the button that begins it; nothing where the template has none.
+// Ephemeral parameters for one build, next to the button that starts it; nothing if the template
+// has none.
 import { useQuery } from "@tanstack/react-query";
 import { ChevronDown } from "lucide-react";
 import { useState } from "react";
@@ -70,7 +71,7 @@ function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
     >
       <div>
         <h2 className="font-semibold">Build options</h2>
-        <p className="text-sm text-muted">They hold for this build alone.</p>
+        <p className="text-sm text-muted">These values apply to this build only.</p>
       </div>
       {shown === null ? (
         <SkeletonRows rows={1} />

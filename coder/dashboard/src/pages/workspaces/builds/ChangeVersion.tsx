@@ -53,7 +53,7 @@ export function ChangeVersion({
         ) : found.isLoadingError ? (
           <Failure
             error={found.error}
-            title="The versions could not be read"
+            title="Failed to load the versions"
             retry={() => void found.refetch()}
           />
         ) : (
@@ -61,12 +61,12 @@ export function ChangeVersion({
         )
       }
     >
-      It is built again with the version you choose; what runs in it ends.
+      The workspace is rebuilt with the version you choose. Running processes end.
     </Confirm>
   );
 }
 
-/** Whether it is the active one or in use, who made it and when, and its message. */
+/** Markers for active and in use, author and time, and the message. */
 function hintOf(version: TemplateVersion, workspace: Workspace): string {
   const active = version.id === workspace.template_active_version_id ? "active, " : "";
   const used = version.id === workspace.latest_build.template_version_id ? "in use, " : "";

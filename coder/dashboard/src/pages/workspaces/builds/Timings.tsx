@@ -1,4 +1,4 @@
-// Where a build's time went: one bar per stage, each opened into its parts.
+// Timings of a build: one bar per stage, which expands into its parts.
 import { useQuery } from "@tanstack/react-query";
 
 import { ApiError } from "../../../api/client";
@@ -64,7 +64,7 @@ export function Timings({ build }: { build: string }) {
     return (
       <Failure
         error={answer.error}
-        title="The times could not be read"
+        title="Failed to load the timings"
         retry={() => void answer.refetch()}
       />
     );
@@ -72,7 +72,7 @@ export function Timings({ build }: { build: string }) {
   if (stages.length === 0)
     return (
       <p className="text-sm text-muted">
-        {answer.isPending ? "Loading…" : "No times were recorded for this build."}
+        {answer.isPending ? "Loading…" : "No timings were recorded for this build."}
       </p>
     );
   const start = Math.min(...stages.map((stage) => stage.from));
@@ -116,7 +116,7 @@ export function Timings({ build }: { build: string }) {
           </ul>
         </details>
       ))}
-      <p className="text-right text-sm text-muted">Altogether {duration(whole)}</p>
+      <p className="text-right text-sm text-muted">Total {duration(whole)}</p>
     </div>
   );
 }

@@ -1,5 +1,6 @@
-// A version may want values a workspace has not. Wherever a build is begun, its refusal leads to where they are given, for the
-// version that was to be built with. And a start is made with the version the template allows.
+// A version may require values that a workspace lacks. Wherever a build is started, such a
+// rejection leads to the parameters page for the version of the build. A start uses the version
+// that the template allows.
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useLocation, type RouteObject } from "react-router";
@@ -184,7 +185,7 @@ function open({ of, shown }: Way, refusal: Refusal) {
 }
 const ways = Object.entries(WAYS).map(([what, way]) => ({ what, ...way }));
 
-it.each(ways)("$what: leads to the values that are missing", async (way) => {
+it.each(ways)("$what: opens the parameters page for missing values", async (way) => {
   const page = open(
     way,
     new Refusal(400, "Unable to validate parameters", [
@@ -201,7 +202,7 @@ it.each(ways)("$what: leads to the values that are missing", async (way) => {
 });
 
 it.each(ways.filter(({ press: steps }) => !steps.some((step) => step[0] === "link")))(
-  "$what: says any other refusal in place",
+  "$what: shows any other rejection in place",
   async (way) => {
     const page = open(way, new Refusal(400, "The version was never imported."));
     await press(way.press);

@@ -1,4 +1,4 @@
-// Whose workspace is created.
+// The owner of the new workspace.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 

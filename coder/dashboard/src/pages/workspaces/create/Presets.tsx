@@ -1,4 +1,4 @@
-// The presets of a template's version, one of which may set parameters.
+// The presets of a template version, one of which may set parameters.
 import { useEffect, useState } from "react";
 
 import type { Preset } from "../../../api/types";
@@ -14,10 +14,10 @@ interface PresetsProps {
   version: string;
   presets: readonly Preset[] | null | undefined;
   chosen: Preset | null;
-  /** The one the link asks for. */
+  /** The preset that the link requests. */
   name: string;
   own: Readonly<Record<string, string>>;
-  /** Parameters a link has set for good. */
+  /** Parameters fixed by the link. */
   locked: ReadonlySet<string>;
   left: Beginning["left"];
   onChoose: (chosen: Beginning) => void;
@@ -45,14 +45,17 @@ export function Presets({
     onChoose({ preset, values: preset ? presetValues(preset) : {}, left: null });
   };
   return (
-    <Section title="Preset" description="Values that belong together. Others can still be changed.">
+    <Section
+      title="Preset"
+      description="Presets fill in several parameters at once. You can still change other parameters."
+    >
       <RadioCards
         label="Preset"
         columns
         value={chosen?.ID ?? NONE}
         onChange={press}
         options={[
-          { value: NONE, text: "None", hint: "Choose everything yourself." },
+          { value: NONE, text: "None", hint: "Set all parameters yourself." },
           ...presets.map((item) => {
             const against = changedBy(item, own).filter((parameter) => locked.has(parameter));
             return {
@@ -61,7 +64,7 @@ export function Presets({
                 <>
                   {item.Name} {item.Default ? <Tag>Default</Tag> : null}{" "}
                   {(item.DesiredPrebuildInstances ?? 0) > 0 ? (
-                    <Tag tone="good" title="Some are built ahead: it starts at once.">
+                    <Tag tone="good" title="Prebuilt workspaces are available: it starts at once.">
                       Prebuilt
                     </Tag>
                   ) : null}
@@ -69,7 +72,7 @@ export function Presets({
               ),
               hint:
                 against.length > 0
-                  ? `It would change ${against.join(", ")}, which the link you followed has set.`
+                  ? `It would change ${against.join(", ")}, which the link you opened has set.`
                   : item.Description,
               disabled: against.length > 0,
               icon: item.Icon ? (
@@ -81,7 +84,7 @@ export function Presets({
       />
       {left ? (
         <p role="status" className="mt-2 text-sm text-muted">
-          {left.preset.Name} is not used: it would change {left.changes.join(", ")}.
+          {left.preset.Name} was not applied: it would change {left.changes.join(", ")}.
         </p>
       ) : null}
     </Section>

@@ -15,7 +15,7 @@ const preset = (Name: string, values: Record<string, string>, Default = false): 
 const LARGE = preset("Large", { region: "us", cpu: "8" }, true);
 const SMALL = preset("Small", { region: "eu", cpu: "1" });
 
-describe("what a workspace begins with", () => {
+describe("initial values of a workspace", () => {
   it.each([
     ["the default preset", [LARGE, SMALL], "", {}, "large", { region: "us", cpu: "8" }, undefined],
     [

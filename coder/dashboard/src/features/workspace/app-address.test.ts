@@ -26,7 +26,7 @@ const app = (more: Partial<WorkspaceApp>) =>
 
 afterEach(() => chooseProxy(""));
 
-describe("where an application opens", () => {
+describe("base address of applications", () => {
   it.each([
     [
       "by path at the proxy",
@@ -70,11 +70,11 @@ describe("where an application opens", () => {
     expect(placeOf(proxy, "*.here.test")).toEqual({ path: "", host: "*.here.test" }),
   );
 
-  it("keeps the server's own hosts where the proxy has none", () =>
+  it("keeps the server's wildcard host if the proxy has none", () =>
     expect(placeOf({ ...sydney, wildcard_hostname: "" }, "*.here.test").host).toBe("*.here.test"));
 });
 
-describe("an external application's address", () => {
+describe("external application's address", () => {
   const place = { ...placeOf(undefined, ""), server: "https://coder.test" };
   const address = (url: string, viewer = "u") =>
     addressOf(app({ external: true, url }), workspace, agent, place, viewer);
@@ -95,13 +95,13 @@ describe("an external application's address", () => {
     "zed",
     "fleet",
     "coder",
-  ])("carries its viewer's key to %s", (scheme) => {
+  ])("carries the viewer's token to %s", (scheme) => {
     expect(address(`${scheme}://open?token=$SESSION_TOKEN`)).toBe(
       `${scheme}://open?token=$SESSION_TOKEN`,
     );
   });
 
-  // The last are nobody's, or somebody's who is not known: an unlisted scheme is no program's that keeps a key.
+  // Unlisted and unknown schemes belong to no program known to keep a token.
   it.each([
     "http",
     "https",
@@ -131,19 +131,19 @@ describe("an external application's address", () => {
     "xvscode",
     "vscode.x",
     "vscode+https",
-  ])("carries no key by %s", (scheme) => {
+  ])("carries no token by %s", (scheme) => {
     expect(address(`${scheme}://evil.test/?a=$SESSION_TOKEN&b=$SESSION_TOKEN`)).toBe(
       `${scheme}://evil.test/?a=&b=`,
     );
   });
 
-  // What a program signs in to is named in its address, which parts of the workspace's parameters may have become.
+  // The address names the server to sign in at, and may contain workspace parameters.
   const here = encodeURIComponent(window.location.origin);
   it.each([
     `vscode://coder.coder-remote/open?url=${here}&token=$SESSION_TOKEN`,
     "cursor://coder.coder-remote/open?url=https://coder.test/&token=$SESSION_TOKEN",
     "jetbrains-gateway://connect#type=coder&url=https://coder.test&token=$SESSION_TOKEN&ide_download_link=https://ides.test/x",
-  ])("carries a key to this server by %s", (url) => expect(address(url)).toBe(url));
+  ])("carries a token to this server by %s", (url) => expect(address(url)).toBe(url));
   it.each([
     "url=https://evil.test",
     "url=https%3A%2F%2Fevil.test",
@@ -165,12 +165,12 @@ describe("an external application's address", () => {
     "folder=%zz",
     `folder=${"%25".repeat(1)}${"25".repeat(9)}20x`,
     "url=data:x",
-  ])("carries no key to another server: %s", (where) => {
+  ])("carries no token to another server: %s", (where) => {
     for (const start of ["vscode://coder.coder-remote/open?", "jetbrains-gateway://connect#"])
       expect(address(`${start}${where}&token=$SESSION_TOKEN`)).toBe(`${start}${where}&token=`);
   });
 
-  it.each(["somebody", ""])("carries no key where its viewer is not the owner: %j", (viewer) =>
+  it.each(["somebody", ""])("carries no token for a viewer who is not the owner: %j", (viewer) =>
     expect(address("vscode://open?token=$SESSION_TOKEN", viewer)).toBe("vscode://open?token="),
   );
 
@@ -193,5 +193,5 @@ describe("an external application's address", () => {
     "//evil.test",
     "/x",
     "",
-  ])("is none: %j", (url) => expect(address(url)).toBeNull());
+  ])("rejects %j", (url) => expect(address(url)).toBeNull());
 });

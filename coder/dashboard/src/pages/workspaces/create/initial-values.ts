@@ -1,5 +1,6 @@
-// What a new workspace begins with. Values of a link, of the workspace it is a duplicate of, or that somebody has typed, come
-// before a preset nobody has pressed: the server lets a preset's values win over all others.
+// Initial values of a new workspace. Values from a link, from the workspace being duplicated, or
+// typed by the user take precedence over a preset that the user has not clicked: the server lets a
+// preset's values win over all others.
 import type { Preset } from "../../../api/types";
 
 type Values = Readonly<Record<string, string>>;
@@ -15,20 +16,21 @@ export const changedBy = (preset: Preset, own: Values): string[] =>
 
 export interface Beginning {
   preset: Preset | null;
-  /** What is chosen with it. */
+  /** The values selected with it. */
   values: Values;
-  /** A preset that was left out, and the parameters it would have changed. */
+  /** A preset that was not applied, and the parameters it would have changed. */
   left: { preset: Preset; changes: readonly string[] } | null;
 }
 
-/** `named` is the preset a link asks for; without it the template's default is the one. */
+/** `named` is the preset that a link requests; without it the template's default applies. */
 export function beginning(presets: readonly Preset[], named: string, own: Values): Beginning {
   const asked = presets.find((item) => item.Name === named);
   const preset = asked ?? presets.find((item) => item.Default);
   if (!preset) return { preset: null, values: {}, left: null };
   const changes = changedBy(preset, own);
   if (changes.length === 0) return { preset, values: presetValues(preset), left: null };
-  // A link that names a preset and another value of one of its parameters means the rest of the preset.
+  // A link that names a preset and another value for one of its parameters means the rest of the
+  // preset.
   return {
     preset: null,
     values: asked ? { ...presetValues(preset), ...own } : {},

@@ -13,7 +13,7 @@ function door() {
   return { sent, answers, send };
 }
 
-it("sends what changes the same thing one after the other, and other things at once", async () => {
+it("serializes changes of one object, not of several", async () => {
   const { sent, answers, send } = door();
   const first = inTurn("a", send("first"));
   const second = inTurn("a", send("second"));
@@ -28,14 +28,14 @@ it("sends what changes the same thing one after the other, and other things at o
   expect(await second).toBe("second");
 });
 
-it("goes on after a refusal", async () => {
+it("continues after a rejection", async () => {
   const refused = inTurn("c", () => Promise.reject(new Error("no")));
   const next = inTurn("c", () => Promise.resolve("yes"));
   await expect(refused).rejects.toThrow("no");
   expect(await next).toBe("yes");
 });
 
-it("loses nothing that waits when the page is left", async () => {
+it("sends waiting changes when the page is left", async () => {
   const { sent, send } = door();
   void inTurn("d", send("first"));
   void inTurn("d", send("second"));

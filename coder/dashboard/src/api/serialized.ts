@@ -1,5 +1,6 @@
-// Changes of one thing, one after the other: of two that are under way at once the server may do either first, and the
-// answer to the first may come last. What waits for its turn when the page is left is sent at once.
+// Changes of one object, one after the other: the server may apply two concurrent changes in either
+// order, and the answer to the first may arrive last. Changes that still wait when the user leaves
+// the page are sent at once.
 const last = new Map<string, Promise<void>>();
 
 let leave = (): void => undefined;
@@ -14,13 +15,13 @@ window.addEventListener("pagehide", () => {
 });
 window.addEventListener("pageshow", () => {
   if (!leaving) return;
-  leaving = false; // a page the browser kept, and has shown again
+  leaving = false; // the browser restored the page from its cache
   left = new Promise<void>((done) => {
     leave = done;
   });
 });
 
-/** Sends when what was sent before for `thing` is answered. */
+/** Send after the previous request for `thing` is answered. */
 export function inTurn<T>(thing: string, send: () => Promise<T>): Promise<T> {
   const before = last.get(thing);
   const mine = before ? Promise.race([before, left]).then(send) : send();

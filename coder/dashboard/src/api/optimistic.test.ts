@@ -6,7 +6,7 @@ import { soon } from "../test/soon";
 
 type Answer = (value: string[]) => void;
 
-/** A list that is on show, the server's answers played by hand: each fetch waits for one. */
+/** A mounted list whose answers the test controls: each fetch waits for one. */
 async function watched(first: string[]) {
   const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const fetches: Answer[] = [];
@@ -35,7 +35,7 @@ async function watched(first: string[]) {
   };
 }
 
-/** An answer to a change, given when the test says so. */
+/** An answer to a change, sent when the test decides. */
 function answer<T>() {
   let give: (value: T) => void = () => undefined;
   let refuse: (error: Error) => void = () => undefined;
@@ -53,7 +53,7 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-it("does not let an older answer stand over what the server said meanwhile", async () => {
+it("discards an older answer than the last state", async () => {
   const { queries, fetches, shown, idle } = await watched(["a"]);
   void queries.invalidateQueries({ queryKey: ["list"] });
   await soon(() => {
@@ -72,19 +72,19 @@ it("does not let an older answer stand over what the server said meanwhile", asy
   expect(fetches).toHaveLength(3);
 });
 
-it("shows a change from the start, over every answer that does not know of it", async () => {
+it("shows a change at once, over answers that predate it", async () => {
   const { queries, fetches, shown, idle } = await watched(["a"]);
-  void queries.invalidateQueries({ queryKey: ["list"] }); // under way when the change is made …
+  void queries.invalidateQueries({ queryKey: ["list"] }); // in flight when the change is made …
   await soon(() => {
     expect(fetches).toHaveLength(2);
   });
   const saved = answer<null>();
   const done = changeAhead(queries, [with_("b")], () => saved.promise);
   expect(shown()).toEqual(["a", "b"]);
-  fetches[1]?.(["a"]); // … and answered with what was before
+  fetches[1]?.(["a"]); // … and answered with the previous state
   await idle();
   expect(shown()).toEqual(["a", "b"]);
-  void queries.invalidateQueries({ queryKey: ["list"] }); // begun after it, and answered as before all the same
+  void queries.invalidateQueries({ queryKey: ["list"] }); // started after it, but still answered with the previous state
   await soon(() => {
     expect(fetches).toHaveLength(3);
   });
@@ -96,12 +96,12 @@ it("shows a change from the start, over every answer that does not know of it", 
   expect(shown()).toEqual(["a", "x", "b"]);
   await soon(() => {
     expect(fetches).toHaveLength(4);
-  }); // nobody knows which of the two those answers were of
+  }); // either answer may predate the change
   fetches[3]?.(["a", "x", "b"]);
   await idle();
 });
 
-it("asks nobody when nothing came meanwhile", async () => {
+it("refetches nothing if no answer arrived meanwhile", async () => {
   const { queries, fetches, shown } = await watched(["a"]);
   await changeAhead(queries, [with_("b")], () => Promise.resolve(null));
   expect(shown()).toEqual(["a", "b"]);
@@ -109,7 +109,7 @@ it("asks nobody when nothing came meanwhile", async () => {
   expect(fetches).toHaveLength(1);
 });
 
-it("takes back what was refused, and that alone", async () => {
+it("rolls back only the rejected change", async () => {
   const { queries, fetches, shown, idle } = await watched(["a"]);
   const first = answer<null>();
   const second = answer<null>();
@@ -121,7 +121,7 @@ it("takes back what was refused, and that alone", async () => {
   expect(shown()).toEqual(["a", "c"]);
   await soon(() => {
     expect(fetches).toHaveLength(2);
-  }); // it may have been done, and its answer lost
+  }); // it may have been applied, with its answer lost
   fetches[1]?.(["a"]);
   await idle();
   expect(shown()).toEqual(["a", "c"]);
@@ -135,7 +135,7 @@ it("takes back what was refused, and that alone", async () => {
   expect(shown()).toEqual(["a", "c"]);
 });
 
-it("puts the server's word below what it has not answered yet", async () => {
+it("updates the base below unanswered changes", async () => {
   const { queries, shown } = await watched(["a"]);
   const saved = answer<null>();
   const done = changeAhead(queries, [with_("b")], () => saved.promise);

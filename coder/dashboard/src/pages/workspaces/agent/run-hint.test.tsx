@@ -12,7 +12,7 @@ it.each([
   ["https://coder.localhost", "coder.localhost"],
   ["http://[::1]:3000", "[::1]"],
   ["http://127.9.8.7", "127.9.8.7"],
-])("warns that no other machine reaches %s", (origin, host) => {
+])("warns that no other machine can reach %s", (origin, host) => {
   render(<WhereToRun command={command(origin)} />);
   expect(screen.getByRole("status")).toHaveTextContent(
     `Only the machine this server runs on can reach ${host}.`,
@@ -25,13 +25,13 @@ it.each([
   "http://[fd7a::1]:3000",
   "https://localhost.example.com",
   "http://127.example.com",
-])("does not warn of %s", (origin) => {
+])("does not warn about %s", (origin) => {
   render(<WhereToRun command={command(origin)} />);
   expect(screen.queryByRole("status")).toBeNull();
   expect(screen.getByText(/as long as the command runs/)).toBeVisible();
 });
 
-it("warns of nothing while the command is not known", () => {
+it("does not warn before the command is known", () => {
   render(<WhereToRun command={undefined} />);
   expect(screen.queryByRole("status")).toBeNull();
 });

@@ -1,4 +1,4 @@
-// The frame of pages before the dashboard: a card in the middle under the deployment's name.
+// The frame of the sign-in pages: a centered card under the deployment's name.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 

@@ -1,4 +1,5 @@
-// Where applications open: at this server, or at the workspace proxy that was chosen in this browser.
+// Base addresses of applications: this server, or the workspace proxy that the user chose in this
+// browser.
 import { useQuery } from "@tanstack/react-query";
 import { useSyncExternalStore } from "react";
 
@@ -6,11 +7,11 @@ import { appHost, buildInfo, regions } from "./queries/session";
 import type { Region } from "./types";
 
 export interface AppPlace {
-  /** What stands before the path of an application: "" for this server. */
+  /** The prefix before an application's path: "" for this server. */
   path: string;
-  /** The pattern of hosts of their own, "" for none. */
+  /** The wildcard host pattern for subdomain applications, "" if there is none. */
   host: string;
-  /** The server's own address as templates know it. It may be another than the page's. */
+  /** The server's own address as templates know it. It can differ from the page's address. */
   server?: string;
 }
 
@@ -20,7 +21,7 @@ const listeners = new Set<() => void>();
 
 function listen(told: () => void): () => void {
   listeners.add(told);
-  window.addEventListener("storage", told); // another tab has chosen
+  window.addEventListener("storage", told); // another tab changed the choice
   return () => {
     listeners.delete(told);
     window.removeEventListener("storage", told);
@@ -38,14 +39,14 @@ export function chooseProxy(id: string): void {
   for (const told of listeners) told();
 }
 
-/** A proxy that is gone or ill is not used: the server itself is always there. */
+/** Ignore a proxy that was deleted or is unhealthy: the server itself always works. */
 export function placeOf(proxy: Region | undefined, own: string): AppPlace {
   if (!proxy?.healthy || proxy.name === PRIMARY || !/^https?:/i.test(proxy.path_app_url))
     return { path: "", host: own };
   return { path: proxy.path_app_url.replace(/\/+$/, ""), host: proxy.wildcard_hostname || own };
 }
 
-/** null until it is known: a link that changes under the pointer would open the wrong place. */
+/** null until known: a link that changes under the pointer would open the wrong address. */
 export function useAppPlace(): AppPlace | null {
   const chosen = useChosenProxy();
   const host = useQuery(appHost);
@@ -61,7 +62,10 @@ export function useAppPlace(): AppPlace | null {
   };
 }
 
-/** Where terminals open: "" at this server. null until it is known; nothing is asked while no proxy is chosen. */
+/**
+ * The base address of terminals: "" for this server. null until known; no request is sent while no
+ * proxy is chosen.
+ */
 export function useTerminalPlace(): string | null {
   const chosen = useChosenProxy();
   const found = useQuery({ ...regions, enabled: chosen !== "" });

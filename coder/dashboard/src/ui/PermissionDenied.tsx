@@ -1,4 +1,4 @@
-// Somebody came by an address to a page that is not for them: one sentence, and no broken form.
+// Shown if the user opens a page without the permission for it: one sentence, and no broken form.
 import { LockKeyhole } from "lucide-react";
 
 import { ButtonLink } from "./Button";
@@ -9,10 +9,10 @@ export function Refused({ what }: { what: string }) {
     <Empty
       level={1}
       icon={LockKeyhole}
-      title={`You may not see ${what}`}
+      title={`You need permission to view ${what}`}
       actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}
     >
-      An owner of this deployment can give you a role that may.
+      Ask an owner of this deployment for a role with this permission.
     </Empty>
   );
 }

@@ -1,9 +1,13 @@
-// Whether the person may go into a workspace: terminal, SSH, ports, applications. To see one is less.
+// Whether the user may connect to a workspace: terminal, SSH, ports, applications. Viewing it
+// requires less.
 import { usePermissions, useWorkspaceRights } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
 
-/** False until it is known. Asked of the server only where neither the owner's nor a deployment-wide right decides. */
+/**
+ * False until known. The server is queried only if neither ownership nor a deployment-wide
+ * permission decides.
+ */
 export function useMayEnter(workspace: Workspace): boolean {
   const decided = useMe().id === workspace.owner_id;
   const { enterAnyWorkspace, known } = usePermissions();
