@@ -6,7 +6,7 @@ import { useSyncExternalStore } from "react";
 import { appHost, buildInfo, regions } from "./queries/session";
 import type { Region } from "./types";
 
-export interface AppPlace {
+export interface AppBase {
   /** The prefix before an application's path: "" for this server. */
   path: string;
   /** The wildcard host pattern for subdomain applications, "" if there is none. */
@@ -19,12 +19,12 @@ const KEY = "user-proxy";
 export const PRIMARY = "primary";
 const listeners = new Set<() => void>();
 
-function listen(told: () => void): () => void {
-  listeners.add(told);
-  window.addEventListener("storage", told); // another tab changed the choice
+function listen(listener: () => void): () => void {
+  listeners.add(listener);
+  window.addEventListener("storage", listener); // another tab changed the choice
   return () => {
-    listeners.delete(told);
-    window.removeEventListener("storage", told);
+    listeners.delete(listener);
+    window.removeEventListener("storage", listener);
   };
 }
 
@@ -36,26 +36,26 @@ export function useChosenProxy(): string {
 export function chooseProxy(id: string): void {
   if (id === "") window.localStorage.removeItem(KEY);
   else window.localStorage.setItem(KEY, id);
-  for (const told of listeners) told();
+  for (const listener of listeners) listener();
 }
 
 /** Ignore a proxy that was deleted or is unhealthy: the server itself always works. */
-export function placeOf(proxy: Region | undefined, own: string): AppPlace {
+export function baseOf(proxy: Region | undefined, own: string): AppBase {
   if (!proxy?.healthy || proxy.name === PRIMARY || !/^https?:/i.test(proxy.path_app_url))
     return { path: "", host: own };
   return { path: proxy.path_app_url.replace(/\/+$/, ""), host: proxy.wildcard_hostname || own };
 }
 
 /** null until known: a link that changes under the pointer would open the wrong address. */
-export function useAppPlace(): AppPlace | null {
+export function useAppBase(): AppBase | null {
   const chosen = useChosenProxy();
   const host = useQuery(appHost);
-  const found = useQuery({ ...regions, enabled: chosen !== "" });
+  const proxies = useQuery({ ...regions, enabled: chosen !== "" });
   const server = useQuery(buildInfo).data?.dashboard_url ?? "";
-  if (host.isPending || (chosen !== "" && found.isPending)) return null;
+  if (host.isPending || (chosen !== "" && proxies.isPending)) return null;
   return {
-    ...placeOf(
-      found.data?.regions.find((one) => one.id === chosen),
+    ...baseOf(
+      proxies.data?.regions.find((region) => region.id === chosen),
       host.data?.host ?? "",
     ),
     server,
@@ -66,14 +66,14 @@ export function useAppPlace(): AppPlace | null {
  * The base address of terminals: "" for this server. null until known; no request is sent while no
  * proxy is chosen.
  */
-export function useTerminalPlace(): string | null {
+export function useTerminalBase(): string | null {
   const chosen = useChosenProxy();
-  const found = useQuery({ ...regions, enabled: chosen !== "" });
+  const proxies = useQuery({ ...regions, enabled: chosen !== "" });
   if (chosen === "") return "";
-  return found.isPending
+  return proxies.isPending
     ? null
-    : placeOf(
-        found.data?.regions.find((one) => one.id === chosen),
+    : baseOf(
+        proxies.data?.regions.find((region) => region.id === chosen),
         "",
       ).path;
 }

@@ -5,7 +5,7 @@ import {
   get,
   getBytes,
   LIMITS_MS,
-  mayPass,
+  isTransient,
   NoAnswer,
   patch,
   post,
@@ -14,13 +14,16 @@ import {
   upload,
 } from "./client";
 
-const asked: { how: string; keepalive: boolean }[] = [];
+const requests: { method: string; keepalive: boolean }[] = [];
 const answers: (() => void)[] = [];
 
 beforeEach(() => {
-  asked.length = answers.length = 0;
+  requests.length = answers.length = 0;
   vi.stubGlobal("fetch", (path: string, init: RequestInit) => {
-    asked.push({ how: `${init.method ?? "GET"} ${path}`, keepalive: init.keepalive === true });
+    requests.push({
+      method: `${init.method ?? "GET"} ${path}`,
+      keepalive: init.keepalive === true,
+    });
     return new Promise<Response>((done) => answers.push(() => done(Response.json({}))));
   });
 });
@@ -32,7 +35,7 @@ afterEach(() => {
 it("keeps writes, not reads, alive after the page is left", () => {
   for (const send of [post, put, patch, remove]) void send(`/${send.name}`, { on: true });
   void get("/list");
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     { how: "POST /post", keepalive: true },
     { how: "PUT /put", keepalive: true },
     { how: "PATCH /patch", keepalive: true },
@@ -44,11 +47,11 @@ it("keeps writes, not reads, alive after the page is left", () => {
 it("respects the browser's limit for keepalive bodies", async () => {
   const large = post("/large", { text: "é".repeat(25_000) });
   void post("/beside", { text: "é".repeat(25_000) });
-  expect(asked.map((one) => one.keepalive)).toEqual([true, false]);
+  expect(requests.map((request) => request.keepalive)).toEqual([true, false]);
   answers[0]?.();
   await large;
   void post("/later", { text: "é".repeat(25_000) });
-  expect(asked.at(-1)).toEqual({ how: "POST /later", keepalive: true });
+  expect(requests.at(-1)).toEqual({ how: "POST /later", keepalive: true });
 });
 
 const JSON_TYPE = { "content-type": "application/json" };
@@ -75,13 +78,17 @@ it.each([
   ["the page of a gateway", "<!doctype html><title>Sign in to the network</title>", "text/html"],
 ])("rejects %s in place of JSON", async (_, body, type) => {
   answersWith(() => new Response(body, { status: 200, headers: { "content-type": type } }));
-  const asked = await refusal(get("/api/v2/workspaces"));
-  expect([asked.message, asked instanceof NoAnswer, mayPass(asked)]).toEqual([CUT, true, true]);
-  expect(asked.detail).not.toBe("");
+  const failure = await refusal(get("/api/v2/workspaces"));
+  expect([failure.message, failure instanceof NoAnswer, isTransient(failure)]).toEqual([
+    CUT,
+    true,
+    true,
+  ]);
+  expect(failure.detail).not.toBe("");
   for (const change of [post, put, patch]) {
     const sent = await refusal(change(`/${change.name}`, {}));
-    expect([sent.message, mayPass(sent)]).toEqual([CUT, false]);
-    expect(sent.detail).toContain("It may have been done all the same");
+    expect([sent.message, isTransient(sent)]).toEqual([CUT, false]);
+    expect(sent.detail).toContain("The change may have been applied all the same");
   }
   expect(
     (await refusal(upload("/api/v2/files", new Blob(["x"]), "application/x-tar"))).message,
@@ -93,9 +100,9 @@ it.each([
   ["POST", 204, () => post("/x")],
   ["DELETE", 202, () => remove("/x")],
   ["PUT", 204, () => put("/x")],
-] as const)("accepts an empty answer to %s with status %s", async (_, status, ask) => {
+] as const)("accepts an empty answer to %s with status %s", async (_, status, call) => {
   answersWith(() => new Response(status === 204 ? null : "", { status }));
-  expect(await ask()).toBeUndefined();
+  expect(await call()).toBeUndefined();
 });
 
 it.each([
@@ -104,13 +111,13 @@ it.each([
   [500, '{"message": "Cut', "The server answered with status 500."],
   [500, '{"message": {"a": 1}}', "The server answered with status 500."],
   [500, '{"message": "Broken.", "validations": 7}', "Broken."],
-])("treats a %s with %j as an error", async (status, body, said) => {
+])("treats a %s with %j as an error", async (status, body, message) => {
   answersWith(() => new Response(body, { status, headers: JSON_TYPE }));
-  for (const ask of [() => get("/x"), () => post("/x", {}), () => getBytes("/x")]) {
-    const error = await refusal(ask());
-    expect([error.status, error.message, error.validations, mayPass(error)]).toEqual([
+  for (const call of [() => get("/x"), () => post("/x", {}), () => getBytes("/x")]) {
+    const error = await refusal(call());
+    expect([error.status, error.message, error.validations, isTransient(error)]).toEqual([
       status,
-      said,
+      message,
       [],
       true,
     ]);
@@ -119,13 +126,13 @@ it.each([
 
 it("reports an unreachable server for every method", async () => {
   answersWith(() => Promise.reject(new TypeError("Failed to fetch")));
-  for (const ask of [
+  for (const call of [
     () => get("/x"),
     () => post("/x"),
     () => upload("/x", new Blob(), "x"),
     () => getBytes("/x"),
   ]) {
-    expect((await refusal(ask())).message).toBe("The server is unreachable.");
+    expect((await refusal(call())).message).toBe("The server is unreachable.");
   }
 });
 
@@ -151,22 +158,22 @@ it.each([
   vi.useFakeTimers();
   try {
     answersWith(answer);
-    for (const [kind, ask] of [
+    for (const [kind, call] of [
       ["question", () => get("/x")],
       ["change", () => put("/y", {})],
       ["bytes", () => upload("/x", new Blob(), "x")],
       ["bytes", () => getBytes("/x")],
     ] as const) {
       let ended = false;
-      const asking = refusal(ask()).finally(() => {
+      const asking = refusal(call()).finally(() => {
         ended = true;
       });
       await vi.advanceTimersByTimeAsync(LIMITS_MS[kind] - 1000);
       expect(ended).toBe(false);
       await vi.advanceTimersByTimeAsync(1000);
       const error = await asking;
-      expect([error.message, mayPass(error)]).toEqual([
-        `The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`,
+      expect([error.message, isTransient(error)]).toEqual([
+        `The server did not answer within ${LIMITS_MS[kind] / 60_000} min.`,
         false,
       ]);
     }

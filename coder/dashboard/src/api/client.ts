@@ -1,6 +1,6 @@
 // The API client: JSON in, JSON out, the error envelope as an exception. It knows nothing about
 // pages.
-import { inTurn } from "./turns";
+import { serialized } from "./serialized";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -33,7 +33,7 @@ export class NoAnswer extends ApiError {
 }
 
 /** Do not retry what the server rejected; retry network failures. */
-export function mayPass(error: Error): boolean {
+export function isTransient(error: Error): boolean {
   if (error instanceof NoAnswer) return error.again;
   return !(error instanceof ApiError) || error.status >= 500;
 }
@@ -76,17 +76,17 @@ function csrfToken(): string {
 }
 
 /** Methods that set the final state of a resource: the last request must also arrive last. */
-const IN_TURN: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
+const ORDERED_METHODS: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
 
 export function request<T>(method: string, path: string, body?: unknown): Promise<T> {
-  return IN_TURN.has(method)
-    ? inTurn(path, () => send<T>(method, path, body))
+  return ORDERED_METHODS.has(method)
+    ? serialized(path, () => send<T>(method, path, body))
     : send<T>(method, path, body);
 }
 
 // Browsers reject keepalive requests once their bodies exceed 64 KiB in total.
-const OUTLIVING_BYTES = 60_000;
-let outliving = 0;
+const KEEPALIVE_BYTES = 60_000;
+let keepaliveBytes = 0;
 
 /**
  * Send the request even if the user leaves the page immediately; otherwise the browser aborts
@@ -94,12 +94,12 @@ let outliving = 0;
  */
 async function sendOnce(path: string, init: RequestInit, body: string): Promise<Response> {
   const size = new TextEncoder().encode(body).length;
-  if (outliving + size > OUTLIVING_BYTES) return fetch(path, init);
-  outliving += size;
+  if (keepaliveBytes + size > KEEPALIVE_BYTES) return fetch(path, init);
+  keepaliveBytes += size;
   try {
     return await fetch(path, { ...init, keepalive: true });
   } finally {
-    outliving -= size;
+    keepaliveBytes -= size;
   }
 }
 
@@ -126,32 +126,32 @@ async function send<T>(method: string, path: string, body: unknown): Promise<T> 
 }
 
 const UNAUTHORIZED = 401;
-const EMPTY_IS_DONE: ReadonlySet<number> = new Set([202, 204]);
+const EMPTY_STATUSES: ReadonlySet<number> = new Set([202, 204]);
 
-const WHO_IS_HERE = "/api/v2/users/me"; // the endpoint whose answer says only this
+const CURRENT_USER = "/api/v2/users/me"; // the endpoint whose answer says only this
 let hearSignedOut: () => void = () => undefined;
 
 /**
  * Called for every answer that says the session is invalid, whichever form or list sent the
  * request.
  */
-export function onSignedOut(hear: () => void): void {
-  hearSignedOut = hear;
+export function onSignedOut(notifySignedOut: () => void): void {
+  hearSignedOut = notifySignedOut;
 }
 
 async function readAnswer<T>(response: Response, method: string, path: string): Promise<T> {
-  if (response.status === UNAUTHORIZED && path !== WHO_IS_HERE) hearSignedOut();
+  if (response.status === UNAUTHORIZED && path !== CURRENT_USER) hearSignedOut();
   const text = await response.text();
   const value: unknown = parse(text);
   if (!response.ok) throw new ApiError(response.status, isEnvelope(value) ? value : {});
   if (value !== undefined) return value as T;
-  if (text === "" && (method === "DELETE" || EMPTY_IS_DONE.has(response.status)))
+  if (text === "" && (method === "DELETE" || EMPTY_STATUSES.has(response.status)))
     return undefined as T;
-  const what =
+  const explanation =
     text === "" ? "The answer was empty." : `The answer began with: ${text.trim().slice(0, 80)}`;
   throw new NoAnswer(
     "The answer was cut off, or did not come from this server.",
-    method === "GET" ? what : `${what} ${UNKNOWN_OUTCOME}`,
+    method === "GET" ? explanation : `${explanation} ${UNKNOWN_OUTCOME}`,
     method === "GET",
   );
 }

@@ -14,7 +14,7 @@ export function setSignedOut(isOut: boolean): void {
   if (signedOut === isOut) return;
   signedOut = isOut;
   if (!isOut) for (const resume of [...resumes]) resume();
-  for (const tell of listeners) tell();
+  for (const listener of listeners) listener();
 }
 
 export const isSignedOut = (): boolean => signedOut;
@@ -29,14 +29,14 @@ export function setLost(connection: symbol, isLost: boolean): void {
   if (lost.has(connection) === isLost) return;
   if (isLost) lost.add(connection);
   else lost.delete(connection);
-  for (const tell of listeners) tell();
+  for (const listener of listeners) listener();
 }
 
 export function useConnectionLost(): boolean {
   return useSyncExternalStore(
-    (tell) => {
-      listeners.add(tell);
-      return () => listeners.delete(tell);
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     () => lost.size > 0 && !signedOut,
   );

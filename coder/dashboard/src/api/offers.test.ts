@@ -24,7 +24,7 @@ const TABLE = `
 app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
 app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
 pages/account/AppearancePage.tsx | PUT /api/v2/users/me/appearance | own
-pages/account/AuthorizedAppsPage.tsx | DELETE withQuery("/oauth2/tokens", { client_id: ending.id }) | own
+pages/account/AuthorizedAppsPage.tsx | DELETE withQuery("/oauth2/tokens", { client_id: revoking.id }) | own
 pages/account/ExternalLinksPage.tsx | DELETE /api/v2/external-auth/: | own
 pages/account/NewTokenPage.tsx | POST /api/v2/users/me/keys/tokens | own
 pages/account/NotificationsPage.tsx | PUT /api/v2/users/:/notifications/preferences | own
@@ -59,7 +59,7 @@ pages/health/SectionPage.tsx | PUT /api/v2/debug/health/settings | editDeploymen
 features/notification/inbox.ts | PUT /api/v2/notifications/inbox/:/read-status | own
 features/notification/inbox.ts | PUT /api/v2/notifications/inbox/mark-all-as-read | own
 pages/organizations/CreateOrganizationPage.tsx | POST /api/v2/organizations | createOrganization
-pages/organizations/IdpSyncPage.tsx | PATCH pathOf(view, what) | editSync
+pages/organizations/IdpSyncPage.tsx | PATCH pathOf(view, kind) | editSync
 pages/organizations/MembersPage.tsx | POST /api/v2/organizations/:/members/: | addMembers
 pages/organizations/MembersPage.tsx | DELETE /api/v2/organizations/:/members/: | removeMembers
 pages/organizations/MembersPage.tsx | PUT /api/v2/organizations/:/members/:/roles | assignRoles
@@ -113,13 +113,14 @@ pages/templates/archive.ts | POST /api/v2/organizations/:/templateversions | cre
 pages/templates/settings/PermissionsPage.tsx | PATCH /api/v2/templates/:/acl | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/VariablesPage.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/save.ts | PATCH /api/v2/templates/: | update | pages/templates/settings/SettingsLayout.tsx
-pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayEnter | pages/workspaces/agent/AgentCard.tsx
+pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayConnect
+  | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/Banners.tsx | PUT /api/v2/workspaces/:/dormant | update
 pages/workspaces/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update | pages/workspaces/WorkspacePage.tsx
 pages/workspaces/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 pages/workspaces/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
-pages/workspaces/agent/Containers.tsx | POST :/recreate | mayEnter
-pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayEnter
+pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
+pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx
@@ -161,8 +162,8 @@ const rows = TABLE.trim()
   .replace(/\n +/g, " ")
   .split("\n")
   .map((line) => {
-    const [file = "", call = "", right = "", asker = file] = line.split(" | ");
-    return { file, call, right, asker };
+    const [file = "", call = "", right = "", checker = file] = line.split(" | ");
+    return { file, call, right, asker: checker };
   });
 
 const VERBS: Readonly<Record<string, string>> = {
@@ -173,11 +174,13 @@ const VERBS: Readonly<Record<string, string>> = {
   upload: "UPLOAD",
 };
 
-function pathOf(given: ts.Expression | undefined): string {
-  if (given && ts.isStringLiteralLike(given)) return given.text;
-  if (given && ts.isTemplateExpression(given))
-    return given.head.text + given.templateSpans.map((span) => `:${span.literal.text}`).join("");
-  return given?.getText() ?? "";
+function pathOf(argument: ts.Expression | undefined): string {
+  if (argument && ts.isStringLiteralLike(argument)) return argument.text;
+  if (argument && ts.isTemplateExpression(argument))
+    return (
+      argument.head.text + argument.templateSpans.map((span) => `:${span.literal.text}`).join("")
+    );
+  return argument?.getText() ?? "";
 }
 
 /** Every use of the client's writing functions: [verb and path]. */
@@ -189,52 +192,52 @@ function callsOf(file: string, text: string): string[] {
     true,
     file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS,
   );
-  const given = new Map<string, string>();
-  const found: string[] = [];
-  const look = (node: ts.Node): void => {
+  const imports = new Map<string, string>();
+  const matches: string[] = [];
+  const visitNode = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node)) {
       const named = node.importClause?.namedBindings;
       if (/\/client"$/.test(node.moduleSpecifier.getText()) && named && ts.isNamedImports(named)) {
         for (const { name, propertyName } of named.elements)
-          given.set(name.text, (propertyName ?? name).text);
+          imports.set(name.text, (propertyName ?? name).text);
       }
       return;
     }
     if (
       ts.isIdentifier(node) &&
       !ts.isPropertyAccessExpression(node.parent) &&
-      VERBS[given.get(node.text) ?? ""]
+      VERBS[imports.get(node.text) ?? ""]
     ) {
-      const verb = VERBS[given.get(node.text) ?? ""];
+      const verb = VERBS[imports.get(node.text) ?? ""];
       const around = node.parent;
       if (ts.isCallExpression(around) && around.expression === node)
-        found.push(`${verb} ${pathOf(around.arguments[0])}`);
+        matches.push(`${verb} ${pathOf(around.arguments[0])}`);
       else if (!ts.isPropertyAssignment(around) && !ts.isJsxAttribute(around))
-        found.push(`${verb} ${around.parent.getText()}`);
+        matches.push(`${verb} ${around.parent.getText()}`);
     }
-    node.forEachChild(look);
+    node.forEachChild(visitNode);
   };
-  look(tree);
-  return found.filter((call) => call !== "POST /api/v2/authcheck");
+  visitNode(tree);
+  return matches.filter((call) => call !== "POST /api/v2/authcheck");
 }
 
 const calls = Object.entries(sources).map(
   ([file, text]) => [file.replace(/^\.\.\//, "").replace(/^\.\//, "api/"), text] as const,
 );
-const found = new Set(
+const actual = new Set(
   calls.flatMap(([file, text]) => callsOf(file, text).map((call) => `${file} | ${call}`)),
 );
 
 describe("write requests of pages", () => {
   it("are exactly those in the table", () => {
-    expect([...found].sort()).toEqual(rows.map(({ file, call }) => `${file} | ${call}`).sort());
+    expect([...actual].sort()).toEqual(rows.map(({ file, call }) => `${file} | ${call}`).sort());
   });
 
   it.each(rows.filter(({ right }) => right !== OWN))(
     "$file checks $right before $call",
-    ({ right, asker }) => {
-      expect(textOf(asker)).toMatch(new RegExp(`\\b${right}\\b`));
-      expect(textOf(asker)).toMatch(/\bmay\w*\b/);
+    ({ right, asker: checker }) => {
+      expect(textOf(checker)).toMatch(new RegExp(`\\b${right}\\b`));
+      expect(textOf(checker)).toMatch(/\bmay\w*\b/);
     },
   );
 
@@ -250,9 +253,9 @@ describe("write requests of pages", () => {
   });
 
   it.each(Object.entries(BUILDS))("%s checks %j", (file, rights) => {
-    const asker = textOf(ASKED_BY[file] ?? file);
+    const checker = textOf(ASKED_BY[file] ?? file);
     for (const right of rights)
-      expect(asker).toMatch(
+      expect(checker).toMatch(
         new RegExp(
           `(?:may|rights)\\b.*\\b${right}\\b|\\b${right}\\b.*\\bmay\\b|right: "${right}"|"${right}"`,
         ),

@@ -29,7 +29,7 @@ interface Ledger {
    * Changes during which another answer arrived: nothing says whether that answer is from before or
    * after the change.
    */
-  unsure: Set<Step>;
+  uncertain: Set<Step>;
 }
 
 const ledgers = new WeakMap<QueryClient, Ledger>();
@@ -37,13 +37,13 @@ const ledgers = new WeakMap<QueryClient, Ledger>();
 function ledgerOf(queries: QueryClient): Ledger {
   const kept = ledgers.get(queries);
   if (kept) return kept;
-  const ledger: Ledger = { steps: [], words: new Map(), unsure: new Set() };
+  const ledger: Ledger = { steps: [], words: new Map(), uncertain: new Set() };
   ledgers.set(queries, ledger);
   queries.getQueryCache().subscribe((event) => {
     if (event.type !== "updated" || event.action.type !== "success" || event.action.manual) return;
     const over = stepsOver(ledger, event.query);
     if (over.length === 0) return;
-    for (const step of over) ledger.unsure.add(step);
+    for (const step of over) ledger.uncertain.add(step);
     ledger.words.set(event.query.queryHash, event.action.data);
     show(queries, ledger, event.query);
   });
@@ -68,7 +68,7 @@ function show(queries: QueryClient, ledger: Ledger, query: Query): void {
  * Record fresh data from the server, such as an answer to a change or a message. A fetch in flight
  * began earlier, so it is restarted.
  */
-export function setKnown<T>(queries: QueryClient, queryKey: QueryKey, data: Change<T>): void {
+export function setServerData<T>(queries: QueryClient, queryKey: QueryKey, data: Change<T>): void {
   const ledger = ledgerOf(queries);
   const query = queries.getQueryCache().find({ queryKey, exact: true });
   if (query && ledger.words.has(query.queryHash)) {
@@ -79,32 +79,32 @@ export function setKnown<T>(queries: QueryClient, queryKey: QueryKey, data: Chan
     );
     show(queries, ledger, query);
   } else queries.setQueryData<T>(queryKey, data);
-  askAgainIfAsking(queries, queryKey);
+  refetchIfFetching(queries, queryKey);
 }
 
 /** Do the same for all cached queries whose keys start with this prefix. */
-export function setKnownBelow<T>(
+export function setServerDataBelow<T>(
   queries: QueryClient,
   queryKey: QueryKey,
   change: (now: T) => T,
 ): void {
   for (const query of queries.getQueryCache().findAll({ queryKey })) {
     if (query.state.data !== undefined)
-      setKnown<T>(queries, query.queryKey, (now) => (now === undefined ? now : change(now)));
+      setServerData<T>(queries, query.queryKey, (now) => (now === undefined ? now : change(now)));
   }
 }
 
 /**
  * One kind of data that a change shows up in: all cached queries whose keys start with this prefix.
  */
-export function seenIn<T>(queryKey: QueryKey, change: (now: T) => T): Step {
+export function shownIn<T>(queryKey: QueryKey, change: (now: T) => T): Step {
   return { queryKey, change: (now) => (now === undefined ? now : change(now as T)) };
 }
 
 /**
  * Show a change from now on, and send it. Raises what `send` raises, after rolling the change back.
  */
-export async function changeAhead<T>(
+export async function changeOptimistically<T>(
   queries: QueryClient,
   seen: readonly Step[],
   send: () => Promise<T>,
@@ -144,9 +144,9 @@ function end(queries: QueryClient, ledger: Ledger, seen: readonly Step[], done: 
   if (ledger.steps.length === 0) ledger.words.clear();
   for (const step of seen) {
     // A failed change may have been applied, too: perhaps only its answer was lost.
-    if (ledger.unsure.delete(step) || !done)
+    if (ledger.uncertain.delete(step) || !done)
       void queries.invalidateQueries({ queryKey: step.queryKey });
-    else askAgainIfAsking(queries, step.queryKey);
+    else refetchIfFetching(queries, step.queryKey);
   }
 }
 
@@ -161,6 +161,6 @@ const touched = (queries: QueryClient, seen: readonly Step[]): Query[] =>
     );
 
 /** A fetch in flight began before the change: restart it. */
-function askAgainIfAsking(queries: QueryClient, queryKey: QueryKey): void {
+function refetchIfFetching(queries: QueryClient, queryKey: QueryKey): void {
   if (queries.isFetching({ queryKey }) > 0) void queries.invalidateQueries({ queryKey });
 }

@@ -41,7 +41,7 @@ const DEPLOYMENT = {
   viewOAuth2Apps: check("oauth2_app", "read"),
   editOAuth2Apps: check("oauth2_app", "create"),
   viewAnyWorkspace: check("workspace", "read", { any_org: true }),
-  enterAnyWorkspace: check("workspace", "ssh"),
+  connectToAnyWorkspace: check("workspace", "ssh"),
   viewAnyTask: check("task", "read", { any_org: true }),
   createWorkspaceForAny: check("workspace", "create", { any_org: true, owner_id: "*" }),
   createOwnWorkspace: check("workspace", "create", { any_org: true, owner_id: "me" }),
@@ -120,7 +120,7 @@ export function useMayCreateWorkspace(organization: string | undefined): boolean
   return own || any;
 }
 
-const MAKING = {
+const CREATE_CHECKS = {
   templates: (organization_id: string) => check("template", "create", { organization_id }),
   tasks: (organization_id: string) => check("task", "create", { organization_id, owner_id: "me" }),
 };
@@ -129,19 +129,22 @@ const MAKING = {
  * The organizations among these in which the user may create such objects: an administrator of one
  * may have no rights in the next.
  */
-export const makingOf = (what: keyof typeof MAKING, organizations: readonly string[]) =>
+export const createChecksOf = (
+  kind: keyof typeof CREATE_CHECKS,
+  organizations: readonly string[],
+) =>
   answers(
-    ["making", what, [...organizations].sort()],
-    Object.fromEntries(organizations.map((id) => [id, MAKING[what](id)])),
+    ["making", kind, [...organizations].sort()],
+    Object.fromEntries(organizations.map((id) => [id, CREATE_CHECKS[kind](id)])),
   );
 
 /** The same result as a list of organizations; undefined until known. */
-export function useMakingIn(
-  what: keyof typeof MAKING,
+export function useCreationIn(
+  kind: keyof typeof CREATE_CHECKS,
   organizations: readonly string[],
 ): readonly string[] | undefined {
   const answer = useQuery({
-    ...makingOf(what, organizations),
+    ...createChecksOf(kind, organizations),
     enabled: organizations.length > 0,
   }).data;
   return organizations.length === 0

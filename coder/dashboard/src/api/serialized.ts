@@ -3,29 +3,29 @@
 // the page are sent at once.
 const last = new Map<string, Promise<void>>();
 
-let leave = (): void => undefined;
-let left = new Promise<void>((done) => {
-  leave = done;
+let leavePage = (): void => undefined;
+let pageLeft = new Promise<void>((done) => {
+  leavePage = done;
 });
 let leaving = false;
 
 window.addEventListener("pagehide", () => {
   leaving = true;
-  leave();
+  leavePage();
 });
 window.addEventListener("pageshow", () => {
   if (!leaving) return;
   leaving = false; // the browser restored the page from its cache
-  left = new Promise<void>((done) => {
-    leave = done;
+  pageLeft = new Promise<void>((done) => {
+    leavePage = done;
   });
 });
 
 /** Send after the previous request for `thing` is answered. */
-export function inTurn<T>(thing: string, send: () => Promise<T>): Promise<T> {
+export function serialized<T>(thing: string, send: () => Promise<T>): Promise<T> {
   const before = last.get(thing);
-  const mine = before ? Promise.race([before, left]).then(send) : send();
-  const settled = mine.then(
+  const current = before ? Promise.race([before, pageLeft]).then(send) : send();
+  const settled = current.then(
     () => undefined,
     () => undefined,
   );
@@ -33,5 +33,5 @@ export function inTurn<T>(thing: string, send: () => Promise<T>): Promise<T> {
   void settled.then(() => {
     if (last.get(thing) === settled) last.delete(thing);
   });
-  return mine;
+  return current;
 }

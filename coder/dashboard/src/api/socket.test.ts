@@ -40,7 +40,7 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function lose(): void {
+function loseConnection(): void {
   const last = opened.at(-1);
   if (!last) return;
   last.readyState = 3;
@@ -49,7 +49,7 @@ function lose(): void {
 
 it("reconnects after a loss", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
-  lose();
+  loseConnection();
   vi.advanceTimersByTime(60_000);
   expect(opened).toHaveLength(2);
   end();
@@ -58,7 +58,7 @@ it("reconnects after a loss", () => {
 it("waits for sign-in after the session ended", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
   setSignedOut(true);
-  lose();
+  loseConnection();
   vi.advanceTimersByTime(600_000);
   expect(opened).toHaveLength(1);
   setSignedOut(false);
@@ -80,8 +80,8 @@ it("stays closed after a normal close", () => {
 });
 
 it("restarts with increasing delays after unreadable messages", () => {
-  const heard: unknown[] = [];
-  const end = openSocket(() => "/watch", { onMessage: (value) => heard.push(value) });
+  const messages: unknown[] = [];
+  const end = openSocket(() => "/watch", { onMessage: (value) => messages.push(value) });
   opened[0]?.onopen?.();
   opened[0]?.onmessage?.({ data: '{"type": "data", "da' });
   expect(opened).toHaveLength(1);
@@ -95,6 +95,6 @@ it("restarts with increasing delays after unreadable messages", () => {
   expect(opened).toHaveLength(3);
   opened[2]?.onopen?.();
   opened[2]?.onmessage?.({ data: '{"type": "data"}' });
-  expect(heard).toEqual([{ type: "data" }]);
+  expect(messages).toEqual([{ type: "data" }]);
   end();
 });

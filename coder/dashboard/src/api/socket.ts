@@ -37,14 +37,14 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
   let wait = FIRST_MS;
   let closed = false;
   let ended = false;
-  let spoiled = false;
+  let unreadable = false;
   const open = () => {
     window.clearTimeout(timer);
     if (isSignedOut()) return; // it reconnects when the user has signed in again
     const current = new WebSocket(socketUrl(path()));
     socket = current;
     current.onopen = () => {
-      if (!spoiled) wait = FIRST_MS;
+      if (!unreadable) wait = FIRST_MS;
       setLost(connection, false);
       handlers.onOpen?.((value) => {
         if (current.readyState === WebSocket.OPEN) current.send(JSON.stringify(value));
@@ -52,7 +52,7 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     };
     current.onmessage = (event: MessageEvent<string>) => {
       const message = read(event.data);
-      spoiled = message === null;
+      unreadable = message === null;
       // The lost message may have been the state that all later ones build on: start over instead of
       // resuming without it.
       if (message === null) current.close(UNREADABLE, "unreadable");
@@ -74,14 +74,14 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     if (!ended && (socket === null || socket.readyState === WebSocket.CLOSED)) open();
   };
   window.addEventListener("online", online);
-  const forget = onSignedIn(() => {
+  const unsubscribe = onSignedIn(() => {
     wait = FIRST_MS;
     online();
   });
   open();
   return () => {
     closed = true;
-    forget();
+    unsubscribe();
     window.clearTimeout(timer);
     window.removeEventListener("online", online);
     setLost(connection, false);

@@ -12,7 +12,7 @@ import { CrashPage } from "./CrashPage";
 import { bareRoutes, framedRoutes, openRoutes, openFramedRoutes } from "./routes";
 import { Loading } from "../ui/Loading";
 import { Toasts } from "../ui/toast";
-import { Anyone, SignedIn } from "./guards";
+import { Public, SignedIn } from "./guards";
 import { queries } from "./query-client";
 import { useTheme } from "../features/appearance/theme";
 
@@ -46,7 +46,7 @@ const router = createBrowserRouter([
       ...openRoutes,
       { element: <SignedIn bare />, children: guarded(bareRoutes) },
       { element: <SignedIn />, children: guarded(framedRoutes) },
-      { element: <Anyone />, children: guarded(openFramedRoutes) },
+      { element: <Public />, children: guarded(openFramedRoutes) },
     ],
   },
 ]);

@@ -8,12 +8,12 @@ import { CopyButton } from "../ui/text/CodeBox";
 import { Empty } from "../ui/Empty";
 import { useTitle } from "../ui/title";
 
-const GONE = /dynamically imported module|importing a module script|preload/i;
+const MISSING_CHUNK = /dynamically imported module|importing a module script|preload/i;
 
 export function CrashPage() {
   const error = useRouteError();
   const text = error instanceof Error ? error.message : String(error);
-  const updated = GONE.test(text);
+  const updated = MISSING_CHUNK.test(text);
   useTitle(updated ? "New version" : "Something went wrong");
   return (
     <Empty
@@ -22,7 +22,7 @@ export function CrashPage() {
       title={updated ? "A new version is available" : "This page has crashed"}
       actions={
         <>
-          <Button look="primary" onClick={() => window.location.reload()}>
+          <Button variant="primary" onClick={() => window.location.reload()}>
             Reload page
           </Button>
           <ButtonLink to="/workspaces">Back to workspaces</ButtonLink>

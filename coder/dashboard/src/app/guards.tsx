@@ -22,13 +22,13 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
     if (user.data) setLast(user.data);
   }, [user.data]);
   const shown = user.data ?? last;
-  const out = user.data === null && last !== null;
+  const sessionExpired = user.data === null && last !== null;
   const lost = useConnectionLost();
   const queries = useQueryClient();
   useEffect(() => {
-    setSignedOut(out);
+    setSignedOut(sessionExpired);
     return () => setSignedOut(false);
-  }, [out]);
+  }, [sessionExpired]);
   // A connection may be lost because the session has expired: then only the sign-in dialog says so.
   useEffect(() => {
     if (lost) void queries.invalidateQueries({ queryKey: me.queryKey, exact: true });
@@ -61,7 +61,7 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
 }
 
 /** Pages that need no account: the frame shows the signed-in user if there is one. */
-export function Anyone() {
+export function Public() {
   const user = useQuery(me);
   return user.isPending ? (
     <Loading />

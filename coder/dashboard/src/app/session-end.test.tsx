@@ -36,8 +36,8 @@ const staff = {
 function server(answers: Answers) {
   const state = { out: false };
   const gated = Object.fromEntries(
-    Object.entries(answers).map(([what, answer]) => [
-      what,
+    Object.entries(answers).map(([request, answer]) => [
+      request,
       () => (state.out ? new Refusal(401, "You are signed out.") : answer),
     ]),
   );
@@ -147,7 +147,7 @@ it("asks for sign-in when a form is submitted after expiry", async () => {
   expect(screen.getByLabelText("Password")).toHaveValue("a long password 1!");
   await userEvent.click(screen.getByRole("button", { name: /^(Save|Create user)/ }));
   await waitFor(() => expect(page.at()).not.toBe("/create"));
-  expect(page.sent.filter((one) => one.path === "/api/v2/users")).toHaveLength(2);
+  expect(page.sent.filter((request) => request.path === "/api/v2/users")).toHaveLength(2);
   expect(page.sent.at(-1)).toMatchObject({
     path: "/api/v2/users",
     body: { username: "nora", email: "nora@example.com", password: "a long password 1!" },

@@ -13,14 +13,14 @@ const STEPS: readonly (readonly [number, string])[] = [
  * A future time may be a hundredth short: seven days do not become six a minute after they were
  * set.
  */
-const NEARLY = 1.01;
+const ROUNDING = 1.01;
 
 /** "3 hours ago", "in 2 days", "just now"; "never" for the API's zero time. */
 export function ago(text: string | null | undefined, now: number = Date.now()): string {
   const moment = text ? Date.parse(text) : NaN;
   if (Number.isNaN(moment) || moment < 0) return "never";
   const seconds = (now - moment) / 1000;
-  const words = spanWords(seconds < 0 ? -seconds * NEARLY : seconds);
+  const words = spanWords(seconds < 0 ? -seconds * ROUNDING : seconds);
   if (words === "") return "just now";
   return seconds < 0 ? `in ${words}` : `${words} ago`;
 }

@@ -16,4 +16,4 @@ export const countedAtStart = (count: number, one: string, many?: string): strin
 
 /** The number of active developers of a template, after "Used by". */
 export const usedBy = (developers: number): string =>
-  developers === 0 ? "nobody when last counted" : counted(developers, "developer");
+  developers === 0 ? "no active developers" : counted(developers, "developer");

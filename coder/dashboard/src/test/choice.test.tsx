@@ -22,7 +22,7 @@ const ROLES = [role("auditor"), role("owner")];
 
 /** A server that answers when the test decides. */
 function world() {
-  let had: string[] = [];
+  let values: string[] = [];
   const sent: string[][] = [];
   const answers: ((refused?: Error) => void)[] = [];
   const send = (next: string[]) =>
@@ -31,13 +31,13 @@ function world() {
       answers.push((refused) => {
         if (refused) refuse(refused);
         else {
-          had = next;
+          values = next;
           done();
         }
       });
     });
   function Example() {
-    const now = useQuery({ queryKey: ["roles"], queryFn: async () => had }).data;
+    const now = useQuery({ queryKey: ["roles"], queryFn: async () => values }).data;
     const { value, choose } = useChoice(now ?? [], {
       send,
       seen: ["roles"],

@@ -32,17 +32,17 @@ const IS_ADDRESS = /(^|_)(icon|url|uri|target|src|link)$|^avatar_url$/;
 export function hostile<T>(value: T): T {
   let words = 0;
   let addresses = 0;
-  const swap = (one: unknown, field: string): unknown => {
-    if (one === "?")
+  const swap = (part: unknown, field: string): unknown => {
+    if (part === "?")
       return IS_ADDRESS.test(field)
         ? ADDRESSES[addresses++ % ADDRESSES.length]
         : WORDS[words++ % WORDS.length];
-    if (Array.isArray(one)) return one.map((item) => swap(item, field));
-    if (typeof one === "object" && one !== null)
+    if (Array.isArray(part)) return part.map((item) => swap(item, field));
+    if (typeof part === "object" && part !== null)
       return Object.fromEntries(
-        Object.entries(one).map(([name, item]) => [name, swap(item, name)]),
+        Object.entries(part).map(([name, item]) => [name, swap(item, name)]),
       );
-    return one;
+    return part;
   };
   return swap(value, "") as T;
 }
@@ -52,8 +52,8 @@ const RUNS =
 const GOES_TO = ["href", "src", "action", "formaction", "xlink:href", "srcdoc", "data"];
 
 /** Elements that no page of the dashboard has: empty for an unharmed page. */
-export function harmOf(page: Document): string[] {
-  const found = [
+export function findHarm(page: Document): string[] {
+  const harmful = [
     ...page.querySelectorAll(
       "script, iframe, object, embed, base, link[rel=import], meta[http-equiv], b, marquee, form[action]",
     ),
@@ -65,14 +65,14 @@ export function harmOf(page: Document): string[] {
         name === "srcdoc" ||
         (GOES_TO.includes(name) && RUNS.test(value))
       )
-        found.push(`${element.tagName} ${name}=${value.slice(0, 80)}`);
+        harmful.push(`${element.tagName} ${name}=${value.slice(0, 80)}`);
     }
   }
-  if ("harmed" in (page.defaultView ?? {})) found.push("a script ran");
-  return found;
+  if ("harmed" in (page.defaultView ?? {})) harmful.push("a script ran");
+  return harmful;
 }
 
 /** The number of hostile texts displayed as plain text. */
-export function readOf(page: Document): number {
+export function countHostile(page: Document): number {
   return (page.body.textContent ?? "").split(MARK).length - 1;
 }

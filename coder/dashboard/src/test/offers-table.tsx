@@ -37,7 +37,7 @@ export interface Offer {
   sentence: string | RegExp | null;
 }
 
-const alone = (element: RouteObject["element"]): RouteObject[] => [{ path: "*", element }];
+const onlyRoute = (element: RouteObject["element"]): RouteObject[] => [{ path: "*", element }];
 export const page = (
   path: string,
   Component: NonNullable<RouteObject["Component"]>,
@@ -67,13 +67,13 @@ export const OFFERS: Record<string, Offer> = {
     sentence: NO_WORKSPACES,
   },
   "a new workspace, in the palette": {
-    page: alone(<CommandPalette onClose={() => undefined} />),
+    page: onlyRoute(<CommandPalette onClose={() => undefined} />),
     shown: ["option", "Box"],
     right: "workspace.create",
     sentence: null,
   },
   "a machine to attach, in the palette": {
-    page: alone(<CommandPalette onClose={() => undefined} />),
+    page: onlyRoute(<CommandPalette onClose={() => undefined} />),
     shown: ["option", "Attach a machine"],
     right: "workspace.create",
     sentence: null,
@@ -125,39 +125,39 @@ export const OFFERS: Record<string, Offer> = {
     sentence: NO_CHANGES,
   },
   starting: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     shown: ["button", "Start"],
     right: "workspace.start",
     sentence: null,
   },
   stopping: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     shown: ["button", "Stop"],
     right: "workspace.stop",
     sentence: null,
   },
   "starting and stopping": {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     shown: ["button", "Start"],
     right: "workspace.*",
     sentence: "You can view this workspace but not start or stop it.",
   },
   settings: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     open: "Workspace actions",
     shown: ["menuitem", "Settings"],
     right: "workspace.update",
     sentence: NO_CHANGES,
   },
   deleting: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     open: "Workspace actions",
     shown: ["menuitem", "Delete…"],
     right: "workspace.delete",
     sentence: null,
   },
   "building again": {
-    page: alone(<Banners workspace={failed} />),
+    page: onlyRoute(<Banners workspace={failed} />),
     shown: ["button", "Retry"],
     right: "workspace.start",
     sentence: null,
@@ -176,7 +176,7 @@ export const OFFERS: Record<string, Offer> = {
     sentence: NO_CHANGES,
   },
   "sharing a port": {
-    page: alone(
+    page: onlyRoute(
       <PortsButton workspace={workspace} agent={{ id: "a", name: "main" } as WorkspaceAgent} />,
     ),
     open: /Open ports/,

@@ -28,13 +28,13 @@ function allowing(denied: string | null) {
 
 async function open({ page: routes, at = "/", open: trigger }: Offer, denied: string | null) {
   const { answer, refused } = allowing(denied);
-  const given = visit([{ element: <SignedIn bare />, children: routes }], at, {
+  const page = visit([{ element: <SignedIn bare />, children: routes }], at, {
     ...ANSWERS,
     "POST /api/v2/authcheck": answer,
   });
   if (trigger) await userEvent.click(await screen.findByRole("button", { name: trigger }));
-  await waitFor(() => expect(given.asked).toContain("POST /api/v2/authcheck"));
-  return { ...given, refused };
+  await waitFor(() => expect(page.requests).toContain("POST /api/v2/authcheck"));
+  return { ...page, refused };
 }
 
 /**

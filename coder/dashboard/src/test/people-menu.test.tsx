@@ -42,14 +42,14 @@ function Bar() {
 }
 
 it("finds users at the server beyond the first ones", async () => {
-  let looked = "";
+  let searched = "";
   visit([{ path: "/", element: <Bar /> }], "/", {
     "GET /api/v2/users": () =>
-      looked === "zoe" ? { users: [person("u2999", "Zoe Zander")], count: 1 } : FIRST,
+      searched === "zoe" ? { users: [person("u2999", "Zoe Zander")], count: 1 } : FIRST,
   });
   const real = globalThis.fetch;
   vi.stubGlobal("fetch", (target: string, init?: RequestInit) => {
-    looked = new URL(target, "http://x").searchParams.get("q") ?? "";
+    searched = new URL(target, "http://x").searchParams.get("q") ?? "";
     return real(target, init);
   });
   await userEvent.click(screen.getByRole("button", { name: "Owner" }));

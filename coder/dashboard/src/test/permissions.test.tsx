@@ -124,7 +124,7 @@ it("requires an owner if the user may have no own workspace", async () => {
  * A dormant workspace, and a button that wakes it. No user may "start" a dormant one directly:
  * starting wakes it first.
  */
-function sleeping(shown: (workspace: Workspace) => ReactNode) {
+function dormantWorkspace(shown: (workspace: Workspace) => ReactNode) {
   const workspace = {
     id: "w",
     name: "lab",
@@ -183,7 +183,7 @@ function sleeping(shown: (workspace: Workspace) => ReactNode) {
 }
 
 it("lets the owner start and share a dormant workspace", async () => {
-  sleeping((workspace) => <WorkspaceActions workspace={workspace} />);
+  dormantWorkspace((workspace) => <WorkspaceActions workspace={workspace} />);
   expect(await screen.findByRole("button", { name: "Start" })).toBeEnabled();
   await userEvent.click(screen.getByRole("button", { name: "Wake" }));
   await userEvent.click(screen.getByRole("button", { name: "Workspace actions" }));
@@ -191,7 +191,7 @@ it("lets the owner start and share a dormant workspace", async () => {
 });
 
 it("lets the owner start it from the list", async () => {
-  sleeping((workspace) => (
+  dormantWorkspace((workspace) => (
     <RightsOfList list={[workspace]}>
       <RowActions workspace={workspace} />
     </RightsOfList>

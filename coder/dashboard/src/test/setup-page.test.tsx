@@ -30,7 +30,10 @@ it("leads from the first account to a first template", async () => {
   await userEvent.type(screen.getByLabelText(/Password/), "a-long-password-1");
   await userEvent.click(screen.getByRole("button", { name: "Create account" }));
   await screen.findByText("somewhere");
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/first", "/api/v2/users/login"]);
+  expect(page.sent.map((request) => request.path)).toEqual([
+    "/api/v2/users/first",
+    "/api/v2/users/login",
+  ]);
   expect(page.at()).toBe("/templates/new/builder");
   // Not a template "builder" of an organization "new".
   expect(matchRoutes(templateRoutes, page.at())?.at(-1)?.route.path).toBe("/templates/new/builder");
@@ -63,7 +66,7 @@ it("creates one account despite failed sign-ins", async () => {
   login = {};
   await userEvent.click(screen.getByRole("button", { name: "Create account" }));
   await screen.findByText("somewhere");
-  expect(page.sent.map((one) => one.path)).toEqual([
+  expect(page.sent.map((request) => request.path)).toEqual([
     "/api/v2/users/first",
     "/api/v2/users/login",
     "/api/v2/users/login",

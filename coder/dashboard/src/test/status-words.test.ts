@@ -15,19 +15,19 @@ const sources = import.meta.glob<string>(
 const TONE = /\b(?:text|bg|border|fill|stroke)-(?:good|warn|bad|busy|idle|solid-bad)\b/;
 
 type Element = ts.JsxElement | ts.JsxSelfClosingElement;
-const opening = (one: Element) => (ts.isJsxElement(one) ? one.openingElement : one);
-const attribute = (one: Element, name: string) =>
-  opening(one).attributes.properties.find(
+const opening = (element: Element) => (ts.isJsxElement(element) ? element.openingElement : element);
+const attribute = (element: Element, name: string) =>
+  opening(element).attributes.properties.find(
     (item) => ts.isJsxAttribute(item) && item.name.getText() === name,
   );
 
 /** Text, a value, or a labelled element. Content hidden from screen readers does not count. */
-function speaks(one: ts.JsxChild): boolean {
-  if (ts.isJsxText(one)) return /[\p{L}\p{N}]/u.test(one.text);
-  if (ts.isJsxExpression(one)) return one.expression !== undefined;
-  if (ts.isJsxFragment(one)) return one.children.some(speaks);
-  if (attribute(one, "aria-label") || attribute(one, "label")) return true;
-  return !attribute(one, "aria-hidden") && ts.isJsxElement(one) && one.children.some(speaks);
+function hasText(part: ts.JsxChild): boolean {
+  if (ts.isJsxText(part)) return /[\p{L}\p{N}]/u.test(part.text);
+  if (ts.isJsxExpression(part)) return part.expression !== undefined;
+  if (ts.isJsxFragment(part)) return part.children.some(hasText);
+  if (attribute(part, "aria-label") || attribute(part, "label")) return true;
+  return !attribute(part, "aria-hidden") && ts.isJsxElement(part) && part.children.some(hasText);
 }
 
 function* elements(node: ts.Node): Generator<Element> {
@@ -39,8 +39,8 @@ function* elements(node: ts.Node): Generator<Element> {
  * The siblings of an element: of the whole expression for a conditional one, of the drawing for a
  * part of it.
  */
-function beside(one: Element): ts.JsxChild[] {
-  let outer: ts.Node = one;
+function siblingsOf(element: Element): ts.JsxChild[] {
+  let outer: ts.Node = element;
   while (
     outer.parent &&
     !ts.isJsxElement(outer.parent) &&
@@ -50,27 +50,27 @@ function beside(one: Element): ts.JsxChild[] {
     outer = outer.parent;
   const around = outer.parent;
   if (!around || !(ts.isJsxElement(around) || ts.isJsxFragment(around))) return [];
-  if (ts.isJsxElement(around) && attribute(around, "aria-hidden")) return beside(around);
+  if (ts.isJsxElement(around) && attribute(around, "aria-hidden")) return siblingsOf(around);
   return around.children.filter((other) => other !== outer);
 }
 
 /** Toned elements without text: [line, tag]. */
-function mute(file: string, text: string): string[] {
+function unlabelled(file: string, text: string): string[] {
   const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TSX);
   return [...elements(tree)]
-    .filter((one) => {
-      const tag = opening(one).tagName.getText();
-      if (tag === "StatusText" || tag === "Tag") return !speaks(one);
-      if (!TONE.test(attribute(one, "className")?.getText() ?? "")) return false;
+    .filter((element) => {
+      const tag = opening(element).tagName.getText();
+      if (tag === "StatusText" || tag === "Tag") return !hasText(element);
+      if (!TONE.test(attribute(element, "className")?.getText() ?? "")) return false;
       return (
-        !speaks(one) &&
-        !(ts.isJsxElement(one) && one.children.some(speaks)) &&
-        !beside(one).some(speaks)
+        !hasText(element) &&
+        !(ts.isJsxElement(element) && element.children.some(hasText)) &&
+        !siblingsOf(element).some(hasText)
       );
     })
     .map(
-      (one) =>
-        `${file}:${tree.getLineAndCharacterOfPosition(one.getStart()).line + 1} <${opening(one).tagName.getText()}>`,
+      (element) =>
+        `${file}:${tree.getLineAndCharacterOfPosition(element.getStart()).line + 1} <${opening(element).tagName.getText()}>`,
     );
 }
 
@@ -84,11 +84,11 @@ it.each([
   ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}{word}</p>', 0],
   ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}</p>', 2],
 ])("%s has %d places without text", (markup, places) => {
-  expect(mute("a.tsx", `const a = ${markup};`)).toHaveLength(places);
+  expect(unlabelled("a.tsx", `const a = ${markup};`)).toHaveLength(places);
 });
 
 it.each(Object.entries(sources))("%s labels its colours", (file, text) => {
-  expect(mute(file, text)).toEqual([]);
+  expect(unlabelled(file, text)).toEqual([]);
 });
 
 it("a dot is never drawn without its label", () => {

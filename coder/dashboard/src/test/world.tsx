@@ -5,7 +5,7 @@ import { render } from "@testing-library/react";
 import { createMemoryRouter, RouterProvider, type RouteObject } from "react-router";
 import { afterEach, vi } from "vitest";
 
-import { askWhoIsHere } from "../app/query-client";
+import { refetchUser } from "../app/query-client";
 
 /** The providers around the pages of signed-in users. */
 export { SignedIn } from "../app/guards";
@@ -82,10 +82,10 @@ export function visit(
   routes: RouteObject[],
   address: string,
   answers: Answers,
-): { sent: Sent[]; asked: string[]; at: () => string; fetching: () => number } {
+): { sent: Sent[]; requests: string[]; at: () => string; fetching: () => number } {
   const sent: Sent[] = [];
-  const asked: string[] = [];
-  const known: Answers = { "POST /api/v2/authcheck": allowed, ...answers };
+  const requests: string[] = [];
+  const allAnswers: Answers = { "POST /api/v2/authcheck": allowed, ...answers };
   FakeSocket.opened = [];
   vi.stubGlobal("WebSocket", FakeSocket);
   vi.stubGlobal("fetch", async (target: string, init: RequestInit = {}) => {
@@ -93,14 +93,14 @@ export function visit(
     const path = target.split("?")[0] ?? "";
     const body: unknown = typeof init.body === "string" ? JSON.parse(init.body) : init.body;
     if (method !== "GET" && !path.endsWith("/authcheck")) sent.push({ method, path, body });
-    asked.push(`${method} ${path}`);
-    const found = known[`${method} ${path}`];
-    const answer: unknown = await (typeof found === "function"
-      ? (found as (body: unknown, query: URLSearchParams) => unknown)(
+    requests.push(`${method} ${path}`);
+    const match = allAnswers[`${method} ${path}`];
+    const answer: unknown = await (typeof match === "function"
+      ? (match as (body: unknown, query: URLSearchParams) => unknown)(
           body,
           new URLSearchParams(target.split("?")[1]),
         )
-      : found);
+      : match);
     if (answer === undefined)
       return Response.json({ message: `no answer for ${method} ${path}` }, { status: 404 });
     if (answer instanceof Refusal)
@@ -111,7 +111,7 @@ export function visit(
     return answer instanceof Uint8Array ? new Response(answer as BodyInit) : Response.json(answer);
   });
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  askWhoIsHere(client);
+  refetchUser(client);
   const router = createMemoryRouter(routes, { initialEntries: [address] });
   render(
     <QueryClientProvider client={client}>
@@ -120,7 +120,7 @@ export function visit(
   );
   return {
     sent,
-    asked,
+    requests,
     at: () => `${router.state.location.pathname}${router.state.location.search}`,
     fetching: () => client.isFetching(),
   };

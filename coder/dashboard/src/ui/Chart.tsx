@@ -42,11 +42,11 @@ export function Chart({
   bars = false,
   nothing = "No data for this period.",
 }: ChartProps) {
-  const none = series.every((item) => item.values.every((value) => !value));
+  const isEmpty = series.every((item) => item.values.every((value) => !value));
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const found = box.current;
-    if (!found) return;
+    const element = box.current;
+    if (!element) return;
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
     const axis = {
@@ -57,7 +57,7 @@ export function Chart({
     };
     const plot = new uPlot(
       {
-        width: found.clientWidth,
+        width: element.clientWidth,
         height,
         legend: { show: series.length > 1, live: false },
         cursor: { y: false },
@@ -110,16 +110,16 @@ export function Chart({
         times.map((time) => time / 1000),
         ...series.map((item) => drawn(item.values, bars)),
       ] as uPlot.AlignedData,
-      found,
+      element,
     );
-    const watch = new ResizeObserver(() => plot.setSize({ width: found.clientWidth, height }));
-    watch.observe(found);
+    const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    watch.observe(element);
     return () => {
       watch.disconnect();
       plot.destroy();
     };
-  }, [times, series, height, unit, bars, none]);
-  if (none) return <p className="text-muted">{nothing}</p>;
+  }, [times, series, height, unit, bars, isEmpty]);
+  if (isEmpty) return <p className="text-muted">{nothing}</p>;
   return (
     <figure aria-label={label} className="relative">
       <div

@@ -74,7 +74,7 @@ export function Confirm({
           <Button
             type="submit"
             form={form}
-            look={danger ? "danger" : "primary"}
+            variant={danger ? "danger" : "primary"}
             busy={busy}
             disabled={!ready}
             data-testid="confirm-button"

@@ -45,12 +45,12 @@ export function Dialog({
   // The focus starts at the first input; without inputs, at the first button, which closes the
   // dialog.
   const begin = (event: Event) => {
-    const asked =
+    const firstInput =
       body.current?.querySelector<HTMLElement>(ASKED) ??
       body.current?.parentElement?.querySelector<HTMLElement>("footer button:enabled");
-    if (!asked) return;
+    if (!firstInput) return;
     event.preventDefault();
-    asked.focus();
+    firstInput.focus();
   };
   const stay = (event: Event) => {
     if (held) event.preventDefault();

@@ -15,7 +15,7 @@ export function Failure({
   retry?: (() => void) | undefined;
   title?: string;
 }) {
-  const known = error instanceof ApiError;
+  const isApiError = error instanceof ApiError;
   const { message } = error;
   return (
     <Notice
@@ -30,8 +30,8 @@ export function Failure({
       }
     >
       {title ? <p>{message}</p> : null}
-      {known && error.detail ? <p>{error.detail}</p> : null}
-      {known
+      {isApiError && error.detail ? <p>{error.detail}</p> : null}
+      {isApiError
         ? error.validations.map((item) => (
             <p key={`${item.field} ${item.detail}`}>
               {item.field ? `${item.field}: ` : ""}

@@ -95,11 +95,11 @@ export function MenuItem({
       </span>
     </>
   );
-  const look = cx(ITEM, danger && "text-bad [&_svg]:text-bad!");
+  const itemClass = cx(ITEM, danger && "text-bad [&_svg]:text-bad!");
   if (to !== undefined && !disabled) {
     return (
       <DropdownMenu.Item asChild>
-        <Link to={to} className={look} data-testid={testId}>
+        <Link to={to} className={itemClass} data-testid={testId}>
           {body}
         </Link>
       </DropdownMenu.Item>
@@ -110,7 +110,7 @@ export function MenuItem({
       <DropdownMenu.Item asChild>
         <a
           href={href}
-          className={look}
+          className={itemClass}
           data-testid={testId}
           {...(download ? { download: true } : { target: "_blank", rel: "noreferrer" })}
         >
@@ -121,7 +121,7 @@ export function MenuItem({
   }
   return (
     <DropdownMenu.Item
-      className={look}
+      className={itemClass}
       disabled={disabled}
       data-testid={testId}
       onSelect={() => onSelect?.()}

@@ -4,12 +4,12 @@ import { LockKeyhole } from "lucide-react";
 import { ButtonLink } from "./Button";
 import { Empty } from "./Empty";
 
-export function Refused({ what }: { what: string }) {
+export function PermissionDenied({ subject }: { subject: string }) {
   return (
     <Empty
       level={1}
       icon={LockKeyhole}
-      title={`You need permission to view ${what}`}
+      title={`You need permission to view ${subject}`}
       actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}
     >
       Ask an owner of this deployment for a role with this permission.

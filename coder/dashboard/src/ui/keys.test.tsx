@@ -15,10 +15,10 @@ it.each([
   ["a key", { key: "Enter" }, "Enter"],
   ["a key that an input method takes", { key: "Enter", isComposing: true }, ""],
   ["the key that ends composing in Safari", { key: "Enter", keyCode: 229 }, ""],
-])("identifies %s", (_, event, told) => {
+])("identifies %s", (_, event, expected) => {
   render(field());
   fireEvent.keyDown(screen.getByLabelText("Words"), event);
-  expect(pressed).toHaveBeenLastCalledWith(told);
+  expect(pressed).toHaveBeenLastCalledWith(expected);
 });
 
 it("ignores keys of an input method", async () => {

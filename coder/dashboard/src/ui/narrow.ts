@@ -4,10 +4,10 @@ import { useSyncExternalStore } from "react";
 
 export const NARROW = "(width < 48rem)";
 
-function listen(told: () => void): () => void {
+function listen(listener: () => void): () => void {
   const query = window.matchMedia(NARROW);
-  query.addEventListener("change", told);
-  return () => query.removeEventListener("change", told);
+  query.addEventListener("change", listener);
+  return () => query.removeEventListener("change", listener);
 }
 
 export function useNarrow(): boolean {

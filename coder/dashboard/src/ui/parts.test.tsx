@@ -202,7 +202,7 @@ describe("fields", () => {
         hint="At least eight."
         value=""
         onChange={() => undefined}
-        beside={<button type="button">Generate</button>}
+        control={<button type="button">Generate</button>}
       />,
     );
     const input = screen.getByLabelText("Password");

@@ -22,7 +22,7 @@ const listeners = new Set<() => void>();
 
 function change(next: readonly Toast[]) {
   shown = next;
-  for (const tell of listeners) tell();
+  for (const listener of listeners) listener();
 }
 
 function dismiss(id: number) {
@@ -51,9 +51,9 @@ export const toast = {
 
 export function Toasts() {
   const items = useSyncExternalStore(
-    (tell) => {
-      listeners.add(tell);
-      return () => listeners.delete(tell);
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     () => shown,
   );

@@ -1,4 +1,4 @@
-"""Where external applications may lead, as the dashboard's tests say it (`app-place.test.ts`)."""
+"""Where external applications may lead, as the dashboard's tests say it (`app-address.test.ts`)."""
 
 from __future__ import annotations
 

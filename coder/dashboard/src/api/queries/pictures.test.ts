@@ -7,7 +7,7 @@ const ALL: Picture[] = [
   { path: "/icon/git.svg", words: "" },
   { path: "/emojis/1f4e6.png", words: "package" },
 ];
-const paths = (text: string) => matching(ALL, text).map((one) => one.path);
+const paths = (text: string) => matching(ALL, text).map((picture) => picture.path);
 
 describe("searching icons", () => {
   it.each([

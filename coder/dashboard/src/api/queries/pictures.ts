@@ -22,16 +22,18 @@ export function matching(all: readonly Picture[], text: string): Picture[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const [first] = words;
   if (first === undefined) return [...all];
-  const found = all.filter((one) =>
-    words.every((word) => one.path.includes(word) || one.words.toLowerCase().includes(word)),
+  const matches = all.filter((picture) =>
+    words.every(
+      (word) => picture.path.includes(word) || picture.words.toLowerCase().includes(word),
+    ),
   );
-  const begins = (one: Picture) => (nameOf(one).startsWith(first) ? 0 : 1);
-  return found.sort((a, b) => begins(a) - begins(b));
+  const begins = (picture: Picture) => (nameOf(picture).startsWith(first) ? 0 : 1);
+  return matches.sort((a, b) => begins(a) - begins(b));
 }
 
 /** "docker" for /icon/docker.svg; for an emoji its words, which say more than its code points. */
-export function nameOf(one: Picture): string {
-  return one.path.startsWith("/emojis/")
-    ? one.words
-    : (one.path.split("/").at(-1) ?? "").replace(/\.svg$/, "");
+export function nameOf(picture: Picture): string {
+  return picture.path.startsWith("/emojis/")
+    ? picture.words
+    : (picture.path.split("/").at(-1) ?? "").replace(/\.svg$/, "");
 }

@@ -98,15 +98,15 @@ export const buildTimings = (build: string) =>
     queryFn: () => get<WorkspaceBuildTimings>(`/api/v2/workspacebuilds/${build}/timings`),
   });
 
-const WHY_REFRESH_MS = 3000;
+const REASONS_REFRESH_MS = 3000;
 
 /** The server's explanation of why a job waits. */
-export const jobWhy = (organization: string, job: string) =>
+export const jobReasons = (organization: string, job: string) =>
   queryOptions({
     queryKey: ["provisionerjobs", job, "why"],
     queryFn: () =>
       get<ProvisionerJobWhy>(`/api/v2/organizations/${organization}/provisionerjobs/${job}/why`),
-    refetchInterval: WHY_REFRESH_MS,
+    refetchInterval: REASONS_REFRESH_MS,
     retry: false,
   });
 
@@ -126,13 +126,13 @@ export const sshSettings = queryOptions({
   staleTime: Infinity,
 });
 
-const LIGHTS_REFRESH_MS = 15_000; // twice per reading of the agent
+const HEALTH_REFRESH_MS = 15_000; // twice per reading of the agent
 
-export const agentLights = (agent: string) =>
+export const agentHealthIndicators = (agent: string) =>
   queryOptions({
     queryKey: ["workspaceagents", agent, "lights"],
     queryFn: () => get<AgentLights>(`/api/v2/workspaceagents/${agent}/lights`),
-    refetchInterval: LIGHTS_REFRESH_MS,
+    refetchInterval: HEALTH_REFRESH_MS,
     retry: false,
   });
 
@@ -141,7 +141,7 @@ export const agentDisconnects = (agent: string) =>
   queryOptions({
     queryKey: ["workspaceagents", agent, "disconnects"],
     queryFn: () => get<AgentDisconnect[]>(`/api/v2/workspaceagents/${agent}/disconnects`),
-    refetchInterval: LIGHTS_REFRESH_MS,
+    refetchInterval: HEALTH_REFRESH_MS,
     retry: false,
   });
 

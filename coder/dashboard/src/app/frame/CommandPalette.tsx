@@ -13,7 +13,7 @@ import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
-import { BEGIN, MAIN } from "./nav";
+import { ACTIONS, MAIN } from "./nav";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
 import { ADMIN } from "./nav-admin";
@@ -32,24 +32,24 @@ const GROUP = cx(
 /** Search words for an organization's pages. */
 function organizationPages(homes: readonly Organization[]): NavItem[] {
   return homes.flatMap(({ name, display_name }) => {
-    const of = homes.length > 1 ? ` of ${display_name || name}` : "";
+    const suffix = homes.length > 1 ? ` of ${display_name || name}` : "";
     const home = `/organizations/${seg(name)}`;
     return [
       {
         to: home,
-        text: `Members${of}`,
+        text: `Members${suffix}`,
         words: "people roles",
         allowed: (may) => may.viewAnyMembers,
       },
       {
         to: `${home}/provisioners`,
-        text: `Provisioners${of}`,
+        text: `Provisioners${suffix}`,
         words: "daemons",
         allowed: (may) => may.viewAnyProvisionerJobs,
       },
       {
         to: `${home}/provisioner-jobs`,
-        text: `Provisioner jobs${of}`,
+        text: `Provisioner jobs${suffix}`,
         words: "queue waits pending builds",
         allowed: (may) => may.viewAnyProvisionerJobs,
       },
@@ -73,7 +73,9 @@ export function rank(item: string, typed: string): number {
       .map((word) => {
         const at = text.indexOf(word);
         if (at < 0) return 0;
-        return text.split(/[^\p{L}\p{N}]+/u).some((begun) => begun.startsWith(word)) ? 1 : 0.5;
+        return text.split(/[^\p{L}\p{N}]+/u).some((candidate) => candidate.startsWith(word))
+          ? 1
+          : 0.5;
       }),
   );
 }
@@ -84,13 +86,13 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const may = usePermissions();
   const needle = useDeferredValue(text.trim());
-  const found =
+  const workspaceList =
     useQuery({
       ...workspaces(needle === "" ? "owner:me" : `name:"${needle.replaceAll('"', "")}"`, 1),
       refetchInterval: false,
       placeholderData: keepPreviousData,
     }).data?.workspaces ?? [];
-  const known = useQuery(templates()).data ?? [];
+  const templateList = useQuery(templates()).data ?? [];
   const homes = useQuery(organizations).data ?? [];
   const go = (to: string) => {
     onClose();
@@ -135,7 +137,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
         <Command.Empty className="px-3 py-6 text-center text-muted">No results</Command.Empty>
         <Command.Group heading="Workspaces" className={GROUP}>
-          {found.slice(0, 8).map((workspace) => (
+          {workspaceList.slice(0, 8).map((workspace) => (
             <Command.Item
               key={workspace.id}
               className={ITEM}
@@ -155,7 +157,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           ))}
         </Command.Group>
         <Command.Group heading="New workspace from" className={GROUP}>
-          {known
+          {templateList
             .filter((template) => !template.deprecated)
             .map((template) => (
               <NewFrom key={template.id} template={template} go={go} />
@@ -163,7 +165,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         </Command.Group>
         <Command.Group heading="Pages" className={GROUP}>
           {pages(MAIN)}
-          {pages(BEGIN)}
+          {pages(ACTIONS)}
           {pages(ACCOUNT)}
         </Command.Group>
         <Command.Group heading="Administration" className={GROUP}>

@@ -32,7 +32,8 @@ const SESSIONS = [
 export function DeploymentBar() {
   const may = usePermissions();
   const answer = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
-  const ill = useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
+  const unhealthy =
+    useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
   const stats = answer.data;
   if (!stats) return null;
   const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
@@ -43,7 +44,7 @@ export function DeploymentBar() {
       className="z-20 border-t border-line bg-surface text-xs text-muted lg:sticky lg:bottom-0"
     >
       <div className="mx-auto flex w-full max-w-[88rem] flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
-        {ill ? (
+        {unhealthy ? (
           <Link to="/health" className="hover:underline">
             <StatusText tone="bad">Unhealthy</StatusText>
           </Link>

@@ -50,7 +50,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
             {user ? (
               <>
                 <Button
-                  look="quiet"
+                  variant="quiet"
                   className="max-lg:hidden"
                   icon={<Search />}
                   onClick={() => setPalette(true)}
@@ -71,7 +71,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                 <UserMenu user={user} />
               </>
             ) : (
-              <ButtonLink to="/login" look="primary">
+              <ButtonLink to="/login" variant="primary">
                 Sign in
               </ButtonLink>
             )}
@@ -122,15 +122,19 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
 }
 
 function Brand() {
-  const look = useQuery(appearance).data;
-  const name = look?.application_name || "Coder";
+  const branding = useQuery(appearance).data;
+  const name = branding?.application_name || "Coder";
   return (
     <Link
       to="/workspaces"
       className="mr-2 flex shrink-0 items-center gap-2.5 font-semibold"
       aria-label={`${name}, home`}
     >
-      <img src={safeImage(look?.logo_url) ?? "/favicon.svg"} alt="" className="h-6.5 max-w-32" />
+      <img
+        src={safeImage(branding?.logo_url) ?? "/favicon.svg"}
+        alt=""
+        className="h-6.5 max-w-32"
+      />
       <span className="max-w-40 truncate max-sm:hidden">{name}</span>
     </Link>
   );
@@ -162,7 +166,7 @@ function MainNav() {
           <Menu
             align="start"
             trigger={
-              <Button look="quiet">
+              <Button variant="quiet">
                 Admin settings
                 <ChevronDown />
               </Button>

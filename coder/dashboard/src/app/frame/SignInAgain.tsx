@@ -48,7 +48,7 @@ export function SignInAgain({ user }: { user: User }) {
               value={form.values.password}
               onChange={(value) => form.set("password", value)}
             />
-            <Button type="submit" look="primary" busy={form.busy}>
+            <Button type="submit" variant="primary" busy={form.busy}>
               Sign in
             </Button>
           </>

@@ -13,10 +13,11 @@ const DOCUMENTATION = "Documentation";
 
 export function UserMenu({ user }: { user: User }) {
   const info = useQuery(buildInfo).data;
-  const look = useQuery(appearance).data;
-  const documents = look?.docs_url && /^https?:/i.test(look.docs_url) ? look.docs_url : "";
+  const branding = useQuery(appearance).data;
+  const documents =
+    branding?.docs_url && /^https?:/i.test(branding.docs_url) ? branding.docs_url : "";
   // Links configured by an administrator may include the documentation again.
-  const links = (look?.support_links ?? []).filter(
+  const links = (branding?.support_links ?? []).filter(
     (link) =>
       /^https?:/i.test(link.target) &&
       (documents === "" || (link.target !== documents && link.name !== DOCUMENTATION)),

@@ -32,7 +32,7 @@ const bar = async () =>
   within(await screen.findByRole("complementary", { name: "Deployment statistics" }));
 
 /** The text of each item of a list of figures. */
-function said(list: HTMLElement): (string | null)[] {
+function itemTexts(list: HTMLElement): (string | null)[] {
   return within(list)
     .getAllByRole("listitem")
     .map((item) => item.textContent);
@@ -41,19 +41,19 @@ function said(list: HTMLElement): (string | null)[] {
 it("shows workspaces, traffic and sessions, with links", async () => {
   open();
   const shown = await bar();
-  expect(said(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
     "Pending: 1",
     "Building: 2",
     "Running: 30",
     "Stopped: 5",
     "Failed: 4",
   ]);
-  expect(said(shown.getByRole("list", { name: "Transmission" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))).toEqual([
     "Received: 1.5 KiB",
     "Sent: 5.0 GiB",
     "Latency: 12 ms",
   ]);
-  expect(said(shown.getByRole("list", { name: "Connections" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Connections" }))).toEqual([
     "VS Code: 6",
     "JetBrains: 8",
     "SSH: 7",
@@ -82,18 +82,20 @@ it("hides zero figures except the common ones", async () => {
     },
   });
   const shown = await bar();
-  expect(said(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
     "Running: 0",
     "Stopped: 0",
   ]);
-  expect(said(shown.getByRole("list", { name: "Connections" }))).toEqual(["none"]);
+  expect(itemTexts(shown.getByRole("list", { name: "Connections" }))).toEqual(["none"]);
 });
 
 it("refetches on request", async () => {
   const page = open();
   await userEvent.click((await bar()).getByRole("button", { name: "Refresh statistics" }));
   await waitFor(() =>
-    expect(page.asked.filter((one) => one === "GET /api/v2/deployment/stats")).toHaveLength(2),
+    expect(
+      page.requests.filter((request) => request === "GET /api/v2/deployment/stats"),
+    ).toHaveLength(2),
   );
 });
 
@@ -110,7 +112,7 @@ it("shows unhealthy state and unknown latency", async () => {
     "href",
     "/health",
   );
-  expect(said(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: -");
+  expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: -");
 });
 
 it("is hidden without permission for statistics", async () => {
@@ -118,9 +120,9 @@ it("is hidden without permission for statistics", async () => {
     "POST /api/v2/authcheck": (body: { checks: object }) =>
       Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
   });
-  await waitFor(() => expect(page.asked).toContain("POST /api/v2/authcheck"));
+  await waitFor(() => expect(page.requests).toContain("POST /api/v2/authcheck"));
   await act(async () => undefined);
-  expect(page.asked).not.toContain("GET /api/v2/deployment/stats");
+  expect(page.requests).not.toContain("GET /api/v2/deployment/stats");
   expect(screen.queryByRole("complementary")).toBeNull();
 });
 

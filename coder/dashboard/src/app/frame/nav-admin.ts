@@ -4,7 +4,7 @@ import { DEPLOYMENT } from "../../pages/deployment/nav";
 import type { Permissions } from "../../api/permissions";
 
 /** Any administration page of any organization. */
-const looksAfterOrganizations = (may: Permissions): boolean =>
+const administersOrganizations = (may: Permissions): boolean =>
   may.editAnyOrganization ||
   may.createOrganization ||
   may.viewAnyMembers ||
@@ -24,7 +24,7 @@ export const ADMIN: readonly NavItem[] = [
   {
     to: "/organizations",
     text: "Organizations",
-    allowed: looksAfterOrganizations,
+    allowed: administersOrganizations,
     words: "members groups roles provisioners",
   },
   {

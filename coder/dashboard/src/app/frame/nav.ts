@@ -3,7 +3,7 @@ import { pageValue } from "../../api/meta";
 import type { NavItem } from "../../features/navigation/nav-item";
 
 /** A deployment may hide its tasks (`--hide-ai-tasks`); the pages stay reachable by address. */
-const tasksOffered = pageValue<boolean>("tasks-tab-visible") !== false;
+const tasksVisible = pageValue<boolean>("tasks-tab-visible") !== false;
 
 /** The key that opens the page after "g". */
 const ALL: readonly (NavItem & { key: string })[] = [
@@ -12,7 +12,7 @@ const ALL: readonly (NavItem & { key: string })[] = [
   { to: "/tasks", text: "Tasks", words: "ai agent prompt", key: "a" },
 ];
 /** Actions rather than pages: in the palette, and on the pages where they belong. */
-export const BEGIN: readonly NavItem[] = [
+export const ACTIONS: readonly NavItem[] = [
   {
     to: "/workspaces/attach",
     text: "Attach a machine",
@@ -20,4 +20,4 @@ export const BEGIN: readonly NavItem[] = [
     allowed: (may) => may.createOwnWorkspace || may.createWorkspaceForAny,
   },
 ];
-export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksOffered);
+export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksVisible);

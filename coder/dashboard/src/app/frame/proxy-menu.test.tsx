@@ -2,7 +2,7 @@ import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { chooseProxy } from "../../api/app-place";
+import { chooseProxy } from "../../api/app-base";
 import { visit } from "../../test/world";
 import { ProxyMenu } from "./ProxyMenu";
 
@@ -29,7 +29,7 @@ afterEach(() => chooseProxy(""));
 
 it("is hidden without proxies", async () => {
   const page = show([region("primary")]);
-  await waitFor(() => expect(page.asked).toContain("GET /api/v2/regions"));
+  await waitFor(() => expect(page.requests).toContain("GET /api/v2/regions"));
   await act(async () => undefined);
   expect(screen.queryByTestId("proxy-menu")).toBeNull();
 });

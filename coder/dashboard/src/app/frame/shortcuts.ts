@@ -27,8 +27,8 @@ export function useShortcuts(active: boolean, openPalette: () => void): void {
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      const place = PLACES[event.key];
-      if (place && performance.now() - pressed < SECOND_KEY_MS) void navigate(place);
+      const path = PLACES[event.key];
+      if (path && performance.now() - pressed < SECOND_KEY_MS) void navigate(path);
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>("main input[data-shortcut='/']");
         if (search) {

@@ -16,7 +16,7 @@ function ofTemplate(
 }
 
 const TABS: RouteObject[] = [
-  index(async () => (await import("../../pages/templates/ToDocs")).ToDocs),
+  index(async () => (await import("../../pages/templates/RedirectToDocs")).RedirectToDocs),
   page("docs", async () => (await import("../../pages/templates/DocsPage")).DocsPage),
   page("files", async () => (await import("../../pages/templates/FilesPage")).FilesPage),
   page(

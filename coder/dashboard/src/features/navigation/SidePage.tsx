@@ -28,7 +28,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
   const { pathname } = useLocation();
   const navigate = useNavigate();
   const flat = shown.flatMap((group) => group.items);
-  const here = flat
+  const currentItem = flat
     .filter((item) => pathname === item.to || pathname.startsWith(`${item.to}/`))
     .sort((a, b) => b.to.length - a.to.length)[0];
   if (flat.length === 0)
@@ -53,7 +53,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
                   <li key={item.to}>
                     <NavLink
                       to={item.to}
-                      end={item !== here}
+                      end={item !== currentItem}
                       className={({ isActive }) =>
                         cx(
                           "block truncate rounded-md px-2.5 py-1.5 text-base font-medium transition-colors",
@@ -76,9 +76,9 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
           <SelectField
             label={label}
             hideLabel
-            value={here?.to ?? ""}
+            value={currentItem?.to ?? ""}
             options={[
-              ...(here ? [] : [["", "Go to…"] as const]),
+              ...(currentItem ? [] : [["", "Go to…"] as const]),
               ...flat.map((item) => [item.to, item.text] as const),
             ]}
             onChange={(to) => {

@@ -59,7 +59,7 @@ export function InboxBell() {
       <header className="flex items-center gap-1 border-b border-line py-2 pr-2 pl-4">
         <h2 className="flex-1 font-semibold">Inbox</h2>
         {count > 0 ? (
-          <Button size="sm" look="quiet" icon={<CheckCheck />} onClick={actions.readAll}>
+          <Button size="sm" variant="quiet" icon={<CheckCheck />} onClick={actions.readAll}>
             Mark all as read
           </Button>
         ) : null}

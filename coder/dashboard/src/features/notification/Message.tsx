@@ -66,7 +66,7 @@ export function Message({ message, onRead, compact = false }: MessageProps) {
           {message.actions.map((action) => (
             <Action key={action.label + action.url} action={action} onFollow={() => onRead(true)} />
           ))}
-          <Button size="sm" look="quiet" onClick={() => onRead(fresh)}>
+          <Button size="sm" variant="quiet" onClick={() => onRead(fresh)}>
             {fresh ? "Mark as read" : "Mark as unread"}
           </Button>
         </div>

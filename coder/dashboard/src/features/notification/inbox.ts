@@ -3,7 +3,7 @@
 import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn, setKnownBelow } from "../../api/overtaken";
+import { changeOptimistically, shownIn, setServerDataBelow } from "../../api/optimistic";
 import { unread } from "../../api/queries/inbox";
 import type {
   GetInboxNotificationResponse,
@@ -51,34 +51,37 @@ export function withStep(
   id: string,
   at: string | null,
 ): ListInboxNotificationsResponse {
-  const there = list.notifications.find((item) => item.id === id);
-  if (there && (there.read_at !== null) === (at !== null)) return list;
+  const existing = list.notifications.find((item) => item.id === id);
+  if (existing && (existing.read_at !== null) === (at !== null)) return list;
   return withRead(list, id, at, Math.max(0, list.unread_count + (at === null ? 1 : -1)));
 }
 
 const PAGES = ["inbox", "pages"];
-type How = (list: ListInboxNotificationsResponse, first: boolean) => ListInboxNotificationsResponse;
+type InboxUpdate = (
+  list: ListInboxNotificationsResponse,
+  first: boolean,
+) => ListInboxNotificationsResponse;
 const inPages =
-  (how: How) =>
+  (applyUpdate: InboxUpdate) =>
   (data: Pages): Pages => ({
     ...data,
-    pages: data.pages.map((page, index) => how(page, index === 0)),
+    pages: data.pages.map((page, index) => applyUpdate(page, index === 0)),
   });
 
 export function useInboxActions() {
   const queries = useQueryClient();
-  const told = (how: How) => {
-    setKnownBelow<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) =>
-      how(list, true),
+  const applyServerState = (applyUpdate: InboxUpdate) => {
+    setServerDataBelow<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) =>
+      applyUpdate(list, true),
     );
-    setKnownBelow<Pages>(queries, PAGES, inPages(how));
+    setServerDataBelow<Pages>(queries, PAGES, inPages(applyUpdate));
   };
-  const ahead = <T>(how: How, send: () => Promise<T>) =>
-    changeAhead(
+  const ahead = <T>(applyUpdate: InboxUpdate, send: () => Promise<T>) =>
+    changeOptimistically(
       queries,
       [
-        seenIn<ListInboxNotificationsResponse>(unread.queryKey, (list) => how(list, true)),
-        seenIn<Pages>(PAGES, inPages(how)),
+        shownIn<ListInboxNotificationsResponse>(unread.queryKey, (list) => applyUpdate(list, true)),
+        shownIn<Pages>(PAGES, inPages(applyUpdate)),
       ],
       send,
     );
@@ -87,7 +90,7 @@ export function useInboxActions() {
   };
   return {
     arrived: (answer: GetInboxNotificationResponse) =>
-      told((list, first) =>
+      applyServerState((list, first) =>
         first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count },
       ),
     /** After a lost connection: messages sent meanwhile were not received. */
@@ -102,7 +105,10 @@ export function useInboxActions() {
             `/api/v2/notifications/inbox/${message.id}/read-status`,
             { is_read },
           ),
-      ).then((answer) => told((list) => ({ ...list, unread_count: answer.unread_count })), failed);
+      ).then(
+        (answer) => applyServerState((list) => ({ ...list, unread_count: answer.unread_count })),
+        failed,
+      );
     },
     readAll: () => {
       const at = new Date().toISOString();

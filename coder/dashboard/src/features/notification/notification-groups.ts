@@ -11,12 +11,12 @@ export function isOn(
 
 /** The state as if the server had stored the change. */
 export function withChoice(
-  known: readonly NotificationPreference[],
+  preferences: readonly NotificationPreference[],
   disabled: Readonly<Record<string, boolean>>,
 ): NotificationPreference[] {
   const updated_at = new Date().toISOString();
   return [
-    ...known.filter((item) => !(item.id in disabled)),
+    ...preferences.filter((item) => !(item.id in disabled)),
     ...Object.entries(disabled).map(([id, off]) => ({ id, disabled: off, updated_at })),
   ];
 }
@@ -49,8 +49,8 @@ export function byGroup(
     const name = template.group || "Other";
     if (!NEVER_SENT.includes(name)) groups.set(name, [...(groups.get(name) ?? []), template]);
   }
-  const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+  const rank = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
   return [...groups]
-    .sort(([a], [b]) => place(a) - place(b) || a.localeCompare(b))
+    .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b))
     .map(([name, items]) => [name, items.sort((a, b) => a.name.localeCompare(b.name))]);
 }

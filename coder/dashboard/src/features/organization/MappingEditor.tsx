@@ -21,8 +21,8 @@ export function withPair(mapping: Mapping, name: string, target: string): Mappin
 
 export function withoutPair(mapping: Mapping, name: string, target: string): Mapping {
   const { [name]: targets = [], ...rest } = mapping;
-  const left = targets.filter((one) => one !== target);
-  return left.length > 0 ? { ...rest, [name]: left } : rest;
+  const remaining = targets.filter((other) => other !== target);
+  return remaining.length > 0 ? { ...rest, [name]: remaining } : rest;
 }
 
 interface MappingEditorProps {
@@ -32,7 +32,7 @@ interface MappingEditorProps {
   targetLabel: string;
   targets: readonly { value: string; text: string }[];
   /** Values seen at sign-in: offered, not required. */
-  known?: readonly string[];
+  suggestions?: readonly string[];
   readOnly?: boolean;
 }
 
@@ -42,7 +42,7 @@ export function MappingEditor({
   nameLabel,
   targetLabel,
   targets,
-  known = [],
+  suggestions: known = [],
   readOnly = false,
 }: MappingEditorProps) {
   const [name, setName] = useState("");
@@ -69,8 +69,8 @@ export function MappingEditor({
               onChange={setName}
             />
             <datalist id={list}>
-              {known.map((one) => (
-                <option key={one} value={one} />
+              {known.map((claim) => (
+                <option key={claim} value={claim} />
               ))}
             </datalist>
           </div>
@@ -96,7 +96,7 @@ export function MappingEditor({
               </span>
               <span className="sr-only">maps to</span>
               <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
-                {targets.find((one) => one.value === to)?.text ?? (
+                {targets.find((choice) => choice.value === to)?.text ?? (
                   <span className="text-warn">{to} (deleted)</span>
                 )}
               </span>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Permission } from "../../api/types";
-import { beyondGrid, byActions, given, GRID, isGiven, summary } from "./permission-grid";
+import { beyondGrid, byActions, grantedActions, GRID, isGiven, summary } from "./permission-grid";
 
 const may = (resource_type: string, action: string, negate = false) =>
   ({ resource_type, action, negate }) as Permission;
@@ -10,22 +10,22 @@ describe("the grid", () => {
   it("toggles each cell", () => {
     for (const { kind, actions } of GRID) {
       for (const action of actions) {
-        const once = given([], kind, action, true);
+        const once = grantedActions([], kind, action, true);
         expect(isGiven(once, kind, action)).toBe(true);
-        expect(given(once, kind, action, true)).toEqual(once);
-        expect(given(once, kind, action, false)).toEqual([]);
+        expect(grantedActions(once, kind, action, true)).toEqual(once);
+        expect(grantedActions(once, kind, action, false)).toEqual([]);
       }
     }
   });
   it("removes one from everything", () => {
-    const rest = given([may("template", "*")], "template", "delete", false);
+    const rest = grantedActions([may("template", "*")], "template", "delete", false);
     expect(isGiven(rest, "template", "read")).toBe(true);
     expect(isGiven(rest, "template", "delete")).toBe(false);
   });
   it("keeps permissions outside the grid and negated ones", () => {
     const others = [may("workspace", "create", true), may("chat", "read")];
     expect(beyondGrid(others)).toEqual(others);
-    expect(given(others, "workspace", "create", true)).toEqual([
+    expect(grantedActions(others, "workspace", "create", true)).toEqual([
       ...others,
       may("workspace", "create"),
     ]);

@@ -121,15 +121,15 @@ export const ACTION_TEXT: Readonly<Partial<Record<Action, string>>> = {
   read: "read",
 };
 
-const same = (kind: Kind, action: Action) => (one: Permission) =>
-  one.resource_type === kind && one.action === action && !one.negate;
+const same = (kind: Kind, action: Action) => (permission: Permission) =>
+  permission.resource_type === kind && permission.action === action && !permission.negate;
 
 export function isGiven(permissions: readonly Permission[], kind: Kind, action: Action): boolean {
   return permissions.some(
-    (one) =>
-      !one.negate &&
-      (one.resource_type === kind || one.resource_type === "*") &&
-      (one.action === action || (one.action as string) === "*"),
+    (permission) =>
+      !permission.negate &&
+      (permission.resource_type === kind || permission.resource_type === "*") &&
+      (permission.action === action || (permission.action as string) === "*"),
   );
 }
 
@@ -137,26 +137,26 @@ export function isGiven(permissions: readonly Permission[], kind: Kind, action: 
  * `permissions` with one added or removed; permissions outside the grid stay unchanged.
  * "Everything" is first split into its parts.
  */
-export function given(
+export function grantedActions(
   permissions: readonly Permission[],
   kind: Kind,
   action: Action,
   on: boolean,
 ): Permission[] {
-  const row = GRID.find((one) => one.kind === kind);
-  const spread = permissions.flatMap((one) =>
-    !one.negate && one.resource_type === kind && (one.action as string) === "*"
-      ? (row?.actions ?? []).map((each) => ({ ...one, action: each }))
-      : [one],
+  const row = GRID.find((permission) => permission.kind === kind);
+  const spread = permissions.flatMap((permission) =>
+    !permission.negate && permission.resource_type === kind && (permission.action as string) === "*"
+      ? (row?.actions ?? []).map((each) => ({ ...permission, action: each }))
+      : [permission],
   );
-  const rest = spread.filter((one) => !same(kind, action)(one));
+  const rest = spread.filter((permission) => !same(kind, action)(permission));
   return on ? [...rest, { negate: false, resource_type: kind, action }] : rest;
 }
 
 /** Number of permissions outside the grid: negated ones, and kinds that it does not show. */
 export function beyondGrid(permissions: readonly Permission[]): Permission[] {
   return permissions.filter(
-    (one) => one.negate || !GRID.some((row) => row.kind === one.resource_type),
+    (permission) => permission.negate || !GRID.some((row) => row.kind === permission.resource_type),
   );
 }
 
@@ -164,12 +164,12 @@ export function beyondGrid(permissions: readonly Permission[]): Permission[] {
 export function byActions(
   rows: ReturnType<typeof summary>,
 ): { actions: string; negate: boolean; texts: string[] }[] {
-  const found = new Map<string, { actions: string; negate: boolean; texts: string[] }>();
+  const groups = new Map<string, { actions: string; negate: boolean; texts: string[] }>();
   for (const { text, actions, negate } of rows) {
     const key = `${actions} ${negate}`;
-    found.set(key, { actions, negate, texts: [...(found.get(key)?.texts ?? []), text] });
+    groups.set(key, { actions, negate, texts: [...(groups.get(key)?.texts ?? []), text] });
   }
-  return [...found.values()];
+  return [...groups.values()];
 }
 
 /** "Workspaces: read, stop": a role in a few lines. */
@@ -177,21 +177,21 @@ export function summary(
   permissions: readonly Permission[],
 ): { text: string; actions: string; negate: boolean }[] {
   const rows = new Map<string, { text: string; actions: string[]; negate: boolean }>();
-  for (const one of permissions) {
-    const key = `${one.resource_type} ${one.negate}`;
+  for (const permission of permissions) {
+    const key = `${permission.resource_type} ${permission.negate}`;
     const row = rows.get(key) ?? {
       text:
-        one.resource_type === "*"
+        permission.resource_type === "*"
           ? "Everything"
-          : (GRID.find((entry) => entry.kind === one.resource_type)?.text ??
-            one.resource_type.replaceAll("_", " ")),
+          : (GRID.find((entry) => entry.kind === permission.resource_type)?.text ??
+            permission.resource_type.replaceAll("_", " ")),
       actions: [],
-      negate: one.negate,
+      negate: permission.negate,
     };
     row.actions.push(
-      (one.action as string) === "*"
+      (permission.action as string) === "*"
         ? "everything"
-        : (ACTION_TEXT[one.action] ?? one.action.replaceAll("_", " ")),
+        : (ACTION_TEXT[permission.action] ?? permission.action.replaceAll("_", " ")),
     );
     rows.set(key, row);
   }

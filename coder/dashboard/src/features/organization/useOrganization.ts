@@ -21,21 +21,21 @@ export interface OrganizationView {
  */
 export function useOrganizationOf(name: string | undefined): OrganizationView | null | undefined {
   const all = useQuery(organizations);
-  const found = all.data?.find((one) =>
+  const match = all.data?.find((candidate) =>
     name === undefined || name === "default"
-      ? one.is_default
-      : one.name === name || one.id === name,
+      ? candidate.is_default
+      : candidate.name === name || candidate.id === name,
   );
   const may = useChecks(
-    ["organization", found?.id ?? ""],
-    found ? organizationChecks(found.id) : null,
+    ["organization", match?.id ?? ""],
+    match ? organizationChecks(match.id) : null,
   );
   if (all.data === undefined) return null;
-  if (found === undefined) return undefined;
+  if (match === undefined) return undefined;
   return {
-    organization: found,
-    name: found.display_name || found.name,
-    home: `/organizations/${found.name}`,
+    organization: match,
+    name: match.display_name || match.name,
+    home: `/organizations/${match.name}`,
     may,
     known: may.update !== undefined,
   };

@@ -45,8 +45,8 @@ export function useDynamicParameters(
   }, [owner]);
 
   useSocket(version && `/api/v2/templateversions/${version}/dynamic-parameters?user_id=${owner}`, {
-    onOpen: (say) => {
-      send.current = say;
+    onOpen: (sendValues) => {
+      send.current = sendValues;
       if (Object.keys(current.current).length > 0) ask();
     },
     onMessage: (data) => {

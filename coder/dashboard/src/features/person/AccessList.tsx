@@ -29,7 +29,7 @@ interface AccessListProps {
    */
   roles: readonly (readonly [value: string, text: string, can: string])[];
   /** A search result. */
-  found: readonly Omit<Entry, "role">[];
+  results: readonly Omit<Entry, "role">[];
   onSearch: (text: string) => void;
   onChange: (entry: Omit<Entry, "role">, role: string) => Promise<unknown>;
   readOnly?: boolean;
@@ -41,7 +41,7 @@ export function AccessList({
   label,
   entries,
   roles,
-  found,
+  results: found,
   onSearch,
   onChange,
   readOnly = false,
@@ -58,19 +58,19 @@ export function AccessList({
       hint: item.kind === "group" ? "Group" : item.hint,
       icon: <Avatar name={item.name} src={item.picture} size="xs" square={item.kind === "group"} />,
     }));
-  const [asked, setAsked] = useState<{ entry: Omit<Entry, "role">; role: string } | null>(null);
+  const [pending, setPending] = useState<{ entry: Omit<Entry, "role">; role: string } | null>(null);
   const rank = (name: string) => roles.findIndex(([value]) => value === name);
   const change = (entry: Omit<Entry, "role">, next: string) => {
-    const now = entries.find((one) => one.id === entry.id)?.role ?? "";
-    if (entry.everyone && rank(next) > rank(now)) setAsked({ entry, role: next });
+    const now = entries.find((candidate) => candidate.id === entry.id)?.role ?? "";
+    if (entry.everyone && rank(next) > rank(now)) setPending({ entry, role: next });
     else void onChange(entry, next);
   };
   const add = () => {
-    const item = found.find((one) => one.id === chosen);
+    const item = found.find((candidate) => candidate.id === chosen);
     if (item) change(item, role);
     setChosen("");
   };
-  const given = roles.find(([value]) => value === asked?.role);
+  const pendingRole = roles.find(([value]) => value === pending?.role);
   return (
     <div className="flex flex-col gap-4">
       {readOnly ? null : (
@@ -88,7 +88,7 @@ export function AccessList({
           <div className="w-36">
             <SelectField label="Role" value={role} onChange={setRole} options={options} />
           </div>
-          <Button look="primary" icon={<UserPlus />} disabled={chosen === ""} onClick={add}>
+          <Button variant="primary" icon={<UserPlus />} disabled={chosen === ""} onClick={add}>
             Add member
           </Button>
         </div>
@@ -142,16 +142,16 @@ export function AccessList({
         </ul>
       )}
       <Confirm
-        open={asked !== null}
-        onClose={() => setAsked(null)}
+        open={pending !== null}
+        onClose={() => setPending(null)}
         danger={false}
-        title={`Give “${given?.[1] ?? ""}” to everyone?`}
+        title={`Give “${pendingRole?.[1] ?? ""}” to everyone?`}
         confirm="Give to everyone"
         onConfirm={async () => {
-          if (asked) await onChange(asked.entry, asked.role);
+          if (pending) await onChange(pending.entry, pending.role);
         }}
       >
-        <p>Every current and future member of the organization can then {given?.[2]}.</p>
+        <p>Every current and future member of the organization can then {pendingRole?.[2]}.</p>
       </Confirm>
     </div>
   );

@@ -20,17 +20,17 @@ export interface Person {
 
 interface PersonSearchProps {
   /** Users who are already members: they are not offered. */
-  without: ReadonlySet<string>;
+  exclude: ReadonlySet<string>;
   onAdd: (person: Person) => Promise<unknown>;
   /** Only members of this organization; absent: all users visible to the viewer. */
   organization?: string | undefined;
 }
 
-export function PersonSearch({ without, onAdd, organization }: PersonSearchProps) {
+export function PersonSearch({ exclude: without, onAdd, organization }: PersonSearchProps) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState("");
   const [busy, setBusy] = useState(false);
-  const anybody = useQuery({
+  const allUsers = useQuery({
     ...users(text, 1, SHOWN),
     placeholderData: keepPreviousData,
     enabled: organization === undefined,
@@ -42,7 +42,7 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
   });
   const people: readonly Person[] =
     organization === undefined
-      ? (anybody.data?.users ?? [])
+      ? (allUsers.data?.users ?? [])
       : (inside.data?.members ?? []).map(({ user_id, username, email, avatar_url }) => ({
           id: user_id,
           username,
@@ -51,7 +51,7 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
         }));
   const offered = people.filter((person) => !without.has(person.id));
   const add = async () => {
-    const person = offered.find((one) => one.id === chosen);
+    const person = offered.find((candidate) => candidate.id === chosen);
     if (!person) return;
     setBusy(true);
     await onAdd(person).catch(() => undefined); // the caller reports the error
@@ -77,7 +77,7 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
         />
       </div>
       <Button
-        look="primary"
+        variant="primary"
         icon={<UserPlus />}
         disabled={chosen === ""}
         busy={busy}

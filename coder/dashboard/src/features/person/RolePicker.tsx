@@ -38,7 +38,7 @@ export function RolePicker({ name, chosen, roles, onChange, hints = {} }: RolePi
             checked={chosen.includes(role.name)}
             disabled={!role.assignable}
             onChange={(on) =>
-              onChange(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))
+              onChange(on ? [...chosen, role.name] : chosen.filter((other) => other !== role.name))
             }
           />
         ))}

@@ -6,7 +6,7 @@ import { groupEntry } from "./everyone";
 import { AccessList, type Entry } from "./AccessList";
 
 const ROLES = [
-  ["use", "Use", "make workspaces from it"],
+  ["use", "Use", "create workspaces from it"],
   ["admin", "Admin", "change it"],
 ] as const;
 const group = (id: string, name: string, members: number) =>
@@ -28,7 +28,7 @@ function open(entries: readonly Entry[]) {
       label="Who"
       entries={entries}
       roles={ROLES}
-      found={[everyone, staff]}
+      results={[everyone, staff]}
       onSearch={() => undefined}
       emptyText=""
       onChange={async (entry, role) => {
@@ -48,8 +48,8 @@ async function add(name: string) {
 it("confirms a role for everyone", async () => {
   const changes = open([]);
   await add("Everyone");
-  expect(await screen.findByRole("dialog", { name: "Give “Use” to everybody?" })).toHaveTextContent(
-    "can then make workspaces from it",
+  expect(await screen.findByRole("dialog", { name: "Give “Use” to everyone?" })).toHaveTextContent(
+    "can then create workspaces from it",
   );
   expect(changes).toEqual([]);
   await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
@@ -62,11 +62,11 @@ it("confirms a role for everyone", async () => {
 it.each([
   ["more", "use", "admin", true],
   ["less", "admin", "use", false],
-])("confirms %s for everyone only", async (_, had, gets, asks) => {
-  const changes = open([{ ...everyone, role: had }]);
+])("confirms %s for everyone only", async (_, previousRole, gets, confirms) => {
+  const changes = open([{ ...everyone, role: previousRole }]);
   await userEvent.selectOptions(screen.getByLabelText("Role of Everyone"), gets);
-  expect(screen.queryByRole("dialog") !== null).toBe(asks);
-  expect(changes).toEqual(asks ? [] : [`Everyone ${gets}`]);
+  expect(screen.queryByRole("dialog") !== null).toBe(confirms);
+  expect(changes).toEqual(confirms ? [] : [`Everyone ${gets}`]);
 });
 
 it("removes without confirmation, adds other groups directly", async () => {

@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 
-import { jobWhy } from "../../api/queries/workspaces";
+import { jobReasons } from "../../api/queries/workspaces";
 import type { ProvisionerJob } from "../../api/types";
 import { ButtonLink } from "../../ui/Button";
 import { Notice } from "../../ui/Notice";
@@ -21,27 +21,27 @@ interface WaitingNoticeProps {
 }
 
 export function WaitingNotice({ organization, job, staying = false }: WaitingNoticeProps) {
-  const beside = staying ? { target: "_blank", icon: <ExternalLink aria-hidden="true" /> } : {};
-  const why = useQuery(jobWhy(organization, job.id)).data;
+  const linkProps = staying ? { target: "_blank", icon: <ExternalLink aria-hidden="true" /> } : {};
+  const reasons = useQuery(jobReasons(organization, job.id)).data;
   const home = useOrganizationOf(organization);
-  const place =
+  const position =
     job.queue_position > 0
       ? `Position ${job.queue_position} of ${job.queue_size} in the queue.`
       : "";
   // A provisioner acquired the job since the last poll: it does not wait any more.
-  if (why?.verdict === "not_waiting") return null;
+  if (reasons?.verdict === "not_waiting") return null;
   return (
     <Notice
-      kind={STUCK.has(why?.verdict ?? "") ? "warning" : "info"}
-      title={why?.summary ?? "This build is waiting for a provisioner"}
+      kind={STUCK.has(reasons?.verdict ?? "") ? "warning" : "info"}
+      title={reasons?.summary ?? "This build is waiting for a provisioner"}
       actions={
         home?.may.viewJobs ? (
           <>
-            <ButtonLink {...beside} size="sm" to={`${home.home}/provisioner-jobs?ids=${job.id}`}>
+            <ButtonLink {...linkProps} size="sm" to={`${home.home}/provisioner-jobs?ids=${job.id}`}>
               View queue
             </ButtonLink>
             {home.may.viewDaemons ? (
-              <ButtonLink {...beside} size="sm" look="quiet" to={`${home.home}/provisioners`}>
+              <ButtonLink {...linkProps} size="sm" variant="quiet" to={`${home.home}/provisioners`}>
                 View provisioners
               </ButtonLink>
             ) : null}
@@ -49,23 +49,23 @@ export function WaitingNotice({ organization, job, staying = false }: WaitingNot
         ) : null
       }
     >
-      {place ? <p>{place}</p> : null}
-      {why?.remedy ? (
+      {position ? <p>{position}</p> : null}
+      {reasons?.remedy ? (
         <div className="mt-1.5 flex flex-col gap-1.5">
-          {why.remedy.notes.map((note) => (
+          {reasons.remedy.notes.map((note) => (
             <p key={note}>{note}</p>
           ))}
-          {why.remedy.command ? (
+          {reasons.remedy.command ? (
             <p>
               {home?.may.viewJobs === false
                 ? "A provisioner administrator can start a matching one:"
                 : "Start a matching provisioner on a machine that is signed in (coder login):"}
             </p>
           ) : null}
-          {why.remedy.command ? (
+          {reasons.remedy.command ? (
             <CodeBox
               label="Command that starts a matching provisioner"
-              command={why.remedy.command}
+              command={reasons.remedy.command}
             />
           ) : null}
         </div>

@@ -10,9 +10,9 @@ export function tagEntries(tags: unknown): [string, string][] {
   );
 }
 
-export function Tags({ tags, none = "any" }: { tags: unknown; none?: string }) {
+export function Tags({ tags, emptyText = "any" }: { tags: unknown; emptyText?: string }) {
   const entries = tagEntries(tags);
-  if (entries.length === 0) return <span className="text-sm text-muted">{none}</span>;
+  if (entries.length === 0) return <span className="text-sm text-muted">{emptyText}</span>;
   return (
     <span className="flex flex-wrap gap-1">
       {entries.map(([name, value]) => (

@@ -43,19 +43,19 @@ const open = (
 it("shows the reason and the queue position", async () => {
   open("queued", "All are busy.");
   expect(await screen.findByText("All are busy.")).toBeVisible();
-  expect(screen.getByText("It is number 1 of 2 in the queue.")).toBeVisible();
+  expect(screen.getByText("Position 1 of 2 in the queue.")).toBeVisible();
 });
 
 it("hides once the job was acquired", async () => {
   const page = open("not_waiting", "The job does not wait: it is running by vm-2.");
   await waitFor(() => expect(screen.queryByRole("status")).toBeNull());
-  expect(page.asked).toContain("GET /api/v2/organizations/o/provisionerjobs/j/why");
+  expect(page.requests).toContain("GET /api/v2/organizations/o/provisionerjobs/j/why");
   expect(screen.queryByText(/does not wait/)).toBeNull();
 });
 
 it.each([
   [true, /^A provisioner started like this/],
-  [false, /^Whoever looks after the provisioners/],
+  [false, /^A provisioner administrator/],
 ])("explains the command to users who may start provisioners: %s", async (may, words) => {
   open("no_match", "None has the tag.", may, {
     command: "coder provisioner start --tag gpu=yes",
@@ -77,7 +77,7 @@ it("links to the queue for provisioner administrators only", async () => {
   cleanup();
   const page = open("queued", "All are busy.", false);
   expect(await screen.findByText("All are busy.")).toBeVisible();
-  await waitFor(() => expect(page.asked).toContain("POST /api/v2/authcheck"));
+  await waitFor(() => expect(page.requests).toContain("POST /api/v2/authcheck"));
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.queryByRole("link")).toBeNull();
 });

@@ -5,21 +5,21 @@ import { latencyTone, measure } from "./latency";
 afterEach(() => vi.unstubAllGlobals());
 
 it("takes the minimum, without cookies", async () => {
-  const asked = vi.fn(async (_: string, __: RequestInit) => new Response("OK"));
-  vi.stubGlobal("fetch", asked);
+  const fetchMock = vi.fn(async (_: string, __: RequestInit) => new Response("OK"));
+  vi.stubGlobal("fetch", fetchMock);
   expect(await measure("http://sydney.test:3001/")).toBeGreaterThanOrEqual(0);
-  expect(asked).toHaveBeenCalledTimes(4);
-  for (const [address, init] of asked.mock.calls) {
+  expect(fetchMock).toHaveBeenCalledTimes(4);
+  for (const [address, init] of fetchMock.mock.calls) {
     expect(address).toMatch(/^http:\/\/sydney\.test:3001\/latency-check\?turn=/);
     expect(init.credentials).toBe("omit");
   }
 });
 
 it("sends nothing to an invalid address", async () => {
-  const asked = vi.fn();
-  vi.stubGlobal("fetch", asked);
+  const fetchMock = vi.fn();
+  vi.stubGlobal("fetch", fetchMock);
   expect(await measure("no address")).toBeNull();
-  expect(asked).not.toHaveBeenCalled();
+  expect(fetchMock).not.toHaveBeenCalled();
 });
 
 it.each([

@@ -38,10 +38,10 @@ export function missingLinks(
   missing: readonly TemplateVersionExternalAuth[],
   name: string | null,
 ): string {
-  const those = missing.map(nameOf).join(", ");
+  const names = missing.map(nameOf).join(", ");
   return name === null
-    ? `Log in with ${those} first.`
-    : `${name} has to log in with ${those} first.`;
+    ? `Log in with ${names} first.`
+    : `${name} has to log in with ${names} first.`;
 }
 
 interface ExternalAuthStepProps {
@@ -84,7 +84,7 @@ export function ExternalAuthStep({ version, user, name }: ExternalAuthStepProps)
               <span className="text-muted">Not linked by {name}</span>
             ) : (
               <Button
-                look="primary"
+                variant="primary"
                 onClick={() =>
                   window.open(
                     `/external-auth/${encodeURIComponent(item.id)}`,

@@ -6,13 +6,13 @@ import { seg } from "../../api/client";
 import type { Template } from "../../api/types";
 
 /** The search for templates of external machines, and their starter template. */
-export const ATTACHING = "has_external_agent:true deprecated:false";
+export const EXTERNAL_TEMPLATES = "has_external_agent:true deprecated:false";
 export const EXTERNAL_STARTER = "externally-managed-workspace";
 /**
  * Create that template, then open its first workspace: the user wants to attach a machine, not to
  * read files.
  */
-export const ATTACHING_STARTER = `/templates/new?exampleId=${EXTERNAL_STARTER}&then=workspace`;
+export const EXTERNAL_STARTER_PATH = `/templates/new?exampleId=${EXTERNAL_STARTER}&then=workspace`;
 
 export function templatePath(template: Pick<Template, "organization_name" | "name">): string {
   return `/templates/${seg(template.organization_name)}/${seg(template.name)}`;

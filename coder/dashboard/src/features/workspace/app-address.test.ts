@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 
 import { addressOf } from "./app-address";
-import { chooseProxy, placeOf } from "../../api/app-place";
+import { chooseProxy, baseOf } from "../../api/app-base";
 import type { Region, Workspace, WorkspaceAgent, WorkspaceApp } from "../../api/types";
 
 const sydney: Region = {
@@ -30,36 +30,36 @@ describe("base address of applications", () => {
   it.each([
     [
       "by path at the proxy",
-      placeOf(sydney, "*.here.test"),
+      baseOf(sydney, "*.here.test"),
       app({}),
       "https://sydney.test/@ana/lab.main/apps/code/",
     ],
     [
       "by host below the proxy",
-      placeOf(sydney, "*.here.test"),
+      baseOf(sydney, "*.here.test"),
       app({ subdomain: true, subdomain_name: "code--lab" }),
       "http://code--lab.sydney.test/",
     ],
     [
       "by path at this server",
-      placeOf(undefined, "*.here.test"),
+      baseOf(undefined, "*.here.test"),
       app({}),
       "/@ana/lab.main/apps/code/",
     ],
     [
       "a command in a terminal of this server",
-      placeOf(sydney, ""),
+      baseOf(sydney, ""),
       app({ command: "htop" }),
       "/@ana/lab.main/terminal?app=code",
     ],
     [
       "nowhere without a wildcard",
-      placeOf(undefined, ""),
+      baseOf(undefined, ""),
       app({ subdomain: true, subdomain_name: "x" }),
       null,
     ],
-  ])("%s", (_, place, one, address) =>
-    expect(addressOf(one, workspace, agent, place)).toBe(address),
+  ])("%s", (_, base, application, address) =>
+    expect(addressOf(application, workspace, agent, base)).toBe(address),
   );
 
   it.each([
@@ -67,17 +67,17 @@ describe("base address of applications", () => {
     ["is this server", { ...sydney, name: "primary" }],
     ["has not registered", { ...sydney, path_app_url: "" }],
   ])("is this server when the chosen proxy %s", (_, proxy) =>
-    expect(placeOf(proxy, "*.here.test")).toEqual({ path: "", host: "*.here.test" }),
+    expect(baseOf(proxy, "*.here.test")).toEqual({ path: "", host: "*.here.test" }),
   );
 
   it("keeps the server's wildcard host if the proxy has none", () =>
-    expect(placeOf({ ...sydney, wildcard_hostname: "" }, "*.here.test").host).toBe("*.here.test"));
+    expect(baseOf({ ...sydney, wildcard_hostname: "" }, "*.here.test").host).toBe("*.here.test"));
 });
 
 describe("external application's address", () => {
-  const place = { ...placeOf(undefined, ""), server: "https://coder.test" };
+  const base = { ...baseOf(undefined, ""), server: "https://coder.test" };
   const address = (url: string, viewer = "u") =>
-    addressOf(app({ external: true, url }), workspace, agent, place, viewer);
+    addressOf(app({ external: true, url }), workspace, agent, base, viewer);
 
   it.each([
     "vscode",
@@ -138,9 +138,9 @@ describe("external application's address", () => {
   });
 
   // The address names the server to sign in at, and may contain workspace parameters.
-  const here = encodeURIComponent(window.location.origin);
+  const encodedOrigin = encodeURIComponent(window.location.origin);
   it.each([
-    `vscode://coder.coder-remote/open?url=${here}&token=$SESSION_TOKEN`,
+    `vscode://coder.coder-remote/open?url=${encodedOrigin}&token=$SESSION_TOKEN`,
     "cursor://coder.coder-remote/open?url=https://coder.test/&token=$SESSION_TOKEN",
     "jetbrains-gateway://connect#type=coder&url=https://coder.test&token=$SESSION_TOKEN&ide_download_link=https://ides.test/x",
   ])("carries a token to this server by %s", (url) => expect(address(url)).toBe(url));
@@ -158,10 +158,10 @@ describe("external application's address", () => {
     "url=evil.test",
     "url=//evil.test",
     "url=",
-    `url=${here}&folder=x&url=https://evil.test`,
-    `folder=x%26url%3Dhttps://evil.test&url=${here}`,
-    `folder=x%2526url%253Dhttps://evil.test&url=${here}`,
-    `folder=x%23url=https://evil.test&url=${here}`,
+    `url=${encodedOrigin}&folder=x&url=https://evil.test`,
+    `folder=x%26url%3Dhttps://evil.test&url=${encodedOrigin}`,
+    `folder=x%2526url%253Dhttps://evil.test&url=${encodedOrigin}`,
+    `folder=x%23url=https://evil.test&url=${encodedOrigin}`,
     "folder=%zz",
     `folder=${"%25".repeat(1)}${"25".repeat(9)}20x`,
     "url=data:x",

@@ -1,5 +1,5 @@
 // The address of an application. null: it cannot be opened from here.
-import type { AppPlace } from "../../api/app-place";
+import type { AppBase } from "../../api/app-base";
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../api/types";
 
 // A template's author may give an external application any address; only the schemes below are
@@ -40,31 +40,31 @@ const PROGRAMS: ReadonlySet<string> = new Set([
   "coder",
 ]);
 
-const MOST_DECODED = 5;
+const MAX_DECODES = 5;
 
 /**
  * Whether the program behind the address keeps a token for this server. These programs sign in at
  * the address in their parameter `url`, which may stand behind `?` or `#`; `server` is this
  * server's address as templates know it.
  */
-function keepsKey(address: string, server: string): boolean {
+function keepsToken(address: string, server: string): boolean {
   if (!PROGRAMS.has(address.slice(0, address.indexOf(":")).toLowerCase())) return false;
-  const ours = [window.location.origin, server.replace(/\/+$/, "")].filter(Boolean);
+  const ownServer = [window.location.origin, server.replace(/\/+$/, "")].filter(Boolean);
   // Compared as text: programs parse odd addresses differently.
-  const isOurs = (text: string) =>
+  const isOwnServer = (text: string) =>
     text
       .split(/[?#&]/)
       .flatMap((part) => [...new URLSearchParams(part)])
       .every(
         ([name, url]) =>
-          name.toLowerCase() !== "url" || ours.some((own) => url === own || url === `${own}/`),
+          name.toLowerCase() !== "url" || ownServer.some((own) => url === own || url === `${own}/`),
       );
   // Browsers strip these characters, which could turn another parameter into `url`.
   let text = address.replace(/[\t\n\r]/g, "");
   // A program may decode more than once before it reads `url`, so that one may hide in a value: every
   // reading is checked.
-  for (let round = 0; round < MOST_DECODED; round++) {
-    if (!isOurs(text)) return false;
+  for (let round = 0; round < MAX_DECODES; round++) {
+    if (!isOwnServer(text)) return false;
     let next;
     try {
       next = decodeURIComponent(text);
@@ -86,12 +86,12 @@ export function addressOf(
   app: WorkspaceApp,
   workspace: Workspace,
   agent: WorkspaceAgent,
-  place: AppPlace,
+  base: AppBase,
   viewer = "",
 ): string | null {
   if (app.external) {
     if (!app.url || !LINK.test(app.url)) return null;
-    return viewer !== "" && viewer === workspace.owner_id && keepsKey(app.url, place.server ?? "")
+    return viewer !== "" && viewer === workspace.owner_id && keepsToken(app.url, base.server ?? "")
       ? app.url
       : app.url.replaceAll(TOKEN, "");
   }
@@ -99,8 +99,8 @@ export function addressOf(
     return `/@${workspace.owner_name}/${workspace.name}.${agent.name}/terminal?app=${encodeURIComponent(app.slug)}`;
   if (!app.url) return null;
   if (!app.subdomain)
-    return `${place.path}/@${workspace.owner_name}/${workspace.name}.${agent.name}/apps/${encodeURIComponent(app.slug)}/`;
-  return place.host && app.subdomain_name
-    ? `${window.location.protocol}//${place.host.replace("*", app.subdomain_name)}/`
+    return `${base.path}/@${workspace.owner_name}/${workspace.name}.${agent.name}/apps/${encodeURIComponent(app.slug)}/`;
+  return base.host && app.subdomain_name
+    ? `${window.location.protocol}//${base.host.replace("*", app.subdomain_name)}/`
     : null;
 }

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../api/types";
-import { AGENT_STATUS, troubleOf } from "./status";
+import { AGENT_STATUS, healthProblemOf } from "./status";
 
 const running = (...agents: WorkspaceAgent["status"][]) =>
   ({
@@ -18,9 +18,9 @@ it.each([
   [["timeout", "connecting"], "agent not attached", "warn"],
   [["connected"], "unhealthy", "warn"],
 ] as const)("with agents %j shows %s", (agents, words, tone) =>
-  expect(troubleOf(running(...agents))).toEqual([words, tone]),
+  expect(healthProblemOf(running(...agents))).toEqual([words, tone]),
 );
 
 it("gives a connecting agent its own label's tone", () => {
-  expect(troubleOf(running("connecting"))?.[1]).toBe(AGENT_STATUS.connecting[1]);
+  expect(healthProblemOf(running("connecting"))?.[1]).toBe(AGENT_STATUS.connecting[1]);
 });

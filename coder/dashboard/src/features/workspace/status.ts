@@ -36,7 +36,7 @@ export function agentsOf(workspace: Workspace): WorkspaceAgent[] {
  * The problem of a running workspace, null for none. An agent that may still connect is not a
  * problem: it keeps the tone of its own label.
  */
-export function troubleOf(workspace: Workspace): readonly [words: string, tone: Tone] | null {
+export function healthProblemOf(workspace: Workspace): readonly [words: string, tone: Tone] | null {
   if (workspace.latest_build.status !== "running" || workspace.health.healthy) return null;
   const states = agentsOf(workspace).map((agent) => agent.status);
   if (states.includes("disconnected")) return ["agent disconnected", "warn"];

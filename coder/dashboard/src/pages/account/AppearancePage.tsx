@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn } from "../../api/overtaken";
+import { changeOptimistically, shownIn } from "../../api/optimistic";
 import { myAppearance } from "../../api/queries/session";
 import type { UserAppearanceSettings } from "../../api/types";
 import { isTheme, type Theme } from "../../features/appearance/theme";
@@ -72,7 +72,7 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
     const change = (now: UserAppearanceSettings) => ({ ...completed(now), ...changes });
     // Built from the shown settings, including choices in flight: each request contains all settings.
     const next = change(queries.getQueryData(myAppearance.queryKey) ?? settings);
-    changeAhead(queries, [seenIn(myAppearance.queryKey, change)], () =>
+    changeOptimistically(queries, [shownIn(myAppearance.queryKey, change)], () =>
       put<UserAppearanceSettings>("/api/v2/users/me/appearance", next),
     ).catch((error: unknown) => toast.failed("Failed to save appearance settings", error));
   };
@@ -80,7 +80,7 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
   const light = isTheme(settings.theme_light) ? settings.theme_light : "light";
   const dark = isTheme(settings.theme_dark) ? settings.theme_dark : "dark";
   const now = document.documentElement.dataset["theme"] ?? "light";
-  const alone = (theme: Theme) => save({ theme_mode: "single", theme_preference: theme });
+  const saveSingle = (theme: Theme) => save({ theme_mode: "single", theme_preference: theme });
   return (
     <Stack>
       <Section title="Theme">
@@ -97,7 +97,7 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
                     theme_light: light,
                     theme_dark: dark,
                   })
-                : alone(isTheme(now) ? now : "light")
+                : saveSingle(isTheme(now) ? now : "light")
             }
             options={[
               {
@@ -113,7 +113,7 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
               legend="Theme"
               value={settings.theme_preference}
               themes={[...LIGHT, ...DARK]}
-              onChange={alone}
+              onChange={saveSingle}
             />
           ) : (
             <>

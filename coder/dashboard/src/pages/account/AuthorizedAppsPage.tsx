@@ -23,16 +23,21 @@ export function AuthorizedAppsPage() {
   useTitle("Settings");
   const me = useMe();
   const queries = useQueryClient();
-  const known = useQuery(experiments);
+  const enabledExperiments = useQuery(experiments);
   const off =
-    known.data !== undefined && !known.data.includes("oauth2") && !known.data.includes("*");
-  const apps = useQuery({ ...authorizedApps(me.id), enabled: known.data !== undefined && !off });
-  const [ending, setEnding] = useState<OAuth2ProviderApp | null>(null);
+    enabledExperiments.data !== undefined &&
+    !enabledExperiments.data.includes("oauth2") &&
+    !enabledExperiments.data.includes("*");
+  const apps = useQuery({
+    ...authorizedApps(me.id),
+    enabled: enabledExperiments.data !== undefined && !off,
+  });
+  const [revoking, setRevoking] = useState<OAuth2ProviderApp | null>(null);
   const revoke = async () => {
-    if (!ending) return;
-    await remove(withQuery("/oauth2/tokens", { client_id: ending.id }));
+    if (!revoking) return;
+    await remove(withQuery("/oauth2/tokens", { client_id: revoking.id }));
     await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-    toast.done(`Access of ${ending.name} revoked.`);
+    toast.done(`Access of ${revoking.name} revoked.`);
   };
   return (
     <>
@@ -61,7 +66,7 @@ export function AuthorizedAppsPage() {
                   <p className="font-medium [overflow-wrap:anywhere]">{app.name}</p>
                   <p className="truncate text-sm text-muted">{hostOf(app.callback_url)}</p>
                 </div>
-                <Button size="sm" onClick={() => setEnding(app)}>
+                <Button size="sm" onClick={() => setRevoking(app)}>
                   Revoke…
                 </Button>
               </li>
@@ -70,9 +75,9 @@ export function AuthorizedAppsPage() {
         </Card>
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Revoke ${ending?.name ?? ""}?`}
+        open={revoking !== null}
+        onClose={() => setRevoking(null)}
+        title={`Revoke ${revoking?.name ?? ""}?`}
         confirm="Revoke"
         onConfirm={revoke}
       >

@@ -29,16 +29,16 @@ const WAIT_MS = 2000; // while the user links in another tab
 export function ExternalLinksPage() {
   useTitle("Settings");
   const [waiting, setWaiting] = useState(false);
-  const found = useQuery({ ...externalLinks, refetchInterval: waiting ? WAIT_MS : false });
-  const [ending, setEnding] = useState<ExternalAuthLinkProvider | null>(null);
+  const links = useQuery({ ...externalLinks, refetchInterval: waiting ? WAIT_MS : false });
+  const [unlinking, setUnlinking] = useState<ExternalAuthLinkProvider | null>(null);
   const queries = useQueryClient();
   const unlink = async () => {
-    if (!ending) return;
+    if (!unlinking) return;
     const answer = await remove<DeleteExternalAuthByIDResponse>(
-      `/api/v2/external-auth/${seg(ending.id)}`,
+      `/api/v2/external-auth/${seg(unlinking.id)}`,
     );
     await queries.invalidateQueries({ queryKey: externalLinks.queryKey });
-    const name = ending.display_name || ending.id;
+    const name = unlinking.display_name || unlinking.id;
     if (answer.token_revocation_error)
       toast.failed(
         `${name} was unlinked, but its token was not revoked`,
@@ -52,9 +52,9 @@ export function ExternalLinksPage() {
         title="External authentication"
         description="Workspaces use these accounts to clone and push without a separate password."
       />
-      {found.isPending ? <SkeletonRows rows={2} /> : null}
-      {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
-      {found.data?.providers.length === 0 ? (
+      {links.isPending ? <SkeletonRows rows={2} /> : null}
+      {links.isError ? <Failure error={links.error} retry={() => void links.refetch()} /> : null}
+      {links.data?.providers.length === 0 ? (
         <Card>
           <Empty icon={Link2} title="No providers configured">
             An administrator can add GitHub, GitLab, Bitbucket and others to the deployment’s
@@ -67,26 +67,26 @@ export function ExternalLinksPage() {
         </Card>
       ) : null}
       <Stack>
-        {found.data?.providers.map((provider) => (
+        {links.data?.providers.map((provider) => (
           <Provider
             key={provider.id}
             provider={provider}
-            link={found.data.links.find((link) => link.provider_id === provider.id)}
+            link={links.data.links.find((link) => link.provider_id === provider.id)}
             onLink={() => setWaiting(true)}
-            onUnlink={() => setEnding(provider)}
+            onUnlink={() => setUnlinking(provider)}
           />
         ))}
       </Stack>
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Unlink ${ending?.display_name || ending?.id || ""}?`}
+        open={unlinking !== null}
+        onClose={() => setUnlinking(null)}
+        title={`Unlink ${unlinking?.display_name || unlinking?.id || ""}?`}
         confirm="Unlink"
         onConfirm={unlink}
       >
         <p>
           Workspaces can no longer clone or push there in your name until you link it again.
-          {ending?.supports_revocation
+          {unlinking?.supports_revocation
             ? " The token is revoked at the provider as well."
             : " The token stays valid at the provider until it expires; you can revoke it there."}
         </p>

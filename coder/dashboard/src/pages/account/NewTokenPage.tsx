@@ -17,7 +17,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { daysToNs, daysUntil, lifetimes, SCOPE_WORDS } from "./token-words";
+import { daysToNs, daysUntil, lifetimes, SCOPE_TEXTS } from "./token-words";
 import { counted } from "../../lib/words";
 
 const SHOWN = 40;
@@ -25,7 +25,7 @@ const SHOWN = 40;
 export function NewTokenPage() {
   useTitle("Create Token");
   const config = useQuery(tokenConfig);
-  const [made, setMade] = useState<{ name: string; value: string } | null>(null);
+  const [created, setCreated] = useState<{ name: string; value: string } | null>(null);
   return (
     <>
       <PageHead
@@ -35,13 +35,13 @@ export function NewTokenPage() {
       />
       {config.isPending ? <SkeletonRows rows={3} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
-      {config.data && !made ? <TokenForm config={config.data} onMade={setMade} /> : null}
-      {made ? <Made {...made} /> : null}
+      {config.data && !created ? <TokenForm config={config.data} onMade={setCreated} /> : null}
+      {created ? <CreatedToken {...created} /> : null}
     </>
   );
 }
 
-function Made({ name, value }: { name: string; value: string }) {
+function CreatedToken({ name, value }: { name: string; value: string }) {
   const address = window.location.origin;
   return (
     <Section title={`Token ${name} created`}>
@@ -57,7 +57,7 @@ function Made({ name, value }: { name: string; value: string }) {
           command={`CODER_URL=${address} CODER_SESSION_TOKEN=… coder list`}
         />
         <div className="flex justify-end">
-          <ButtonLink look="primary" to="/settings/tokens">
+          <ButtonLink variant="primary" to="/settings/tokens">
             I have saved it
           </ButtonLink>
         </div>
@@ -71,7 +71,7 @@ function TokenForm({
   onMade,
 }: {
   config: TokenConfig;
-  onMade: (made: { name: string; value: string }) => void;
+  onMade: (created: { name: string; value: string }) => void;
 }) {
   const queries = useQueryClient();
   const choices = lifetimes(config.max_token_lifetime);
@@ -179,7 +179,7 @@ function TokenForm({
         </Section>
         <div className="flex justify-end gap-2">
           <ButtonLink to="/settings/tokens">Cancel</ButtonLink>
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Create token
           </Button>
         </div>
@@ -219,7 +219,7 @@ function Scopes({
       ) : null}
       <fieldset className="grid grid-cols-2 gap-3 max-sm:grid-cols-1">
         <legend className="sr-only">Permissions</legend>
-        {Object.entries(SCOPE_WORDS)
+        {Object.entries(SCOPE_TEXTS)
           .filter(([name]) => names.includes(name))
           .map(([name, [words, hint]]) => (
             <Checkbox

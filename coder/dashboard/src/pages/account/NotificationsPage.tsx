@@ -4,7 +4,7 @@ import { Bell, Mail, Webhook } from "lucide-react";
 import type { ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn, setKnown } from "../../api/overtaken";
+import { changeOptimistically, shownIn, setServerData } from "../../api/optimistic";
 import {
   dispatchMethods,
   notificationPreferences,
@@ -37,8 +37,8 @@ export function NotificationsPage() {
   const preferences = useQuery(notificationPreferences(me.id));
   const system = useQuery(notificationTemplates("system"));
   const custom = useQuery(notificationTemplates("custom"));
-  const usual = useQuery(dispatchMethods).data?.default;
-  const ways = useQuery(notificationDelivery).data?.methods;
+  const defaultMethod = useQuery(dispatchMethods).data?.default;
+  const delivery = useQuery(notificationDelivery).data?.methods;
   const failed = [preferences, system, custom].find((query) => query.isLoadingError);
   const templates = [...(system.data ?? []), ...(custom.data ?? [])];
   return (
@@ -52,9 +52,9 @@ export function NotificationsPage() {
           </ButtonLink>
         }
       />
-      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
+      {delivery && !delivery.includes("smtp") && !delivery.includes("webhook") ? (
         <p className="mb-4 text-muted">
-          {ways.length > 0
+          {delivery.length > 0
             ? "No mail is sent: this deployment has no mail server."
             : "This deployment cannot send notifications: it has no mail server, and its inbox is turned off."}
         </p>
@@ -80,8 +80,8 @@ export function NotificationsPage() {
             user={me.id}
             templates={templates}
             preferences={preferences.data}
-            usual={usual}
-            ways={ways}
+            defaultMethod={defaultMethod}
+            delivery={delivery}
           />
         )
       ) : null}
@@ -94,25 +94,35 @@ interface GroupsProps {
   templates: readonly NotificationTemplate[];
   preferences: readonly NotificationPreference[];
   /** The delivery method of messages that do not specify one. */
-  usual: string | undefined;
+  defaultMethod: string | undefined;
   /** The configured methods. */
-  ways: readonly string[] | undefined;
+  delivery: readonly string[] | undefined;
 }
 
-function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
+function Groups({
+  user,
+  templates,
+  preferences,
+  defaultMethod: usual,
+  delivery: ways,
+}: GroupsProps) {
   const queries = useQueryClient();
   const key = notificationPreferences(user).queryKey;
   const change = async (disabled: Record<string, boolean>) => {
     try {
-      const now = await changeAhead(
+      const now = await changeOptimistically(
         queries,
-        [seenIn<readonly NotificationPreference[]>(key, (known) => withChoice(known, disabled))],
+        [
+          shownIn<readonly NotificationPreference[]>(key, (current) =>
+            withChoice(current, disabled),
+          ),
+        ],
         () =>
           put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, {
             template_disabled_map: disabled,
           }),
       );
-      setKnown(queries, key, now ?? []);
+      setServerData(queries, key, now ?? []);
     } catch (error) {
       toast.failed("Failed to save notification preferences", error);
     }
@@ -131,8 +141,8 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
                 label={`All of ${group}`}
                 hideLabel
                 checked={on > 0}
-                onChange={(wanted) =>
-                  void change(Object.fromEntries(items.map((item) => [item.id, !wanted])))
+                onChange={(enabled) =>
+                  void change(Object.fromEntries(items.map((item) => [item.id, !enabled])))
                 }
               />
             }
@@ -144,11 +154,11 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
                     <Switch
                       label={item.name}
                       checked={isOn(item, preferences)}
-                      onChange={(wanted) => void change({ [item.id]: !wanted })}
+                      onChange={(enabled) => void change({ [item.id]: !enabled })}
                       testId={`notification-${item.name.toLowerCase().replaceAll(" ", "-")}`}
                     />
                   </div>
-                  {usual && ways ? <Method name={item.method || usual} ways={ways} /> : null}
+                  {usual && ways ? <Method name={item.method || usual} delivery={ways} /> : null}
                 </li>
               ))}
             </ul>
@@ -162,13 +172,13 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
 /**
  * Where a message of that method arrives: a method that is not configured falls back to the inbox.
  */
-function Method({ name, ways }: { name: string; ways: readonly string[] }) {
-  const known = METHODS[ways.includes(name) ? name : "inbox"];
-  if (!ways.includes(name) && !ways.includes("inbox"))
+function Method({ name, delivery }: { name: string; delivery: readonly string[] }) {
+  const channel = METHODS[delivery.includes(name) ? name : "inbox"];
+  if (!delivery.includes(name) && !delivery.includes("inbox"))
     return <span className="text-sm text-muted">Not sent</span>;
-  return known ? (
-    <Tag icon={known[0]} title={`Sent by ${known[1].toLowerCase()}`}>
-      {known[1]}
+  return channel ? (
+    <Tag icon={channel[0]} title={`Sent by ${channel[1].toLowerCase()}`}>
+      {channel[1]}
     </Tag>
   ) : null;
 }

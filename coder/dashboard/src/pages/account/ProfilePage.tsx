@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Users } from "lucide-react";
 
 import { get, put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { useChecks, authorizationCheck } from "../../api/permissions";
 import { myGroups } from "../../api/queries/account";
 import { me as meQuery, organizations } from "../../api/queries/session";
@@ -56,7 +56,7 @@ function Profile({ me }: { me: User }) {
     fields(me),
     async (values) => {
       const saved = await put<User>("/api/v2/users/me/profile", values);
-      setKnown(queries, meQuery.queryKey, saved);
+      setServerData(queries, meQuery.queryKey, saved);
       toast.done("Account updated.");
     },
   );
@@ -110,7 +110,7 @@ function Profile({ me }: { me: User }) {
             hint="URL of an image (optional)."
           />
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Update account
             </Button>
           </div>
@@ -121,8 +121,8 @@ function Profile({ me }: { me: User }) {
 }
 
 function About({ me }: { me: User }) {
-  const known = useQuery(organizations).data ?? [];
-  const mine = known.filter((organization) => me.organization_ids.includes(organization.id));
+  const all = useQuery(organizations).data ?? [];
+  const own = all.filter((organization) => me.organization_ids.includes(organization.id));
   return (
     <Section title="Account details">
       <Facts
@@ -144,7 +144,7 @@ function About({ me }: { me: User }) {
           ],
           [
             "Organizations",
-            mine.map((organization) => organization.display_name || organization.name).join(", ") ||
+            own.map((organization) => organization.display_name || organization.name).join(", ") ||
               "none",
           ],
           [

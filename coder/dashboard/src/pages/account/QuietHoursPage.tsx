@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { quietHours } from "../../api/queries/account";
 import type { UserQuietHoursScheduleResponse } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
@@ -21,9 +21,9 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { timezones, writeCron } from "../../lib/cron";
 
-const pick = (found: UserQuietHoursScheduleResponse) => ({
-  time: found.time,
-  timezone: found.timezone,
+const pick = (current: UserQuietHoursScheduleResponse) => ({
+  time: current.time,
+  timezone: current.timezone,
 });
 
 export function QuietHoursPage() {
@@ -38,33 +38,37 @@ export function QuietHoursPage() {
       />
       {hours.isPending ? <SkeletonRows rows={2} /> : null}
       {hours.isError ? <Failure error={hours.error} retry={() => void hours.refetch()} /> : null}
-      {hours.data ? <HoursForm user={me.id} found={hours.data} /> : null}
+      {hours.data ? <HoursForm user={me.id} current={hours.data} /> : null}
     </>
   );
 }
 
 const EVERY_DAY = [0, 1, 2, 3, 4, 5, 6];
 
-function HoursForm({ user, found }: { user: string; found: UserQuietHoursScheduleResponse }) {
+function HoursForm({ user, current }: { user: string; current: UserQuietHoursScheduleResponse }) {
   const queries = useQueryClient();
   const path = `/api/v2/users/${user}/quiet-hours`;
-  const conflict = useConflict(() => get<UserQuietHoursScheduleResponse>(path), pick, pick(found));
-  const save = async (schedule: string, said: string) => {
+  const conflict = useConflict(
+    () => get<UserQuietHoursScheduleResponse>(path),
+    pick,
+    pick(current),
+  );
+  const save = async (schedule: string, message: string) => {
     const now = await put<UserQuietHoursScheduleResponse>(path, { schedule });
     conflict.saved(pick(now));
-    setKnown(queries, quietHours(user).queryKey, now);
-    toast.done(said);
+    setServerData(queries, quietHours(user).queryKey, now);
+    toast.done(message);
     return now;
   };
   const form = useForm(
-    pick(found),
+    pick(current),
     conflict.guard((values: ReturnType<typeof pick>) =>
       save(writeCron({ ...values, days: EVERY_DAY }), "Quiet hours updated."),
     ),
   );
   const { values, set } = form;
   const zones = timezones().map((name) => ({ value: name, text: name }));
-  const locked = !found.user_can_set;
+  const locked = !current.user_can_set;
   return (
     <form onSubmit={form.submit}>
       <Section
@@ -99,11 +103,11 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
           </div>
           <p className="text-sm text-muted">
             Next quiet hours:{" "}
-            <strong className="font-medium text-text">{dateTime(found.next)}</strong>
-            {found.user_set ? "" : " (the deployment’s default)"}.
+            <strong className="font-medium text-text">{dateTime(current.next)}</strong>
+            {current.user_set ? "" : " (the deployment’s default)"}.
           </p>
           <div className="flex flex-wrap justify-end gap-2">
-            {found.user_set && !locked ? (
+            {current.user_set && !locked ? (
               <Button
                 onClick={() =>
                   void save("", "Quiet hours reset to the deployment’s default.").then(
@@ -117,9 +121,9 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
             ) : null}
             <Button
               type="submit"
-              look="primary"
+              variant="primary"
               busy={form.busy}
-              disabled={locked || (!form.dirty && found.user_set)}
+              disabled={locked || (!form.dirty && current.user_set)}
             >
               Update schedule
             </Button>

@@ -29,18 +29,18 @@ export function SecretsPage() {
   useTitle("Settings");
   const me = useMe();
   const queries = useQueryClient();
-  const found = useQuery(secrets(me.id));
+  const list = useQuery(secrets(me.id));
   const [editing, setEditing] = useState<UserSecret | "new" | null>(null);
-  const [ending, setEnding] = useState<UserSecret | null>(null);
+  const [deleting, setDeleting] = useState<UserSecret | null>(null);
   const refresh = () => queries.invalidateQueries({ queryKey: secrets(me.id).queryKey });
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/users/${me.id}/secrets/${seg(ending.name)}`);
+    if (!deleting) return;
+    await remove(`/api/v2/users/${me.id}/secrets/${seg(deleting.name)}`);
     await refresh();
-    toast.done(`Secret ${ending.name} deleted.`);
+    toast.done(`Secret ${deleting.name} deleted.`);
   };
   const add = (
-    <Button look="primary" icon={<Plus />} onClick={() => setEditing("new")}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setEditing("new")}>
       Add secret
     </Button>
   );
@@ -91,7 +91,11 @@ export function SecretsPage() {
           <IconButton size="sm" label={`Edit secret ${row.name}`} onClick={() => setEditing(row)}>
             <Pencil />
           </IconButton>
-          <IconButton size="sm" label={`Delete secret ${row.name}`} onClick={() => setEnding(row)}>
+          <IconButton
+            size="sm"
+            label={`Delete secret ${row.name}`}
+            onClick={() => setDeleting(row)}
+          >
             <Trash2 />
           </IconButton>
         </>
@@ -105,12 +109,12 @@ export function SecretsPage() {
         description="Confidential values for your workspaces: registry passwords, API keys, licence files."
         actions={add}
       />
-      {found.isPending ? <SkeletonRows rows={3} /> : null}
-      {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
-      {found.data ? (
+      {list.isPending ? <SkeletonRows rows={3} /> : null}
+      {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      {list.data ? (
         <DataTable
           label="Secrets"
-          data={found.data}
+          data={list.data}
           columns={columns}
           rowKey={(row) => row.id}
           rowTestId={(row) => `secret-${row.name}`}
@@ -137,9 +141,9 @@ export function SecretsPage() {
         />
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete secret ${ending?.name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete secret ${deleting?.name ?? ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
@@ -199,7 +203,7 @@ function SecretDialog({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form="secret" look="primary" busy={form.busy}>
+          <Button type="submit" form="secret" variant="primary" busy={form.busy}>
             Save
           </Button>
         </>

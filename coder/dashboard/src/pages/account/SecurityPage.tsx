@@ -39,9 +39,9 @@ export function SecurityPage() {
           {kind.data.login_type === "password" ? (
             <PasswordForm />
           ) : (
-            <Elsewhere kind={kind.data.login_type} methods={methods.data} />
+            <ExternalSignIn kind={kind.data.login_type} methods={methods.data} />
           )}
-          {kind.data.login_type === "password" ? <Convert methods={methods.data} /> : null}
+          {kind.data.login_type === "password" ? <ConvertToSso methods={methods.data} /> : null}
           <Sessions />
           <Section title="Lost a device?" description="Revoke access step by step.">
             <ul className="flex list-disc flex-col gap-1.5 pl-5 text-base">
@@ -138,7 +138,7 @@ function PasswordForm() {
             onChange={(value) => set("again", value)}
           />
           <div className="flex justify-end">
-            <Button type="submit" look="primary" icon={<KeyRound />} busy={form.busy}>
+            <Button type="submit" variant="primary" icon={<KeyRound />} busy={form.busy}>
               Update password
             </Button>
           </div>
@@ -165,7 +165,7 @@ function providersOf(
   ];
 }
 
-function Elsewhere({ kind, methods }: { kind: string; methods: AuthMethods }) {
+function ExternalSignIn({ kind, methods }: { kind: string; methods: AuthMethods }) {
   const name =
     kind === "none" ? null : (providersOf(methods).find((item) => item.id === kind)?.name ?? kind);
   return (
@@ -184,11 +184,11 @@ function Elsewhere({ kind, methods }: { kind: string; methods: AuthMethods }) {
   );
 }
 
-function Convert({ methods }: { methods: AuthMethods }) {
+function ConvertToSso({ methods }: { methods: AuthMethods }) {
   const [to, setTo] = useState<ReturnType<typeof providersOf>[number] | null>(null);
   const [password, setPassword] = useState("");
-  const found = providersOf(methods);
-  if (found.length === 0) return null;
+  const providers = providersOf(methods);
+  if (providers.length === 0) return null;
   const convert = async () => {
     if (!to) return;
     const answer = await post<OAuthConversionResponse>("/api/v2/users/me/convert-login", {
@@ -207,7 +207,7 @@ function Convert({ methods }: { methods: AuthMethods }) {
       description="Sign in with an account at another service instead of a password."
     >
       <div className="flex flex-wrap gap-2">
-        {found.map((item) => (
+        {providers.map((item) => (
           <Button
             key={item.id}
             icon={<Avatar name={item.name} src={item.icon} size="xs" square />}

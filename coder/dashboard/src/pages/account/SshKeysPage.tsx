@@ -4,7 +4,7 @@ import { RefreshCw } from "lucide-react";
 import { useState } from "react";
 
 import { put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { gitSshKey } from "../../api/queries/account";
 import type { GitSSHKey } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -28,9 +28,9 @@ export function SshKeysPage() {
   useTitle("Settings");
   const queries = useQueryClient();
   const key = useQuery(gitSshKey);
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const regenerate = async () => {
-    setKnown(queries, gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
+    setServerData(queries, gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
     toast.done("SSH key regenerated.", "Add the new key to your Git servers.");
   };
   return (
@@ -50,7 +50,7 @@ export function SshKeysPage() {
             </>
           }
           actions={
-            <Button icon={<RefreshCw />} onClick={() => setAsking(true)}>
+            <Button icon={<RefreshCw />} onClick={() => setConfirming(true)}>
               Regenerate
             </Button>
           }
@@ -83,8 +83,8 @@ export function SshKeysPage() {
         </Section>
       ) : null}
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title="Regenerate your SSH key?"
         confirm="Regenerate"
         onConfirm={regenerate}

@@ -27,12 +27,12 @@ export function TokensPage() {
   useTitle("Settings");
   const me = useMe();
   const [params, setParams] = useSearchParams();
-  const everybody = params.get("all") === "true";
+  const everyone = params.get("all") === "true";
   const expired = params.get("expired") === "true";
   const may = useChecks(["all-tokens"], { all: authorizationCheck("api_key", "read") });
-  const found = useQuery(tokens(everybody, expired));
+  const list = useQuery(tokens(everyone, expired));
   const config = useQuery(tokenConfig).data;
-  const [ending, setEnding] = useState<APIKeyWithOwner | null>(null);
+  const [deleting, setDeleting] = useState<APIKeyWithOwner | null>(null);
   const queries = useQueryClient();
   const flag = (name: string, on: boolean) =>
     setParams(
@@ -45,10 +45,10 @@ export function TokensPage() {
       { replace: true },
     );
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/users/${ending.user_id}/keys/${ending.id}`);
+    if (!deleting) return;
+    await remove(`/api/v2/users/${deleting.user_id}/keys/${deleting.id}`);
     await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
-    toast.done(`Token ${ending.token_name} deleted.`);
+    toast.done(`Token ${deleting.token_name} deleted.`);
   };
   const columns: Column<APIKeyWithOwner>[] = [
     {
@@ -61,7 +61,7 @@ export function TokensPage() {
         </div>
       ),
     },
-    ...(everybody
+    ...(everyone
       ? [
           {
             id: "owner",
@@ -111,7 +111,7 @@ export function TokensPage() {
         <IconButton
           size="sm"
           label={`Delete token ${row.token_name}`}
-          onClick={() => setEnding(row)}
+          onClick={() => setDeleting(row)}
         >
           <Trash2 />
         </IconButton>
@@ -124,7 +124,7 @@ export function TokensPage() {
         title="Tokens"
         description="Scripts, CI and other programs use tokens instead of your password."
         actions={
-          <ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>
+          <ButtonLink variant="primary" to="/settings/tokens/new" icon={<Plus />}>
             Add token
           </ButtonLink>
         }
@@ -134,17 +134,17 @@ export function TokensPage() {
         {may.all ? (
           <Switch
             label="Show all users’ tokens"
-            checked={everybody}
+            checked={everyone}
             onChange={(on) => flag("all", on)}
           />
         ) : null}
       </div>
-      {found.isPending ? <SkeletonRows rows={3} /> : null}
-      {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
-      {found.data ? (
+      {list.isPending ? <SkeletonRows rows={3} /> : null}
+      {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      {list.data ? (
         <DataTable
           label="Tokens"
-          data={found.data}
+          data={list.data}
           columns={columns}
           rowKey={(row) => row.id}
           rowTestId={(row) => `token-${row.token_name}`}
@@ -153,7 +153,7 @@ export function TokensPage() {
               icon={KeyRound}
               title="No tokens yet"
               actions={
-                <ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>
+                <ButtonLink variant="primary" to="/settings/tokens/new" icon={<Plus />}>
                   Add token
                 </ButtonLink>
               }
@@ -166,15 +166,15 @@ export function TokensPage() {
         />
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete token ${ending?.token_name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete token ${deleting?.token_name ?? ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
         <p>
           Programs that use it
-          {ending && ending.user_id !== me.id ? ` in the name of ${ending.username}` : ""} are
+          {deleting && deleting.user_id !== me.id ? ` in the name of ${deleting.username}` : ""} are
           rejected from now on. The token cannot be restored; a new token has another value.
         </p>
       </Confirm>

@@ -16,11 +16,11 @@ export function scopesText(scopes: readonly string[]): string {
   if (scopes.length === 0 || scopes.some((scope) => EVERYTHING.has(scope)))
     return "All of your permissions";
   const first = scopes[0] ?? "";
-  return scopes.length === 1 ? (SCOPE_WORDS[first]?.[0] ?? first) : counted(scopes.length, "thing");
+  return scopes.length === 1 ? (SCOPE_TEXTS[first]?.[0] ?? first) : counted(scopes.length, "thing");
 }
 
 /** Composite scopes; each stands for several of the fine-grained ones. */
-export const SCOPE_WORDS: Readonly<Record<string, readonly [text: string, hint: string]>> = {
+export const SCOPE_TEXTS: Readonly<Record<string, readonly [text: string, hint: string]>> = {
   "coder:workspaces.access": ["Use workspaces", "Connect by SSH, open applications and ports."],
   "coder:workspaces.operate": ["Start and stop workspaces", "Builds of existing workspaces."],
   "coder:workspaces.create": ["Create workspaces", "From the templates you can use."],
@@ -36,15 +36,15 @@ export const SCOPE_WORDS: Readonly<Record<string, readonly [text: string, hint: 
 
 /** The lifetimes in days that the deployment allows; the longest is always included. */
 export function lifetimes(maxNs: number): number[] {
-  const most = Math.floor(maxNs / NS / DAY_S);
-  const found = [7, 30, 60, 90, 365].filter((days) => most <= 0 || days <= most);
-  return found.length > 0 ? found : [Math.max(1, most)];
+  const limit = Math.floor(maxNs / NS / DAY_S);
+  const choices = [7, 30, 60, 90, 365].filter((days) => limit <= 0 || days <= limit);
+  return choices.length > 0 ? choices : [Math.max(1, limit)];
 }
 
 /** A month, or the maximum for this user if that is shorter. */
 export function suggestedHours(maxNs: number): number {
-  const most = Math.floor(maxNs / NS / 3600);
-  return most > 0 ? Math.min(MONTH_H, most) : MONTH_H;
+  const limit = Math.floor(maxNs / NS / 3600);
+  return limit > 0 ? Math.min(MONTH_H, limit) : MONTH_H;
 }
 
 export function daysToNs(days: number): number {

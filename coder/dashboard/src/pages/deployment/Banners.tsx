@@ -21,19 +21,19 @@ const textOf = (banner: BannerConfig | undefined) => ({
   background_color: banner?.background_color ?? COLOUR,
 });
 
-export function Banners({ look }: { look: AppearanceConfig }) {
+export function Banners({ current }: { current: AppearanceConfig }) {
   const save = useSave();
-  const banners = look.announcement_banners ?? [];
+  const banners = current.announcement_banners ?? [];
   const [editing, setEditing] = useState<number | null>(null);
   const [deleting, setDeleting] = useState<number | null>(null);
   const replace = (at: number, banner: BannerConfig) =>
     save(({ announcement_banners }) => {
-      const there = announcement_banners ?? [];
+      const existing = announcement_banners ?? [];
       return {
         announcement_banners:
           at < banners.length
-            ? there.map((one, index) => (index === at ? banner : one))
-            : [...there, banner],
+            ? existing.map((other, index) => (index === at ? banner : other))
+            : [...existing, banner],
       };
     });
   const edited =
@@ -73,8 +73,8 @@ export function Banners({ look }: { look: AppearanceConfig }) {
                 banner={banner}
                 onChange={(enabled) =>
                   save(({ announcement_banners }) => ({
-                    announcement_banners: (announcement_banners ?? []).map((one, at) =>
-                      at === index ? { ...one, enabled } : one,
+                    announcement_banners: (announcement_banners ?? []).map((other, at) =>
+                      at === index ? { ...other, enabled } : other,
                     ),
                   }))
                 }
@@ -177,7 +177,7 @@ function BannerDialog({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form={id} look="primary" busy={form.busy}>
+          <Button type="submit" form={id} variant="primary" busy={form.busy}>
             Update
           </Button>
         </>

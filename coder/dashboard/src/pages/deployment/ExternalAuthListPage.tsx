@@ -14,21 +14,21 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const COLUMNS: Column<ExternalAuthConfig>[] = [
   {
     id: "id",
     header: "Provider",
-    cell: (one) => (
+    cell: (provider) => (
       <div className="flex min-w-40 items-center gap-3">
-        <Avatar name={one.display_name || one.id} src={one.display_icon} square />
+        <Avatar name={provider.display_name || provider.id} src={provider.display_icon} square />
         <div className="min-w-0">
-          <TextLink to={`/external-auth/${encodeURIComponent(one.id)}`} className="text-text">
-            {one.display_name || one.id}
+          <TextLink to={`/external-auth/${encodeURIComponent(provider.id)}`} className="text-text">
+            {provider.display_name || provider.id}
           </TextLink>
           <p className="text-sm text-muted [overflow-wrap:anywhere]">
-            {one.id}, {one.type}
+            {provider.id}, {provider.type}
           </p>
         </div>
       </div>
@@ -65,7 +65,8 @@ export function ExternalAuthListPage() {
   useTitle("External Authentication Settings");
   const may = usePermissions();
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the deployment's settings" />;
   const providers = config.data?.config.external_auth ?? [];
   return (
     <>
@@ -80,7 +81,7 @@ export function ExternalAuthListPage() {
           label="Providers"
           data={providers}
           columns={COLUMNS}
-          rowKey={(one) => one.id}
+          rowKey={(provider) => provider.id}
           empty={
             <Empty icon={GitBranch} title="No providers have been configured">
               Register an OAuth application at the Git host, then start the server with its client

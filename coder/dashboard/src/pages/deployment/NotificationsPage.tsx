@@ -30,7 +30,7 @@ import { toast } from "../../ui/toast";
 import { byGroup } from "../../features/notification/notification-groups";
 import { groupPath } from "./options";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const METHODS: Readonly<Record<string, string>> = {
   smtp: "Email",
@@ -48,7 +48,8 @@ export function NotificationsPage() {
     onSuccess: () => toast.done("Test notification sent."),
     onError: (error) => toast.failed("Failed to send the test notification", error),
   });
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the notification settings" />;
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the notification settings" />;
   return (
     <>
       <PageHead
@@ -86,7 +87,7 @@ function Events({ editable }: { editable: boolean }) {
   const system = useQuery(systemTemplates);
   const custom = useQuery(customTemplates);
   const methods = useQuery(dispatchMethods).data;
-  const ways = useQuery(notificationDelivery).data?.methods;
+  const delivery = useQuery(notificationDelivery).data?.methods;
   const { value: paused, choose: pause } = useChoice(
     useQuery(notificationSettings).data?.notifier_paused,
     {
@@ -115,7 +116,7 @@ function Events({ editable }: { editable: boolean }) {
           />
         </Section>
       ) : null}
-      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
+      {delivery && !delivery.includes("smtp") && !delivery.includes("webhook") ? (
         <Notice
           kind="warning"
           title="Neither mail nor a webhook is configured: users see notifications in their inbox only."
@@ -128,9 +129,9 @@ function Events({ editable }: { editable: boolean }) {
               <Event
                 key={template.id}
                 template={template}
-                usual={methods?.default ?? ""}
+                defaultMethod={methods?.default ?? ""}
                 available={methods?.available ?? []}
-                ways={ways}
+                delivery={delivery}
                 editable={editable}
               />
             ))}
@@ -143,15 +144,15 @@ function Events({ editable }: { editable: boolean }) {
 
 function Event({
   template,
-  usual,
+  defaultMethod,
   available,
-  ways,
+  delivery,
   editable,
 }: {
   template: NotificationTemplate;
-  usual: string;
+  defaultMethod: string;
   available: readonly string[];
-  ways: readonly string[] | undefined;
+  delivery: readonly string[] | undefined;
   editable: boolean;
 }) {
   const { value: chosen, choose } = useChoice(template.method, {
@@ -161,7 +162,7 @@ function Event({
     done: "Notification method updated.",
   });
   const words = (method: string) =>
-    `${METHODS[method] ?? method}${ways && method && !ways.includes(method) ? ", not configured" : ""}`;
+    `${METHODS[method] ?? method}${delivery && method && !delivery.includes(method) ? ", not configured" : ""}`;
   return (
     <li className="flex flex-wrap items-center gap-3 px-5 py-2">
       <span className="min-w-48 flex-1">
@@ -181,13 +182,13 @@ function Event({
             value={chosen}
             onChange={choose}
             options={[
-              ["", `Default (${words(usual)})`],
+              ["", `Default (${words(defaultMethod)})`],
               ...available.map((method) => [method, words(method)] as const),
             ]}
           />
         </div>
       ) : (
-        <span className="text-muted">{words(template.method || usual)}</span>
+        <span className="text-muted">{words(template.method || defaultMethod)}</span>
       )}
     </li>
   );

@@ -27,7 +27,7 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 import { AppForm, isMissing, OAUTH2_HOME, TurnedOff, useOAuth2 } from "./OAuth2AppsPage";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 export function OAuth2AppPage() {
   const { app: id = "" } = useParams();
@@ -35,7 +35,8 @@ export function OAuth2AppPage() {
   const { on, known } = useOAuth2();
   const app = useQuery({ ...oauth2App(id), enabled: on });
   useTitle(app.data?.name ?? "OAuth2 application");
-  if (may.known && !may.editOAuth2Apps) return <Refused what="the settings of this application" />;
+  if (may.known && !may.editOAuth2Apps)
+    return <PermissionDenied subject="the settings of this application" />;
   if (known && !on)
     return (
       <>
@@ -123,7 +124,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
 function Secrets({ app }: { app: OAuth2ProviderApp }) {
   const list = useQuery(oauth2Secrets(app.id));
   const queries = useQueryClient();
-  const [made, setMade] = useState("");
+  const [created, setCreated] = useState("");
   const [deleting, setDeleting] = useState<OAuth2ProviderAppSecret | null>(null);
   const [busy, setBusy] = useState(false);
   const changed = () =>
@@ -131,7 +132,7 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
   const make = async () => {
     setBusy(true);
     try {
-      setMade(
+      setCreated(
         (await post<OAuth2ProviderAppSecretFull>(`/api/v2/oauth2-provider/apps/${app.id}/secrets`))
           .client_secret_full,
       );
@@ -182,17 +183,17 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
       </ul>
       <Dialog
         held
-        open={made !== ""}
-        onClose={() => setMade("")}
+        open={created !== ""}
+        onClose={() => setCreated("")}
         title="Client secret generated"
         description="Copy the secret now. It is not shown again."
         actions={
-          <Button look="primary" onClick={() => setMade("")}>
+          <Button variant="primary" onClick={() => setCreated("")}>
             Done
           </Button>
         }
       >
-        <CodeBox label="Client secret" command={made} secret />
+        <CodeBox label="Client secret" command={created} secret />
       </Dialog>
       <Confirm
         open={deleting !== null}

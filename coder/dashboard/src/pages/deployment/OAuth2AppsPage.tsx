@@ -24,16 +24,16 @@ import { Narrow, PageHead, Stack, TextLink } from "../../ui/Page";
 import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 export const OAUTH2_HOME = "/deployment/oauth2-provider/apps";
 
 /** The server answers these requests only with the experiment enabled. */
 export function useOAuth2(): { on: boolean; known: boolean } {
-  const tried = useQuery(experiments).data;
+  const enabledExperiments = useQuery(experiments).data;
   return {
-    on: tried?.some((name) => name === "oauth2" || name === "*") ?? false,
-    known: tried !== undefined,
+    on: enabledExperiments?.some((name) => name === "oauth2" || name === "*") ?? false,
+    known: enabledExperiments !== undefined,
   };
 }
 
@@ -78,7 +78,8 @@ export function OAuth2AppsPage() {
   const may = usePermissions();
   const { on, known } = useOAuth2();
   const list = useQuery({ ...oauth2Apps, enabled: on });
-  if (may.known && !may.editOAuth2Apps) return <Refused what="the OAuth2 applications" />;
+  if (may.known && !may.editOAuth2Apps)
+    return <PermissionDenied subject="the OAuth2 applications" />;
   return (
     <>
       <PageHead
@@ -86,7 +87,7 @@ export function OAuth2AppsPage() {
         description="Programs that can ask users for access to their accounts."
         actions={
           on ? (
-            <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`} icon={<Plus />}>
+            <ButtonLink variant="primary" to={`${OAUTH2_HOME}/add`} icon={<Plus />}>
               Add application
             </ButtonLink>
           ) : null
@@ -107,7 +108,7 @@ export function OAuth2AppsPage() {
                 icon={AppWindow}
                 title="No applications yet"
                 actions={
-                  <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`}>
+                  <ButtonLink variant="primary" to={`${OAUTH2_HOME}/add`}>
                     Add application
                   </ButtonLink>
                 }
@@ -158,7 +159,8 @@ export function CreateOAuth2AppPage() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const { on, known } = useOAuth2();
-  if (may.known && !may.editOAuth2Apps) return <Refused what="the form for new applications" />;
+  if (may.known && !may.editOAuth2Apps)
+    return <PermissionDenied subject="the form for new applications" />;
   return (
     <Narrow>
       <PageHead
@@ -173,10 +175,10 @@ export function CreateOAuth2AppPage() {
           submit="Create application"
           actions={<ButtonLink to={OAUTH2_HOME}>Cancel</ButtonLink>}
           send={async (values) => {
-            const made = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
+            const created = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
             toast.done("Successfully added the OAuth2 application.");
             await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-            await navigate(`${OAUTH2_HOME}/${made.id}`);
+            await navigate(`${OAUTH2_HOME}/${created.id}`);
           }}
         />
       )}
@@ -239,7 +241,7 @@ export function AppForm({
           />
           <div className="flex justify-end gap-2">
             {actions}
-            <Button type="submit" look="primary" busy={form.busy}>
+            <Button type="submit" variant="primary" busy={form.busy}>
               {submit}
             </Button>
           </div>

@@ -16,14 +16,14 @@ import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import {
   grouped,
-  inForce,
+  isActive,
   onPage,
   shownValue,
   sourceOf,
   SOURCES,
   type OptionsPage,
 } from "./options";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const PAGES: Readonly<
   Record<OptionsPage, { title: string; crumbs: readonly string[]; text: string }>
@@ -57,9 +57,10 @@ function Options({ page }: { page: OptionsPage }) {
   const may = usePermissions();
   const { filter, show } = useListAddress();
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the deployment's settings" />;
   const needle = filter.trim().toLowerCase();
-  const found = (config.data?.options ?? []).filter(
+  const matches = (config.data?.options ?? []).filter(
     (option) =>
       onPage(option, page) &&
       !option.hidden &&
@@ -81,13 +82,13 @@ function Options({ page }: { page: OptionsPage }) {
       />
       {config.isPending ? <SkeletonRows rows={6} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
-      {config.data && found.length === 0 ? (
+      {config.data && matches.length === 0 ? (
         <Empty icon={SlidersHorizontal} title="No results">
           Try another search.
         </Empty>
       ) : null}
       <Stack>
-        {grouped(found).map((group) => (
+        {grouped(matches).map((group) => (
           <Section key={group.group} title={group.group} padded={false}>
             <OptionTable label={group.group} options={group.options} />
           </Section>
@@ -141,9 +142,9 @@ export function OptionTable({
               </td>
               <td className="block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
                 <OptionValue option={option} />
-                {inForce(option) === null ? null : (
+                {isActive(option) === null ? null : (
                   <span className="ml-1.5 text-sm text-muted">
-                    {inForce(option) ? "(active)" : "(not active)"}
+                    {isActive(option) ? "(active)" : "(not active)"}
                   </span>
                 )}
                 {source ? (

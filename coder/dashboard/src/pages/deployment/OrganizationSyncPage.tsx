@@ -19,13 +19,14 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { ExportPolicy } from "../../features/organization/ExportPolicy";
 import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 export function OrganizationSyncPage() {
   useTitle("Organization IdP Sync");
   const may = usePermissions();
   const settings = useQuery({ ...organizationSync, enabled: may.viewOrganizationIdpSync });
-  if (may.known && !may.viewOrganizationIdpSync) return <Refused what="the organization sync" />;
+  if (may.known && !may.viewOrganizationIdpSync)
+    return <PermissionDenied subject="the organization sync" />;
   return (
     <>
       <PageHead
@@ -74,7 +75,7 @@ function SyncForm({
       await queries.invalidateQueries({ queryKey: organizationSync.queryKey });
     },
   );
-  const known = useQuery(claimValues(null, form.values.field)).data ?? [];
+  const claimChoices = useQuery(claimValues(null, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
@@ -108,15 +109,18 @@ function SyncForm({
             nameLabel="IdP organization name"
             targetLabel="Coder organization"
             readOnly={!editable}
-            known={known}
+            suggestions={claimChoices}
             value={values.mapping}
             onChange={(next) => set("mapping", next)}
-            targets={orgs.map((one) => ({ value: one.id, text: one.display_name || one.name }))}
+            targets={orgs.map((entry) => ({
+              value: entry.id,
+              text: entry.display_name || entry.name,
+            }))}
           />
         </Section>
         {editable ? (
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>

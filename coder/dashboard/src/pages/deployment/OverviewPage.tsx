@@ -20,7 +20,7 @@ import { Skeleton } from "../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const SHOWN = ["access-url", "wildcard-access-url", "cache-dir", "provisioner-daemons", "docs-url"];
@@ -44,8 +44,9 @@ export function OverviewPage() {
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
   const stats = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const info = useQuery(buildInfo).data;
-  const tried = useQuery(experiments).data ?? [];
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  const enabledExperiments = useQuery(experiments).data ?? [];
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the deployment's settings" />;
   const shown = SHOWN.flatMap(
     (flag) => config.data?.options.filter((option) => option.flag === flag) ?? [],
   );
@@ -102,7 +103,7 @@ export function OverviewPage() {
         <Section
           title="Experiments"
           description={
-            tried.length === 0 ? (
+            enabledExperiments.length === 0 ? (
               <>
                 No experiments are enabled. Enable them with{" "}
                 <code className="whitespace-nowrap">--experiments</code>.
@@ -115,9 +116,9 @@ export function OverviewPage() {
             )
           }
         >
-          {tried.length === 0 ? null : (
+          {enabledExperiments.length === 0 ? null : (
             <div className="flex flex-wrap gap-1.5">
-              {tried.map((name) => (
+              {enabledExperiments.map((name) => (
                 <Tag key={name} tone="accent">
                   {name}
                 </Tag>

@@ -12,14 +12,15 @@ import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { summary } from "../../features/organization/permission-grid";
 import { SITE_ROLE_HINTS } from "../../features/person/roles";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { countedAtStart } from "../../lib/words";
 
 export function SiteRolesPage() {
   useTitle("Roles");
   const may = usePermissions();
   const roles = useQuery(siteRoles);
-  if (may.known && !may.viewUsers) return <Refused what="the roles of this deployment" />;
+  if (may.known && !may.viewUsers)
+    return <PermissionDenied subject="the roles of this deployment" />;
   return (
     <>
       <PageHead

@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 
 import { get, put } from "../../api/client";
 import { appearance } from "../../api/queries/session";
-import { inTurn } from "../../api/turns";
+import { serialized } from "../../api/serialized";
 import type { AppearanceConfig, UpdateAppearanceConfig } from "../../api/types";
 import { toast } from "../../ui/toast";
 
@@ -17,16 +17,16 @@ export const now = () => get<AppearanceConfig>(APPEARANCE);
  */
 export function useSave() {
   const queries = useQueryClient();
-  return (change: (found: AppearanceConfig) => Partial<UpdateAppearanceConfig>) =>
-    inTurn(`${APPEARANCE}, read and written`, async () => {
-      const found = await now();
-      const { application_name, logo_url, service_banner, announcement_banners } = found;
+  return (change: (current: AppearanceConfig) => Partial<UpdateAppearanceConfig>) =>
+    serialized(`${APPEARANCE}, read and written`, async () => {
+      const current = await now();
+      const { application_name, logo_url, service_banner, announcement_banners } = current;
       await put(APPEARANCE, {
         application_name,
         logo_url,
         service_banner,
         announcement_banners: announcement_banners ?? [],
-        ...change(found),
+        ...change(current),
       });
       toast.done("Successfully updated appearance settings!");
       await queries.invalidateQueries({ queryKey: appearance.queryKey });

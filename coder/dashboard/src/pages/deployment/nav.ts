@@ -4,7 +4,7 @@ import type { SideGroup } from "../../features/navigation/SidePage";
 
 // Every user may read the proxies, to choose one in the top bar: that alone is no administration
 // permission.
-const looksAfterProxies = (may: Permissions): boolean =>
+const administersProxies = (may: Permissions): boolean =>
   may.editWorkspaceProxies || (may.viewWorkspaceProxies && may.viewDeploymentConfig);
 
 export const DEPLOYMENT: readonly SideGroup[] = [
@@ -76,7 +76,7 @@ export const DEPLOYMENT: readonly SideGroup[] = [
       {
         to: "/deployment/workspace-proxies",
         text: "Workspace proxies",
-        allowed: looksAfterProxies,
+        allowed: administersProxies,
         words: "regions latency",
       },
       {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { DeploymentOption } from "../../api/queries/deployment";
-import { grouped, groupPath, inForce, nanoseconds, onPage, shownValue, sourceOf } from "./options";
+import { grouped, groupPath, isActive, nanoseconds, onPage, shownValue, sourceOf } from "./options";
 
 const http = { name: "x", group: { name: "HTTP", parent: { name: "Networking" } } };
 
@@ -66,7 +66,7 @@ it("assigns options to pages by group", () => {
   expect(onPage(http, "network")).toBe(true);
   expect(onPage(http, "observability")).toBe(false);
   expect(onPage({ name: "y" }, "all")).toBe(true);
-  expect(grouped([http, { name: "y" }]).map((one) => one.group)).toEqual([
+  expect(grouped([http, { name: "y" }]).map((item) => item.group)).toEqual([
     "General",
     "Networking / HTTP",
   ]);
@@ -80,5 +80,5 @@ it.each([
   [{ name: "a", value: true }, null],
 ] satisfies [DeploymentOption, boolean | null][])(
   "%j disables what it names: %j",
-  (option, result) => expect(inForce(option)).toBe(result),
+  (option, result) => expect(isActive(option)).toBe(result),
 );

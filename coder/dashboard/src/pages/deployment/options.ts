@@ -57,12 +57,12 @@ export function onPage(option: DeploymentOption, page: OptionsPage): boolean {
 export function grouped(
   options: readonly DeploymentOption[],
 ): { group: string; options: DeploymentOption[] }[] {
-  const found = new Map<string, DeploymentOption[]>();
+  const byGroup = new Map<string, DeploymentOption[]>();
   for (const option of options) {
     const group = groupPath(option) || "General";
-    found.set(group, [...(found.get(group) ?? []), option]);
+    byGroup.set(group, [...(byGroup.get(group) ?? []), option]);
   }
-  return [...found]
+  return [...byGroup]
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([group, own]) => ({ group, options: own }));
 }
@@ -71,7 +71,7 @@ export function grouped(
  * Whether an option that disables a feature is set: "Disable … Disabled" alone is ambiguous. null
  * for all other options.
  */
-export function inForce(option: DeploymentOption): boolean | null {
+export function isActive(option: DeploymentOption): boolean | null {
   const shown = shownValue(option);
   return shown.kind === "boolean" && option.flag?.startsWith("disable-") ? shown.on : null;
 }

@@ -33,7 +33,7 @@ export function GroupForm({
 }) {
   const form = useSettingsForm(
     load,
-    (found) => found,
+    (current) => current,
     start,
     (values) => send({ ...values, quota_allowance: Number(values.quota_allowance) }),
     (values) =>
@@ -91,7 +91,7 @@ export function GroupForm({
         </Section>
         <div className="flex justify-end gap-2">
           {actions}
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Save
           </Button>
         </div>

@@ -76,10 +76,10 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
   const [deleting, setDeleting] = useState(false);
   const navigate = useNavigate();
   const everyone = isEveryone(group);
-  const change = (what: object, done: string) =>
-    patch(`/api/v2/groups/${group.id}`, { ...CHANGE, ...what }).then(
+  const change = (fields: object, message: string) =>
+    patch(`/api/v2/groups/${group.id}`, { ...CHANGE, ...fields }).then(
       () => {
-        toast.done(done);
+        toast.done(message);
         return changed();
       },
       (error: unknown) => {
@@ -87,7 +87,7 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
         throw error;
       },
     );
-  const steerable = home.may.updateGroups === true && !everyone && group.source !== "oidc";
+  const isEditable = home.may.updateGroups === true && !everyone && group.source !== "oidc";
   const columns: Column<ReducedUser>[] = [
     {
       id: "user",
@@ -115,7 +115,7 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
         </span>
       ),
     },
-    ...(steerable
+    ...(isEditable
       ? [
           {
             id: "actions",
@@ -187,9 +187,9 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
           </Notice>
         </div>
       ) : null}
-      {steerable ? (
+      {isEditable ? (
         <PersonSearch
-          without={new Set(group.members.map((member) => member.id))}
+          exclude={new Set(group.members.map((member) => member.id))}
           organization={home.may.viewMembers ? home.organization.name : undefined}
           onAdd={(person) =>
             change({ add_users: [person.id] }, `${person.username} added to the group.`)

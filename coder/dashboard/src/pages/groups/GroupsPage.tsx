@@ -27,7 +27,7 @@ function Groups({ home }: { home: GroupsHome }) {
   const { filter, show } = useListAddress();
   const list = useQuery(groupsOf(home.organization.name));
   const needle = filter.trim().toLowerCase();
-  const found = (list.data ?? []).filter((group) =>
+  const matches = (list.data ?? []).filter((group) =>
     `${group.name} ${group.display_name}`.toLowerCase().includes(needle),
   );
   const columns: Column<Group>[] = [
@@ -89,7 +89,7 @@ function Groups({ home }: { home: GroupsHome }) {
         description="Groups share template access, workspaces and quota."
         actions={
           home.may.createGroups ? (
-            <ButtonLink look="primary" to={`${home.base}/create`} icon={<Plus />}>
+            <ButtonLink variant="primary" to={`${home.base}/create`} icon={<Plus />}>
               Create group
             </ButtonLink>
           ) : null
@@ -106,7 +106,7 @@ function Groups({ home }: { home: GroupsHome }) {
       {list.data ? (
         <DataTable
           label="Groups"
-          data={found}
+          data={matches}
           columns={columns}
           rowKey={(group) => group.id}
           rowTestId={(group) => `group-${group.id}`}
@@ -117,7 +117,7 @@ function Groups({ home }: { home: GroupsHome }) {
               command="coder groups create backend"
               actions={
                 home.may.createGroups && !needle ? (
-                  <ButtonLink look="primary" to={`${home.base}/create`}>
+                  <ButtonLink variant="primary" to={`${home.base}/create`}>
                     Create group
                   </ButtonLink>
                 ) : null

@@ -113,7 +113,7 @@ export function DerpRegionPage() {
           >
             <Stack>
               {[
-                ...node.warnings.map((one) => one.message),
+                ...node.warnings.map((warning) => warning.message),
                 ...(node.error ? [node.error] : []),
               ].map((text) => (
                 <p key={text} className="text-warn">

@@ -15,19 +15,19 @@ import { findings, SECTIONS, TONES, WORDS } from "./sections";
 export function FindingsPage() {
   useTitle("Health");
   const report = useReport();
-  const found = findings(report);
+  const problems = findings(report);
   return (
     <>
       <PageHead title="Health" description="Results of the deployment's self-checks." />
       <Stack>
-        {found.length === 0 ? (
+        {problems.length === 0 ? (
           <Card>
             <Empty icon={HeartPulse} title="Everything is healthy">
               All {SECTIONS.length} checks passed.
             </Empty>
           </Card>
         ) : (
-          found.map((item) => (
+          problems.map((item) => (
             <Notice
               key={`${item.section.key} ${item.code} ${item.message}`}
               kind={item.severity}

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { Outlet, useOutletContext } from "react-router";
 
 import { get } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { usePermissions } from "../../api/permissions";
 import { healthReport } from "../../api/queries/health";
 import type { HealthcheckReport } from "../../api/types";
@@ -32,7 +32,7 @@ export function HealthLayout() {
         { items: [{ to: "/health", text: "Findings" }] },
         { title: "Checks", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) },
       ]}
-      head={report.data ? <Whole report={report.data} /> : null}
+      head={report.data ? <OverallHealth report={report.data} /> : null}
     >
       {report.isError ? (
         <Failure
@@ -64,13 +64,13 @@ function Refused() {
   );
 }
 
-function Whole({ report }: { report: HealthcheckReport }) {
+function OverallHealth({ report }: { report: HealthcheckReport }) {
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
-  const again = async () => {
+  const refresh = async () => {
     setBusy(true);
     try {
-      setKnown(
+      setServerData(
         queries,
         healthReport.queryKey,
         await get<HealthcheckReport>("/api/v2/debug/health?force=true"),
@@ -88,7 +88,7 @@ function Whole({ report }: { report: HealthcheckReport }) {
         Checked <Ago at={report.time} />
       </p>
       <div>
-        <Button size="sm" icon={<RefreshCw />} busy={busy} onClick={() => void again()}>
+        <Button size="sm" icon={<RefreshCw />} busy={busy} onClick={() => void refresh()}>
           Check again
         </Button>
       </div>

@@ -190,9 +190,9 @@ export function ProvisionerDaemonsPage() {
       cell: (row) => (
         <div>
           <p className="font-medium">{row.provisioner_daemon.name}</p>
-          {row.warnings.map((one) => (
-            <p key={one.code + one.message} className="text-sm text-warn">
-              {one.message}
+          {row.warnings.map((warning) => (
+            <p key={warning.code + warning.message} className="text-sm text-warn">
+              {warning.message}
             </p>
           ))}
         </div>

@@ -5,7 +5,7 @@ import { BellOff, BellRing } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn } from "../../api/overtaken";
+import { changeOptimistically, shownIn } from "../../api/optimistic";
 import { usePermissions } from "../../api/permissions";
 import { healthReport, healthSettings } from "../../api/queries/health";
 import type { HealthSettings } from "../../api/types";
@@ -22,7 +22,7 @@ export function SectionPage({ part, children }: { part: SectionKey; children: Re
   const report = useReport();
   const section = SECTIONS.find((item) => item.key === part) as HealthSection;
   useTitle(section.crumb ?? section.title, "Health");
-  const found = findings({ ...report, [part]: { ...report[part], dismissed: false } }).filter(
+  const problems = findings({ ...report, [part]: { ...report[part], dismissed: false } }).filter(
     (item) => item.section.key === part,
   );
   return (
@@ -41,7 +41,7 @@ export function SectionPage({ part, children }: { part: SectionKey; children: Re
         actions={<Dismiss section={section} />}
       />
       <Stack>
-        {found.map((item) => (
+        {problems.map((item) => (
           <Notice key={item.code + item.message} kind={item.severity} title={item.message}>
             <p>
               {item.advice} <code className="text-xs">{item.code}</code>
@@ -60,8 +60,8 @@ function Dismiss({ section }: { section: HealthSection }) {
   const settings = useQuery(healthSettings);
   const [busy, setBusy] = useState(false);
   if (!settings.data || !may.editDeploymentConfig) return null;
-  const known = settings.data;
-  const off = known.dismissed_healthchecks.includes(section.dismiss);
+  const current = settings.data;
+  const off = current.dismissed_healthchecks.includes(section.dismiss);
   const change = async () => {
     setBusy(true);
     const dismiss = ({ dismissed_healthchecks }: HealthSettings): HealthSettings => {
@@ -71,8 +71,8 @@ function Dismiss({ section }: { section: HealthSection }) {
     try {
       // Built from the shown settings, including changes of other checks in flight: each request contains
       // all settings.
-      const next = dismiss(queries.getQueryData(healthSettings.queryKey) ?? known);
-      await changeAhead(queries, [seenIn(healthSettings.queryKey, dismiss)], () =>
+      const next = dismiss(queries.getQueryData(healthSettings.queryKey) ?? current);
+      await changeOptimistically(queries, [shownIn(healthSettings.queryKey, dismiss)], () =>
         put("/api/v2/debug/health/settings", next),
       );
       await queries.invalidateQueries({ queryKey: healthReport.queryKey, exact: true });

@@ -91,5 +91,5 @@ it("shows only a notice without permission", async () => {
       Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
   });
   expect(await screen.findByText(/for its administrators/)).toBeVisible();
-  expect(page.asked).not.toContain("GET /api/v2/debug/health");
+  expect(page.requests).not.toContain("GET /api/v2/debug/health");
 });

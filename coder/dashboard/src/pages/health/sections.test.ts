@@ -19,7 +19,7 @@ it("finds no problems in a healthy report", () => {
 });
 
 it("sorts errors first, with remedies", () => {
-  const found = findings(
+  const problems = findings(
     report({
       database: { ...part, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] },
       access_url: { ...part, severity: "error", error: "EACS03: no route" },
@@ -27,7 +27,7 @@ it("sorts errors first, with remedies", () => {
     }),
   );
   expect(
-    found.map(({ code, message, severity, advice }) => [
+    problems.map(({ code, message, severity, advice }) => [
       code,
       message,
       severity,

@@ -84,7 +84,7 @@ export const ADVICE: Readonly<Record<HealthMessage["code"], string>> = {
   EDERP03:
     "A region has no working relay. Check that its address and ports are reachable from the server.",
   EPD01:
-    "No provisioner is connected, so builds wait. Start one: coder provisioner start, or CODER_PROVISIONER_DAEMONS=3 for the built-in ones.",
+    "No provisioner is connected, so builds wait. Run coder provisioner start, or set CODER_PROVISIONER_DAEMONS=3 for built-in ones.",
   EPD02: "A provisioner runs another version than the server. Update it to the server’s version.",
   EPD03: "A provisioner uses an old protocol that a future version will drop. Update it.",
   EWP01: "The proxies could not be listed. Check the server’s log.",
@@ -111,10 +111,10 @@ const CODE = /^(E[A-Z]+\d*):\s*/;
 
 /** All problems, errors first; dismissed checks are left out. */
 export function findings(report: HealthcheckReport): Finding[] {
-  const found = SECTIONS.flatMap((section) => {
+  const problems = SECTIONS.flatMap((section) => {
     const part = report[section.key];
     if (part.dismissed) return [];
-    const told: Finding[] = part.warnings.map(({ code, message }) => ({
+    const warnings: Finding[] = part.warnings.map(({ code, message }) => ({
       section,
       severity: part.severity === "error" ? "error" : "warning",
       code,
@@ -123,7 +123,7 @@ export function findings(report: HealthcheckReport): Finding[] {
     }));
     if (part.error) {
       const code = (CODE.exec(part.error)?.[1] ?? "EUNKNOWN") as HealthMessage["code"];
-      told.unshift({
+      warnings.unshift({
         section,
         severity: "error",
         code,
@@ -131,9 +131,9 @@ export function findings(report: HealthcheckReport): Finding[] {
         advice: ADVICE[code] ?? ADVICE.EUNKNOWN,
       });
     }
-    return told;
+    return warnings;
   });
-  return found.sort((a, b) => Number(b.severity === "error") - Number(a.severity === "error"));
+  return problems.sort((a, b) => Number(b.severity === "error") - Number(a.severity === "error"));
 }
 
 export const TONES = { ok: "good", warning: "warn", error: "bad" } as const;
@@ -144,6 +144,6 @@ export const WORDS = { ok: "Healthy", warning: "Warning", error: "Critical" } as
  * unchanged.
  */
 export function rounded(text: string): string {
-  const found = /^([\d.]+)(ns|[uµ]s|ms|s)$/.exec(text);
-  return found ? `${Number(Number(found[1]).toPrecision(2))} ${found[2]}` : text;
+  const match = /^([\d.]+)(ns|[uµ]s|ms|s)$/.exec(text);
+  return match ? `${Number(Number(match[1]).toPrecision(2))} ${match[2]}` : text;
 }

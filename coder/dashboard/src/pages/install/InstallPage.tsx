@@ -19,9 +19,9 @@ export function InstallPage() {
   const info = useQuery(buildInfo);
   const [params, setParams] = useSearchParams();
   const url = (info.data?.dashboard_url || window.location.origin).replace(/\/$/, "");
-  const asked = params.get("os");
+  const requestedSystem = params.get("os");
   const system =
-    SYSTEMS.find((item) => item.value === asked)?.value ?? systemOf(navigator.userAgent);
+    SYSTEMS.find((item) => item.value === requestedSystem)?.value ?? systemOf(navigator.userAgent);
   return (
     <Narrow>
       <PageHead
@@ -70,7 +70,7 @@ function Install({ system, name, url }: { system: System; name: string; url: str
   const missing = useMissingProgram();
   const platforms = PLATFORMS.filter((item) => item.system === system);
   const absent = platforms.filter((item) => missing(keyOf(item)));
-  const none = absent.length === platforms.length;
+  const noneAvailable = absent.length === platforms.length;
   // Shown above the command only if the command leads nowhere: most visitors use a machine for which
   // the server has a program.
   const notice =
@@ -78,7 +78,7 @@ function Install({ system, name, url }: { system: System; name: string; url: str
       <Notice
         kind="warning"
         title={
-          none
+          noneAvailable
             ? `This server has no CLI for ${name}.`
             : `This server has no CLI for ${name} on ${absent.map((item) => item.text).join(" and ")}.`
         }
@@ -101,8 +101,8 @@ function Install({ system, name, url }: { system: System; name: string; url: str
       description={system === "windows" ? "In PowerShell:" : "In a terminal:"}
     >
       <Stack>
-        {none ? notice : null}
-        {none ? (
+        {noneAvailable ? notice : null}
+        {noneAvailable ? (
           <p className="text-sm text-muted">Once the server has it, this command installs it:</p>
         ) : null}
         <CodeBox
@@ -113,7 +113,7 @@ function Install({ system, name, url }: { system: System; name: string; url: str
           }
           label={`Command that installs the CLI on ${name}`}
         />
-        {none ? null : (
+        {noneAvailable ? null : (
           <>
             <p className="text-sm text-muted">
               Or download the binary and move it to a folder in your PATH:
@@ -141,7 +141,7 @@ function Install({ system, name, url }: { system: System; name: string; url: str
             ) : null}
           </>
         )}
-        {none ? null : notice}
+        {noneAvailable ? null : notice}
       </Stack>
     </Section>
   );

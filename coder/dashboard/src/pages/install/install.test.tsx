@@ -6,12 +6,12 @@ import { Refusal, visit } from "../../test/world";
 import { InstallPage } from "./InstallPage";
 import { fileOf, PLATFORMS } from "../../lib/platforms";
 
-const programs = (there: readonly string[]): Program[] =>
+const programs = (available: readonly string[]): Program[] =>
   PLATFORMS.map((item) => ({
     name: fileOf(item),
     os: item.system,
     architecture: item.architecture,
-    available: there.includes(fileOf(item)),
+    available: available.includes(fileOf(item)),
     remedy: `Build ${fileOf(item)}.`,
   }));
 const open = (os: string, answer: unknown) =>
@@ -23,7 +23,7 @@ const open = (os: string, answer: unknown) =>
 it("lists available downloads and marks missing ones", async () => {
   open("linux", programs(["coder-linux-amd64"]));
   expect(
-    await screen.findByText("This server has no program for Linux on ARM, 64-bit and ARM, 32-bit."),
+    await screen.findByText("This server has no CLI for Linux on ARM, 64-bit and ARM, 32-bit."),
   ).toBeVisible();
   expect(screen.getByRole("link", { name: "Intel/AMD, 64-bit" })).toHaveAttribute(
     "href",
@@ -31,12 +31,12 @@ it("lists available downloads and marks missing ones", async () => {
   );
   expect(screen.queryByRole("link", { name: "ARM, 64-bit" })).toBeNull();
   expect(screen.getByText("For administrators:")).toBeVisible();
-  expect(screen.getAllByRole("listitem").map((one) => one.textContent)).toEqual([
+  expect(screen.getAllByRole("listitem").map((link) => link.textContent)).toEqual([
     "Build coder-linux-arm64.",
     "Build coder-linux-armv7.",
   ]);
   const command = screen.getByRole("group", {
-    name: "Command that installs the command line on Linux",
+    name: "Command that installs the CLI on Linux",
   });
   // Notes about other machines come after the common case.
   expect(command.compareDocumentPosition(screen.getByText("For administrators:"))).toBe(
@@ -46,7 +46,7 @@ it("lists available downloads and marks missing ones", async () => {
 
 it("explains the alternatives without any download", async () => {
   open("darwin", programs(["coder-linux-amd64"]));
-  expect(await screen.findByText("This server has no program for macOS.")).toBeVisible();
+  expect(await screen.findByText("This server has no CLI for macOS.")).toBeVisible();
   expect(screen.getByText("pipx install FILE.whl")).toBeVisible();
   expect(screen.getByText("Once the server has it, this command installs it:")).toBeVisible();
   expect(screen.queryAllByRole("link")).toEqual([]);
@@ -64,5 +64,5 @@ it.each([
   );
   expect(screen.queryByRole("status", { name: /no program/ })).toBeNull();
   expect(screen.queryByText(/has no program/)).toBeNull();
-  expect(page.asked).toContain("GET /api/v2/programs");
+  expect(page.requests).toContain("GET /api/v2/programs");
 });

@@ -16,7 +16,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
   const [open, setOpen] = useState(false);
   const id = useId();
   const lines = changes(entry.diff);
-  const who = entry.user?.username ?? "";
+  const username = entry.user?.username ?? "";
   const failed = entry.status_code >= 400;
   const more = Object.entries((entry.additional_fields ?? {}) as Record<string, unknown>).filter(
     ([, value]) => typeof value === "string" && value !== "",
@@ -24,7 +24,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
   return (
     <li data-testid={`audit-log-row-${entry.id}`}>
       <div className="flex items-start gap-3 px-4 py-2.5 hover:bg-hover/60">
-        <Avatar name={who || "?"} src={entry.user?.avatar_url} size="sm" />
+        <Avatar name={username || "?"} src={entry.user?.avatar_url} size="sm" />
         <div className="min-w-0 flex-1">
           <p className="[overflow-wrap:anywhere]">
             <Sentence entry={entry} />
@@ -58,7 +58,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
           className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover"
           aria-expanded={open}
           aria-controls={id}
-          aria-label={`Details of ${entry.description.replace("{user}", who).replace("{target}", entry.resource_target)}`}
+          aria-label={`Details of ${entry.description.replace("{user}", username).replace("{target}", entry.resource_target)}`}
           onClick={() => setOpen(!open)}
         >
           <ChevronRight

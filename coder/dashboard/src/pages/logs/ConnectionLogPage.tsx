@@ -19,7 +19,7 @@ import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { dateTime, duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { countedAtStart } from "../../lib/words";
 
 const KINDS: Readonly<Record<ConnectionLog["type"], string>> = {
@@ -98,7 +98,7 @@ function Workspace({ entry }: { entry: ConnectionLog }) {
 }
 
 /** Two times from one clock, but not always to the second. */
-const lasted = (ms: number) => (ms < 1000 ? "within a second" : `after ${duration(ms)}`);
+const durationText = (ms: number) => (ms < 1000 ? "within a second" : `after ${duration(ms)}`);
 
 function State({ entry }: { entry: ConnectionLog }) {
   if (entry.web_info) {
@@ -119,7 +119,7 @@ function State({ entry }: { entry: ConnectionLog }) {
         {info.exit_code ? `Ended with code ${info.exit_code}` : "Ended"}
       </StatusText>
       <p className="text-sm text-muted [overflow-wrap:anywhere]">
-        {lasted(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}
+        {durationText(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}
         {info.disconnect_reason ? `: ${info.disconnect_reason}` : ""}
       </p>
     </div>
@@ -156,7 +156,10 @@ export function ConnectionLogPage() {
           {
             term: "organization",
             label: "Organization",
-            options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })),
+            options: orgs.map((organization) => ({
+              value: organization.name,
+              text: organization.display_name || organization.name,
+            })),
           },
         ]
       : []),
@@ -165,7 +168,8 @@ export function ConnectionLogPage() {
     list.error instanceof ApiError && list.error.status === 400
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
-  if (may.known && !may.viewAnyConnectionLog) return <Refused what="the connection log" />;
+  if (may.known && !may.viewAnyConnectionLog)
+    return <PermissionDenied subject="the connection log" />;
   return (
     <>
       <PageHead

@@ -88,24 +88,24 @@ it.each([
 });
 
 describe("links of audit entries", () => {
-  const nobody = {} as Permissions;
+  const noPermissions = {} as Permissions;
   const entry = (
     resource_type: AuditLog["resource_type"],
     resource_link: string,
     is_deleted = false,
   ) => ({ resource_type, resource_link, is_deleted });
   it.each([
-    ["a template", entry("template", "/templates/x"), nobody, "/templates/x"],
-    ["another's workspace", entry("workspace", "/@bob/dev"), nobody, null],
-    ["one's own workspace", entry("workspace", "/@ana/dev"), nobody, "/@ana/dev"],
+    ["a template", entry("template", "/templates/x"), noPermissions, "/templates/x"],
+    ["another's workspace", entry("workspace", "/@bob/dev"), noPermissions, null],
+    ["one's own workspace", entry("workspace", "/@ana/dev"), noPermissions, "/@ana/dev"],
     [
       "a workspace, for who sees all",
       entry("workspace_build", "/@bob/dev/builds/1"),
       { viewAnyWorkspace: true } as Permissions,
       "/@bob/dev/builds/1",
     ],
-    ["what is deleted", entry("template", "/templates/x", true), nobody, null],
-    ["another site", entry("template", "//evil.example"), nobody, null],
-    ["nothing", entry("api_key", ""), nobody, null],
-  ])("%s", (_, one, may, expected) => expect(linkOf(one, may, "ana")).toBe(expected));
+    ["what is deleted", entry("template", "/templates/x", true), noPermissions, null],
+    ["another site", entry("template", "//evil.example"), noPermissions, null],
+    ["nothing", entry("api_key", ""), noPermissions, null],
+  ])("%s", (_, auditEntry, may, expected) => expect(linkOf(auditEntry, may, "ana")).toBe(expected));
 });

@@ -11,7 +11,7 @@ const MARK = /\{(user|target)\}/g;
 export function sentence(
   entry: Pick<AuditLog, "description" | "resource_target" | "user">,
 ): Part[] {
-  const who = entry.user?.username ?? "An unknown user";
+  const authorName = entry.user?.username ?? "An unknown user";
   const parts: Part[] = [];
   let from = 0;
   for (const match of entry.description.matchAll(MARK)) {
@@ -19,7 +19,7 @@ export function sentence(
     if (before) parts.push({ kind: "text", text: before });
     parts.push(
       match[1] === "user"
-        ? { kind: "user", text: who }
+        ? { kind: "user", text: authorName }
         : { kind: "target", text: entry.resource_target },
     );
     from = match.index + match[0].length;
@@ -49,9 +49,9 @@ export function linkOf(
 ): string | null {
   const link = entry.resource_link;
   if (!link.startsWith("/") || link.startsWith("//") || entry.is_deleted) return null;
-  const asked = SEEN_BY[entry.resource_type];
-  return asked === undefined ||
-    may[asked] ||
+  const permission = SEEN_BY[entry.resource_type];
+  return permission === undefined ||
+    may[permission] ||
     link.startsWith(`/@${username}/`) ||
     link.startsWith(`/tasks/${username}/`)
     ? link
@@ -83,7 +83,7 @@ export function shown(value: unknown): string {
   if (typeof value === "object" && "Valid" in value) {
     const [inner] = Object.entries(value)
       .filter(([name]) => name !== "Valid")
-      .map(([, one]) => one as unknown);
+      .map(([, change]) => change as unknown);
     return (value as { Valid: boolean }).Valid ? shown(inner) : "";
   }
   return typeof value === "object" ? JSON.stringify(value) : String(value);
@@ -120,7 +120,7 @@ export function words(name: string): string {
 
 /** The name of the browser or program in a user agent. */
 export function program(userAgent: string): string {
-  const known: readonly (readonly [RegExp, string])[] = [
+  const programs: readonly (readonly [RegExp, string])[] = [
     [/^coder\b/i, "Coder CLI"],
     [/Edg\//, "Edge"],
     [/Firefox\//, "Firefox"],
@@ -130,6 +130,6 @@ export function program(userAgent: string): string {
     [/^curl/i, "curl"],
   ];
   return (
-    known.find(([pattern]) => pattern.test(userAgent))?.[1] ?? userAgent.split(/[/ ]/)[0] ?? ""
+    programs.find(([pattern]) => pattern.test(userAgent))?.[1] ?? userAgent.split(/[/ ]/)[0] ?? ""
   );
 }

@@ -11,16 +11,16 @@ const PAGES: readonly (readonly [string, ComponentType, string])[] = [
   ["the connection log", ConnectionLogPage, "/api/v2/connectionlog"],
 ];
 
-it.each(PAGES)("sends no request for %s without permission", async (what, Log, path) => {
-  const asked = vi.fn(() => ({}));
+it.each(PAGES)("sends no request for %s without permission", async (log, Log, path) => {
+  const answerMock = vi.fn(() => ({}));
   visit([{ path: "/", element: <Log /> }], "/", {
     "POST /api/v2/authcheck": ({ checks }: { checks: object }) =>
       Object.fromEntries(Object.keys(checks).map((name) => [name, false])),
-    [`GET ${path}`]: asked,
+    [`GET ${path}`]: answerMock,
     "GET /api/v2/organizations": [],
   });
   expect(
-    await screen.findByRole("heading", { level: 1, name: `You may not see ${what}` }),
+    await screen.findByRole("heading", { level: 1, name: `You may not see ${log}` }),
   ).toBeVisible();
-  expect(asked).not.toHaveBeenCalled();
+  expect(answerMock).not.toHaveBeenCalled();
 });

@@ -22,7 +22,7 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { ExportPolicy } from "../../features/organization/ExportPolicy";
 import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
 import {
@@ -44,7 +44,8 @@ export function IdpSyncPage() {
     enabled: view?.may.viewSync === true,
   });
   if (!view?.known) return null;
-  if (!view.may.viewSync) return <Refused what="the sync settings of this organization" />;
+  if (!view.may.viewSync)
+    return <PermissionDenied subject="the sync settings of this organization" />;
   const failed = [groups, roles].find((query) => query.isLoadingError); // a failed refresh keeps what was typed
   return (
     <>
@@ -92,8 +93,8 @@ export function IdpSyncPage() {
   );
 }
 
-const pathOf = (view: OrganizationView, what: "groups" | "roles") =>
-  `/api/v2/organizations/${view.organization.id}/settings/idpsync/${what}`;
+const pathOf = (view: OrganizationView, kind: "groups" | "roles") =>
+  `/api/v2/organizations/${view.organization.id}/settings/idpsync/${kind}`;
 const groupFields = (settings: GroupSyncSettings) => ({
   field: settings.field,
   mapping: readMapping(settings.mapping),
@@ -105,13 +106,13 @@ const roleFields = (settings: RoleSyncSettings) => ({
   mapping: readMapping(settings.mapping),
 });
 
-function useSave(view: OrganizationView, what: "groups" | "roles") {
+function useSave(view: OrganizationView, kind: "groups" | "roles") {
   const queries = useQueryClient();
   return async (body: object) => {
-    await patch(pathOf(view, what), body);
+    await patch(pathOf(view, kind), body);
     toast.done("IdP sync settings updated.");
     await queries.invalidateQueries({
-      queryKey: ["organizations", view.organization.name, "idpsync", what],
+      queryKey: ["organizations", view.organization.name, "idpsync", kind],
     });
   };
 }
@@ -127,7 +128,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
     groupFields(settings),
     (values) => save({ ...values, regex_filter: values.regex_filter || null }),
   );
-  const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
+  const claimChoices = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
@@ -168,7 +169,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
             nameLabel="IdP group name"
             targetLabel="Coder group"
             readOnly={!view.may.editSync}
-            known={known}
+            suggestions={claimChoices}
             value={values.mapping}
             onChange={(next) => set("mapping", next)}
             targets={groups.map((group) => ({
@@ -179,7 +180,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
         </Section>
         {view.may.editSync ? (
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>
@@ -198,7 +199,7 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
     roleFields(settings),
     save,
   );
-  const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
+  const claimChoices = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
@@ -222,7 +223,7 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
             nameLabel="IdP role name"
             targetLabel="Coder role"
             readOnly={!view.may.editSync}
-            known={known}
+            suggestions={claimChoices}
             value={values.mapping}
             onChange={(next) => set("mapping", next)}
             targets={roles.map((role) => ({
@@ -233,7 +234,7 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
         </Section>
         {view.may.editSync ? (
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>

@@ -76,16 +76,16 @@ function Members({ view }: { view: OrganizationView }) {
             header: "Groups",
             extra: true,
             cell: (row) => {
-              const mine = groups.filter(
+              const ownGroups = groups.filter(
                 (group) =>
                   group.id !== organization.id &&
                   group.members.some((member) => member.id === row.user_id),
               );
-              return mine.length === 0 ? (
+              return ownGroups.length === 0 ? (
                 <span className="text-muted">None</span>
               ) : (
                 <span className="flex min-w-24 flex-wrap gap-x-2 [overflow-wrap:anywhere]">
-                  {mine.map((group) => (
+                  {ownGroups.map((group) => (
                     <TextLink key={group.id} to={`${home}/groups/${group.name}`}>
                       {group.display_name || group.name}
                     </TextLink>
@@ -139,7 +139,7 @@ function Members({ view }: { view: OrganizationView }) {
       />
       {may.addMembers ? (
         <PersonSearch
-          without={new Set((list.data?.members ?? []).map((member) => member.user_id))}
+          exclude={new Set((list.data?.members ?? []).map((member) => member.user_id))}
           onAdd={(person) => add(person.id, person.username)}
         />
       ) : null}

@@ -74,7 +74,7 @@ export function OrganizationForm({
         </Section>
         <div className="flex justify-end gap-2">
           {actions}
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Save
           </Button>
         </div>

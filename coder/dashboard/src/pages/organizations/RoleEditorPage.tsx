@@ -17,13 +17,13 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 import {
   ACTION_TEXT,
   beyondGrid,
   byActions,
-  given,
+  grantedActions,
   GRID,
   isGiven,
   summary,
@@ -58,15 +58,15 @@ export function RoleEditorPage() {
     return view.may.createRoles ? (
       <Editor view={view} role={EMPTY} create />
     ) : (
-      <Refused what="the form for new roles" />
+      <PermissionDenied subject="the form for new roles" />
     );
-  const found = roles.data.find((role) => role.name === name);
-  return found ? (
+  const match = roles.data.find((role) => role.name === name);
+  return match ? (
     <Editor
       key={name}
       view={view}
-      role={found}
-      readOnly={found.built_in || !view.may.updateRoles}
+      role={match}
+      readOnly={match.built_in || !view.may.updateRoles}
     />
   ) : (
     <NotFoundPage />
@@ -102,11 +102,13 @@ function Editor({
   const list = `${view.home}/roles`;
   const { name, display_name } = role;
   const path = `/api/v2/organizations/${view.organization.name}/members/roles`;
-  const there = async () =>
-    fields((await get<AssignableRoles[]>(path)).find((one) => one.name === name) ?? EMPTY);
+  const loadCurrent = async () =>
+    fields(
+      (await get<AssignableRoles[]>(path)).find((candidate) => candidate.name === name) ?? EMPTY,
+    );
   const form = useSettingsForm(
-    create ? null : there,
-    (found) => found,
+    create ? null : loadCurrent,
+    (current) => current,
     fields(role),
     async (values) => {
       await (create ? post : put)(path, { ...values, site_permissions: [], user_permissions: [] });
@@ -191,7 +193,7 @@ function Editor({
           {readOnly ? null : (
             <div className="flex justify-end gap-2">
               <ButtonLink to={list}>Cancel</ButtonLink>
-              <Button type="submit" look="primary" busy={form.busy}>
+              <Button type="submit" variant="primary" busy={form.busy}>
                 Save
               </Button>
             </div>
@@ -222,7 +224,7 @@ function Grid({
           const everything = (on: boolean) =>
             onChange(
               row.actions.reduce<Permission[]>(
-                (sum, action) => given(sum, row.kind, action, on),
+                (sum, action) => grantedActions(sum, row.kind, action, on),
                 [...value],
               ),
             );
@@ -262,7 +264,7 @@ function Grid({
                       disabled={readOnly}
                       checked={isGiven(value, row.kind, action)}
                       onChange={(event) =>
-                        onChange(given(value, row.kind, action, event.target.checked))
+                        onChange(grantedActions(value, row.kind, action, event.target.checked))
                       }
                     />
                     {ACTION_TEXT[action] ?? action.replaceAll("_", " ")}

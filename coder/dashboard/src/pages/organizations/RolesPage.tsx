@@ -36,7 +36,7 @@ function Roles({ view }: { view: OrganizationView }) {
   const [deleting, setDeleting] = useState<AssignableRoles | null>(null);
   const own = (list.data ?? []).filter((role) => !role.built_in);
   const create = may.createRoles ? (
-    <ButtonLink look="primary" to={`${home}/roles/create`} icon={<Plus />}>
+    <ButtonLink variant="primary" to={`${home}/roles/create`} icon={<Plus />}>
       Create custom role
     </ButtonLink>
   ) : null;
@@ -107,7 +107,7 @@ function Roles({ view }: { view: OrganizationView }) {
                     menu={
                       <ButtonLink
                         size="sm"
-                        look="quiet"
+                        variant="quiet"
                         to={`${home}/roles/${role.name}`}
                         icon={<Eye />}
                         aria-label={`View permissions of ${role.display_name || role.name}`}

@@ -64,7 +64,7 @@ function Settings({ view }: { view: OrganizationView }) {
             await queries.invalidateQueries({ queryKey: ["organizations"] });
           }}
         />
-        <FirstRoles view={view} />
+        <DefaultRoles view={view} />
         <Sharing view={view} />
         {view.may.remove ? (
           <Section
@@ -77,7 +77,7 @@ function Settings({ view }: { view: OrganizationView }) {
             }
             actions={
               <Button
-                look="danger"
+                variant="danger"
                 disabled={organization.is_default}
                 onClick={() => setDeleting(true)}
               >
@@ -112,7 +112,7 @@ function Settings({ view }: { view: OrganizationView }) {
   );
 }
 
-function FirstRoles({ view }: { view: OrganizationView }) {
+function DefaultRoles({ view }: { view: OrganizationView }) {
   const { organization } = view;
   const roles = (useQuery(organizationRoles(organization.name)).data ?? []).filter(
     (role) => role.assignable,
@@ -137,7 +137,7 @@ function FirstRoles({ view }: { view: OrganizationView }) {
             hint={ORGANIZATION_ROLE_HINTS[role.name]}
             checked={chosen.includes(role.name)}
             onChange={(on) =>
-              choose(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))
+              choose(on ? [...chosen, role.name] : chosen.filter((other) => other !== role.name))
             }
           />
         ))}
@@ -146,7 +146,7 @@ function FirstRoles({ view }: { view: OrganizationView }) {
   );
 }
 
-const WHO = [
+const SHARING_CHOICES = [
   { value: "everyone", text: "All members", hint: "Workspace owners choose whom to share with." },
   {
     value: "service_accounts",
@@ -160,13 +160,13 @@ function Sharing({ view }: { view: OrganizationView }) {
   const { organization } = view;
   const settings = useQuery(sharingSettings(organization.id)).data;
   const queries = useQueryClient();
-  const [asked, setAsked] = useState<WorkspaceSharingSettings["shareable_workspace_owners"] | null>(
-    null,
-  );
+  const [pending, setPending] = useState<
+    WorkspaceSharingSettings["shareable_workspace_owners"] | null
+  >(null);
   if (!settings) return null;
-  const change = async (who: WorkspaceSharingSettings["shareable_workspace_owners"]) => {
+  const change = async (owners: WorkspaceSharingSettings["shareable_workspace_owners"]) => {
     await patch(`/api/v2/organizations/${organization.id}/settings/workspace-sharing`, {
-      shareable_workspace_owners: who,
+      shareable_workspace_owners: owners,
     });
     await queries.invalidateQueries({
       queryKey: ["organizations", organization.id, "workspace-sharing"],
@@ -188,26 +188,26 @@ function Sharing({ view }: { view: OrganizationView }) {
         <RadioCards
           label="Sharing allowed for"
           value={settings.shareable_workspace_owners}
-          options={WHO}
+          options={SHARING_CHOICES}
           onChange={(value) => {
-            const who = value as WorkspaceSharingSettings["shareable_workspace_owners"];
-            if (who === "everyone")
-              void change(who).catch((error: unknown) =>
+            const owners = value as WorkspaceSharingSettings["shareable_workspace_owners"];
+            if (owners === "everyone")
+              void change(owners).catch((error: unknown) =>
                 toast.failed("Failed to update workspace sharing", error),
               );
-            else setAsked(who);
+            else setPending(owners);
           }}
         />
       )}
       <Confirm
-        open={asked !== null}
-        onClose={() => setAsked(null)}
+        open={pending !== null}
+        onClose={() => setPending(null)}
         title="Restrict workspace sharing?"
         confirm="Restrict"
-        onConfirm={() => change(asked ?? "everyone")}
+        onConfirm={() => change(pending ?? "everyone")}
       >
         <p>
-          {asked === "none"
+          {pending === "none"
             ? "All shares of workspaces in this organization are removed."
             : "All shares of users’ workspaces in this organization are removed."}{" "}
           Allowing sharing again does not restore them.

@@ -20,7 +20,7 @@ import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { randomPassword, SITE_ROLE_HINTS } from "../../features/person/roles";
 
 const START = {
@@ -41,16 +41,19 @@ export function CreateUserPage() {
   const orgs = useQuery(organizations).data ?? [];
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const usual = orgs.filter((org) => org.is_default).map((org) => org.id);
+  const defaultOrganizations = orgs.filter((org) => org.is_default).map((org) => org.id);
   const [generated, setGenerated] = useState("");
-  const [made, setMade] = useState<{ username: string; password: string } | null>(null);
+  const [createdUser, setCreatedUser] = useState<{ username: string; password: string } | null>(
+    null,
+  );
   const assignable = (useQuery({ ...siteRoles, enabled: may.updateUsers }).data ?? []).filter(
     (role) => role.assignable,
   );
   const form = useForm(START, async ({ roles, ...values }) => {
     const service = values.login_type === "service";
-    const known = await queries.ensureQueryData(organizations); // a quick user is not rejected because of data that is still loading
-    const first = known.filter((org) => org.is_default).map((org) => org.id);
+    // A quick user must not be rejected because of data that is still loading.
+    const organizationList = await queries.ensureQueryData(organizations);
+    const first = organizationList.filter((org) => org.is_default).map((org) => org.id);
     const user = await post<User>("/api/v2/users", {
       ...values,
       organization_ids: values.organization_ids.length > 0 ? values.organization_ids : first,
@@ -70,18 +73,19 @@ export function CreateUserPage() {
       );
     await queries.invalidateQueries({ queryKey: ["users"] });
     if (values.login_type === "password" && values.password === generated)
-      setMade({ username: values.username, password: generated });
+      setCreatedUser({ username: values.username, password: generated });
     else await navigate(LIST);
   });
-  if (may.known && !may.createUser) return <Refused what="the form for new users" />;
-  if (made) return <Made {...made} />;
+  if (may.known && !may.createUser) return <PermissionDenied subject="the form for new users" />;
+  if (createdUser) return <Made {...createdUser} />;
   const { values, set, problem } = form;
   const generate = () => {
     const password = randomPassword();
     setGenerated(password);
     set("password", password);
   };
-  const picked = values.organization_ids.length > 0 ? values.organization_ids : usual;
+  const picked =
+    values.organization_ids.length > 0 ? values.organization_ids : defaultOrganizations;
   return (
     <Narrow>
       <PageHead title="Create user" crumbs={[["Users", LIST], ["Create"]]} />
@@ -137,7 +141,7 @@ export function CreateUserPage() {
                   value={values.password}
                   problem={problem("password")}
                   onChange={(value) => set("password", value)}
-                  beside={<Button onClick={generate}>Generate</Button>}
+                  control={<Button onClick={generate}>Generate</Button>}
                 />
               ) : null}
             </Stack>
@@ -191,7 +195,7 @@ export function CreateUserPage() {
           ) : null}
           <div className="flex justify-end gap-2">
             <ButtonLink to={LIST}>Cancel</ButtonLink>
-            <Button type="submit" look="primary" busy={form.busy}>
+            <Button type="submit" variant="primary" busy={form.busy}>
               Save
             </Button>
           </div>
@@ -225,7 +229,7 @@ function Made({ username, password }: { username: string; password: string }) {
             testId="new-password"
           />
           <div className="flex justify-end">
-            <ButtonLink look="primary" to={LIST}>
+            <ButtonLink variant="primary" to={LIST}>
               I have saved it
             </ButtonLink>
           </div>

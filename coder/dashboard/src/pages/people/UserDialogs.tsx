@@ -71,7 +71,7 @@ function EditUser({ user, onClose }: Props) {
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form={id} look="primary" busy={form.busy}>
+          <Button type="submit" form={id} variant="primary" busy={form.busy}>
             Save
           </Button>
         </>
@@ -111,7 +111,7 @@ function ResetPassword({ user, onClose }: Props) {
         onClose={onClose}
         title={`New password of ${user.username}`}
         actions={
-          <Button look="primary" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             I have saved it
           </Button>
         }
@@ -161,7 +161,7 @@ function EndSessions({ user, onClose }: Props) {
       description="Suspending the user also ends all sessions, tokens and devices."
       actions={<Button onClick={onClose}>Close</Button>}
     >
-      <Sessions of={user} />
+      <Sessions user={user} />
     </Dialog>
   );
 }

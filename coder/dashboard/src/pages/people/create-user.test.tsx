@@ -58,7 +58,10 @@ it("offers assignable roles and assigns them after creation", async () => {
   expect(screen.queryByRole("checkbox", { name: "owner" })).toBeNull();
   await save();
   await waitFor(() => expect(page.at()).toBe("/deployment/users"));
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users", "/api/v2/users/u/roles"]);
+  expect(page.sent.map((request) => request.path)).toEqual([
+    "/api/v2/users",
+    "/api/v2/users/u/roles",
+  ]);
   expect(page.sent[0]?.body).not.toHaveProperty("roles");
   expect(page.sent[1]?.body).toEqual({ roles: ["auditor"] });
 });
@@ -67,7 +70,7 @@ it("assigns no roles if none were chosen", async () => {
   const page = open();
   await fill();
   await save();
-  await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users"]));
+  await waitFor(() => expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/users"]));
 });
 
 it("leaves the form if only the roles were rejected", async () => {

@@ -31,8 +31,8 @@ it("shows a generated password until it is saved", async () => {
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
   const box = within(await screen.findByRole("group", { name: "Password of bob" }));
   await userEvent.click(box.getByRole("button", { name: "Show value" }));
-  const [made] = page.sent.map((one) => one.body as { password: string });
-  expect(box.getByTestId("new-password")).toHaveTextContent(made?.password ?? "-");
+  const [created] = page.sent.map((request) => request.body as { password: string });
+  expect(box.getByTestId("new-password")).toHaveTextContent(created?.password ?? "-");
   expect(box.getByRole("button", { name: "Copy" })).toBeVisible();
   expect(page.at()).toBe("/create");
   await userEvent.click(screen.getByRole("link", { name: "I have saved it" }));
@@ -68,10 +68,12 @@ it("shows a reset password before and after the reset", async () => {
   );
   const before = (await screen.findByTestId("command")).textContent;
   await userEvent.click(screen.getByTestId("confirm-button"));
-  expect(await screen.findByRole("dialog", { name: "The new password of bob" })).toHaveTextContent(
+  expect(await screen.findByRole("dialog", { name: "New password of bob" })).toHaveTextContent(
     before ?? "-",
   );
-  expect(page.sent.map((one) => one.body)).toEqual([{ old_password: "", password: before }]);
+  expect(page.sent.map((request) => request.body)).toEqual([
+    { old_password: "", password: before },
+  ]);
   expect(closed).toEqual([]);
   await userEvent.click(screen.getByRole("button", { name: "I have saved it" }));
   expect(closed).toEqual(["closed"]);

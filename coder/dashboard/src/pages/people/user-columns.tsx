@@ -130,7 +130,7 @@ function Roles({ user }: { user: User }) {
 
 function Actions({ user, ask }: { user: User; ask: (user: User, action: UserAction) => void }) {
   const may = usePermissions();
-  const mine = useMe().id === user.id;
+  const isSelf = useMe().id === user.id;
   const suspended = user.status === "suspended";
   return (
     <Menu
@@ -155,7 +155,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
           View activity
         </MenuItem>
       ) : null}
-      {may.endAnySession && !mine ? (
+      {may.endAnySession && !isSelf ? (
         <MenuItem icon={<LogOut />} onSelect={() => ask(user, "sessions")}>
           Sessions…
         </MenuItem>
@@ -171,7 +171,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
               Reset password…
             </MenuItem>
           ) : null}
-          {mine ? null : suspended ? (
+          {isSelf ? null : suspended ? (
             <MenuItem icon={<CircleCheck />} onSelect={() => ask(user, "activate")}>
               Activate…
             </MenuItem>
@@ -182,7 +182,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
           )}
         </>
       ) : null}
-      {may.deleteUser && !mine ? (
+      {may.deleteUser && !isSelf ? (
         <MenuItem danger icon={<Trash2 />} onSelect={() => ask(user, "delete")}>
           Delete…
         </MenuItem>

@@ -43,7 +43,7 @@ it("shows that a user never signed in", async () => {
 });
 
 it("ends a session of another user", async () => {
-  let there = [
+  let sessions = [
     {
       id: "laptop",
       ip_address: "10.0.0.2",
@@ -61,9 +61,9 @@ it("ends a session of another user", async () => {
     "GET /api/v2/users/me": person("old", "active", new Date().toISOString()),
     "GET /api/v2/users/roles": [],
     "GET /api/v2/organizations": [],
-    "GET /api/v2/users/new/sessions": () => there,
+    "GET /api/v2/users/new/sessions": () => sessions,
     "DELETE /api/v2/users/new/keys/laptop": () => {
-      there = [];
+      sessions = [];
       return {};
     },
   });
@@ -74,5 +74,5 @@ it("ends a session of another user", async () => {
   );
   await userEvent.click(await screen.findByRole("button", { name: "End session" }));
   expect(await screen.findByText(/^Nowhere at the moment/)).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/new/keys/laptop"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/users/new/keys/laptop"]);
 });

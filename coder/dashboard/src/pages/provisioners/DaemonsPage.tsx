@@ -16,7 +16,7 @@ import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import {
   useOrganization,
   type OrganizationView,
@@ -44,7 +44,7 @@ export function DaemonsPage() {
   return view.may.viewJobs ? (
     <Daemons view={view} />
   ) : (
-    <Refused what="the provisioners of this organization" />
+    <PermissionDenied subject="the provisioners of this organization" />
   );
 }
 
@@ -93,13 +93,15 @@ function Daemons({ view }: { view: OrganizationView }) {
       id: "tags",
       header: "Tags",
       extra: true,
-      cell: (row) => <Tags tags={row.tags} none="untagged" />,
+      cell: (row) => <Tags tags={row.tags} emptyText="untagged" />,
     },
     {
       id: "machine",
       header: "Machine",
       extra: true,
-      cell: (row) => <Machine health={health?.find((one) => one.daemon_id === row.id)} />,
+      cell: (row) => (
+        <Machine health={health?.find((candidate) => candidate.daemon_id === row.id)} />
+      ),
     },
     {
       id: "seen",
@@ -152,7 +154,7 @@ function Daemons({ view }: { view: OrganizationView }) {
               command={status || ids ? "" : "coder provisioner start --key <key>"}
               actions={
                 view.may.createKeys && !status ? (
-                  <ButtonLink look="primary" to={`${view.home}/provisioner-keys`}>
+                  <ButtonLink variant="primary" to={`${view.home}/provisioner-keys`}>
                     Create key
                   </ButtonLink>
                 ) : null
@@ -173,7 +175,7 @@ function Daemons({ view }: { view: OrganizationView }) {
 function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string }) {
   const [text, tone] = STATUS[daemon.status ?? "offline"];
   const job = daemon.current_job ?? daemon.previous_job;
-  const what = job ? job.template_display_name || job.template_name || "a job" : "";
+  const jobName = job ? job.template_display_name || job.template_name || "a job" : "";
   return (
     <div>
       <StatusText tone={tone} pulse={daemon.status === "busy"}>
@@ -182,7 +184,7 @@ function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string
       {job ? (
         <p className="text-sm text-muted">
           {daemon.current_job ? "running " : `last job: ${job.status}, `}
-          <TextLink to={`${jobs}?ids=${job.id}`}>{what}</TextLink>
+          <TextLink to={`${jobs}?ids=${job.id}`}>{jobName}</TextLink>
         </p>
       ) : null}
     </div>

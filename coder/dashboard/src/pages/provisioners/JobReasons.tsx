@@ -3,7 +3,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { jobWhy } from "../../api/queries/workspaces";
+import { jobReasons } from "../../api/queries/workspaces";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
 import { useChoice } from "../../ui/forms/choice";
@@ -28,16 +28,20 @@ export function JobReasons({
   job: string;
   home: string;
 }) {
-  const why = useQuery(jobWhy(organization, job));
-  const { value: parked, choose: park } = useChoice(why.data?.parked ?? false, {
-    send: (on) =>
-      put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }),
-    seen: ["provisionerjobs", job],
-    failed: "Failed to update the job",
-  });
-  if (why.isPending) return <Skeleton className="h-16" />;
-  if (why.isLoadingError) return <Failure error={why.error} retry={() => void why.refetch()} />;
-  const { daemons, expected_start: start, no_expected_start: unknown, remedy } = why.data;
+  const explanation = useQuery(jobReasons(organization, job));
+  const { value: waitsForever, choose: setWaitsForever } = useChoice(
+    explanation.data?.parked ?? false,
+    {
+      send: (on) =>
+        put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }),
+      seen: ["provisionerjobs", job],
+      failed: "Failed to update the job",
+    },
+  );
+  if (explanation.isPending) return <Skeleton className="h-16" />;
+  if (explanation.isLoadingError)
+    return <Failure error={explanation.error} retry={() => void explanation.refetch()} />;
+  const { daemons, expected_start: start, no_expected_start: unknown, remedy } = explanation.data;
   return (
     <section aria-label="Reasons for waiting" className="flex flex-col gap-3">
       <p className="text-sm text-muted">
@@ -79,8 +83,8 @@ export function JobReasons({
       <Switch
         label="Never time out"
         hint="Otherwise the job fails if no provisioner acquires it in time."
-        checked={parked}
-        onChange={park}
+        checked={waitsForever}
+        onChange={setWaitsForever}
       />
     </section>
   );

@@ -7,7 +7,7 @@ import { useSearchParams } from "react-router";
 
 import { patch } from "../../api/client";
 import { provisionerJobs } from "../../api/queries/organizations";
-import { jobWhy } from "../../api/queries/workspaces";
+import { jobReasons } from "../../api/queries/workspaces";
 import type { ProvisionerJob } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
@@ -23,7 +23,7 @@ import { PageHead, TextLink } from "../../ui/Page";
 import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import {
   useOrganization,
   type OrganizationView,
@@ -47,7 +47,7 @@ export function JobsPage() {
   return view.may.viewJobs ? (
     <Jobs view={view} />
   ) : (
-    <Refused what="the jobs of this organization" />
+    <PermissionDenied subject="the jobs of this organization" />
   );
 }
 
@@ -58,7 +58,7 @@ function Jobs({ view }: { view: OrganizationView }) {
   const list = useQuery(
     provisionerJobs(view.organization.name, { status: status || undefined, ids: ids || undefined }),
   );
-  const found = list.data ?? [];
+  const jobList = list.data ?? [];
   return (
     <>
       <PageHead
@@ -85,7 +85,7 @@ function Jobs({ view }: { view: OrganizationView }) {
           <Failure error={list.error} retry={() => void list.refetch()} />
         </div>
       ) : null}
-      {list.data !== undefined && found.length === 0 ? (
+      {list.data !== undefined && jobList.length === 0 ? (
         <div className="rounded-xl border border-line bg-surface">
           <Empty
             icon={ListChecks}
@@ -98,12 +98,12 @@ function Jobs({ view }: { view: OrganizationView }) {
           </Empty>
         </div>
       ) : null}
-      {found.length > 0 ? (
+      {jobList.length > 0 ? (
         <ul
           aria-label="Jobs"
           className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-surface shadow-card"
         >
-          {found.map((job) => (
+          {jobList.map((job) => (
             <Job key={job.id} job={job} view={view} open={ids === job.id} />
           ))}
         </ul>
@@ -155,7 +155,7 @@ function Job({
               {job.worker_name ? <>, by {job.worker_name}</> : null}
             </p>
             {job.status === "pending" ? (
-              <Why organization={view.organization.id} job={job} />
+              <Reason organization={view.organization.id} job={job} />
             ) : null}
             {job.error ? (
               <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p>
@@ -191,7 +191,10 @@ function Job({
           ) : null}
           <Facts
             items={[
-              ["Required tags", <Tags key="tags" tags={job.tags} none="none (any provisioner)" />],
+              [
+                "Required tags",
+                <Tags key="tags" tags={job.tags} emptyText="none (any provisioner)" />,
+              ],
               ...(job.worker_id && job.worker_name
                 ? [
                     [
@@ -219,29 +222,29 @@ function Job({
   );
 }
 
-function Why({ organization, job }: { organization: string; job: ProvisionerJob }) {
-  const why = useQuery(jobWhy(organization, job.id));
-  if (!why.data) return null;
+function Reason({ organization, job }: { organization: string; job: ProvisionerJob }) {
+  const explanation = useQuery(jobReasons(organization, job.id));
+  if (!explanation.data) return null;
   return (
     <p data-testid="job-why" className="mt-0.5 text-sm text-warn [overflow-wrap:anywhere]">
-      {why.data.summary}
+      {explanation.data.summary}
     </p>
   );
 }
 
 function Cancel({ job }: { job: ProvisionerJob }) {
-  const [asked, setAsked] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const queries = useQueryClient();
   const path = cancelPath(job);
   if (path === null || (job.status !== "pending" && job.status !== "running")) return null;
   return (
     <div>
-      <Button size="sm" onClick={() => setAsked(true)}>
+      <Button size="sm" onClick={() => setConfirming(true)}>
         Cancel job…
       </Button>
       <Confirm
-        open={asked}
-        onClose={() => setAsked(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title="Cancel this job?"
         confirm="Cancel job"
         onConfirm={async () => {

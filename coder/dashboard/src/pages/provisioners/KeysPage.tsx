@@ -20,7 +20,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import {
   useOrganization,
   type OrganizationView,
@@ -44,7 +44,7 @@ export function KeysPage() {
   return view.may.viewDaemons ? (
     <Keys view={view} />
   ) : (
-    <Refused what="the provisioner keys of this organization" />
+    <PermissionDenied subject="the provisioner keys of this organization" />
   );
 }
 
@@ -75,7 +75,7 @@ function Keys({ view }: { view: OrganizationView }) {
       id: "tags",
       header: "Tags",
       extra: true,
-      cell: (row) => <Tags tags={row.key.tags} none="untagged" />,
+      cell: (row) => <Tags tags={row.key.tags} emptyText="untagged" />,
     },
     {
       id: "daemons",
@@ -123,7 +123,7 @@ function Keys({ view }: { view: OrganizationView }) {
         description="A provisioner started with a key belongs to this organization and has the key's tags."
         actions={
           view.may.createKeys ? (
-            <Button look="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+            <Button variant="primary" icon={<Plus />} onClick={() => setMaking(true)}>
               Create key
             </Button>
           ) : null
@@ -194,11 +194,11 @@ function NewKey({
   const form = useForm(
     { name: "", tags: "" },
     async (values) => {
-      const made = await post<CreateProvisionerKeyResponse>(
+      const created = await post<CreateProvisionerKeyResponse>(
         `/api/v2/organizations/${view.organization.name}/provisionerkeys`,
         { name: values.name, tags: readTags(values.tags) ?? {} },
       );
-      setKey(made.key);
+      setKey(created.key);
       await onMade();
     },
     (values) => (readTags(values.tags) === null ? { tags: "Enter each tag as name=value." } : {}),
@@ -212,7 +212,7 @@ function NewKey({
         title="Provisioner key created"
         description="Copy the key now. It is not shown again."
         actions={
-          <Button look="primary" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             Done
           </Button>
         }
@@ -243,7 +243,7 @@ function NewKey({
           <Button disabled={form.busy} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" form={id} look="primary" busy={form.busy}>
+          <Button type="submit" form={id} variant="primary" busy={form.busy}>
             Create key
           </Button>
         </>

@@ -19,7 +19,7 @@ const imported = {
   metadata,
   input: { template_version_id: "v1" },
 };
-const tried = {
+const dryRun = {
   type: "template_version_dry_run" as const,
   metadata,
   input: { template_version_id: "v1" },
@@ -44,7 +44,7 @@ describe("job", () => {
   it.each([
     [build, "/api/v2/workspacebuilds/b1/cancel"],
     [imported, "/api/v2/templateversions/v1/cancel"],
-    [tried, "/api/v2/templateversions/v1/dry-run/j1/cancel"],
+    [dryRun, "/api/v2/templateversions/v1/dry-run/j1/cancel"],
     [first, null],
   ])("%# has a cancel address", (job, path) => expect(cancelPath({ id: "j1", ...job })).toBe(path));
 });

@@ -3,7 +3,7 @@ import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Globe2, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 
-import { PRIMARY } from "../../api/app-place";
+import { PRIMARY } from "../../api/app-base";
 import { post, remove, seg } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { workspaceProxies } from "../../api/queries/health";
@@ -45,24 +45,24 @@ export function ProxiesPage() {
   const may = usePermissions();
   const queries = useQueryClient();
   const proxies = useQuery({ ...workspaceProxies, enabled: may.viewWorkspaceProxies });
-  const found = proxies.data ?? [];
-  const ways = useQueries({
-    queries: found.map((proxy) => ({
+  const list = proxies.data ?? [];
+  const latencies = useQueries({
+    queries: list.map((proxy) => ({
       queryKey: ["latency", proxy.path_app_url],
       queryFn: () => measure(proxy.path_app_url),
       enabled: proxy.path_app_url !== "",
       refetchInterval: AGAIN_MS,
     })),
   });
-  const latency = new Map(found.map((proxy, index) => [proxy.id, ways[index]?.data]));
+  const latency = new Map(list.map((proxy, index) => [proxy.id, latencies[index]?.data]));
   const [adding, setAdding] = useState(false);
-  const [ending, setEnding] = useState<WorkspaceProxy | null>(null);
+  const [deleting, setDeleting] = useState<WorkspaceProxy | null>(null);
   const refresh = () => queries.invalidateQueries({ queryKey: workspaceProxies.queryKey });
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/workspaceproxies/${seg(ending.name)}`);
+    if (!deleting) return;
+    await remove(`/api/v2/workspaceproxies/${seg(deleting.name)}`);
     await refresh();
-    toast.done(`Proxy ${ending.name} deleted.`);
+    toast.done(`Proxy ${deleting.name} deleted.`);
   };
   const columns: Column<WorkspaceProxy>[] = [
     {
@@ -119,14 +119,14 @@ export function ProxiesPage() {
       align: "right",
       cell: (row) =>
         row.name !== PRIMARY && may.editWorkspaceProxies ? (
-          <IconButton size="sm" label={`Delete proxy ${row.name}`} onClick={() => setEnding(row)}>
+          <IconButton size="sm" label={`Delete proxy ${row.name}`} onClick={() => setDeleting(row)}>
             <Trash2 />
           </IconButton>
         ) : null,
     },
   ];
   const add = may.editWorkspaceProxies ? (
-    <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setAdding(true)}>
       Create proxy
     </Button>
   ) : null;
@@ -142,7 +142,7 @@ export function ProxiesPage() {
       <PageHead
         title="Workspace proxies"
         description="A proxy close to distant users lowers the latency of their terminals and applications."
-        actions={found.length > 1 ? add : null}
+        actions={list.length > 1 ? add : null}
       />
       {proxies.isPending ? <SkeletonRows rows={2} /> : null}
       {proxies.isError ? (
@@ -152,12 +152,12 @@ export function ProxiesPage() {
         <Stack>
           <DataTable
             label="Workspace proxies"
-            data={found}
+            data={list}
             columns={columns}
             rowKey={(row) => row.id}
             rowTestId={(row) => row.name}
           />
-          {found.length <= 1 ? (
+          {list.length <= 1 ? (
             <Card>
               <Empty icon={Globe2} title="No workspace proxies yet" actions={add} level={2}>
                 Add a proxy for users on another continent. It needs a machine with the Coder
@@ -169,11 +169,11 @@ export function ProxiesPage() {
       ) : null}
       {adding ? <CreateProxy onClose={() => setAdding(false)} onMade={refresh} /> : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete proxy ${ending?.name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete proxy ${deleting?.name ?? ""}?`}
         confirm="Delete"
-        typed={ending?.name}
+        typed={deleting?.name}
         onConfirm={end}
       >
         <p>
@@ -220,7 +220,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
         onClose={onClose}
         title={`Proxy ${values.name} created`}
         actions={
-          <Button look="primary" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             Done
           </Button>
         }
@@ -256,7 +256,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
           <Button disabled={form.busy} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" form="proxy" look="primary" busy={form.busy}>
+          <Button type="submit" form="proxy" variant="primary" busy={form.busy}>
             Create proxy
           </Button>
         </>

@@ -47,7 +47,7 @@ it("shows a new proxy's token once, hidden until it is asked for", async () => {
   await userEvent.click(await screen.findByRole("button", { name: "Create proxy" }));
   await userEvent.type(screen.getByLabelText(/^Name/), "tokyo");
   await userEvent.click(screen.getByRole("button", { name: "Create" }));
-  const dialog = within(await screen.findByRole("dialog", { name: "tokyo is created" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Proxy tokyo created" }));
   expect(dialog.queryByText(/tokyo-secret/)).toBeNull();
   expect(page.sent).toEqual([
     {

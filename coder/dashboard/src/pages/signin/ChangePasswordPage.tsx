@@ -8,7 +8,7 @@ import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { toast } from "../../ui/toast";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function ChangePasswordPage() {
   useTitle("Reset Password");
@@ -31,7 +31,7 @@ export function ChangePasswordPage() {
       values.password === values.repeated ? {} : { repeated: "The passwords do not match." },
   );
   return (
-    <Door
+    <SignInCard
       title="Choose a new password"
       foot={
         <Link className="underline" to="/reset-password">
@@ -76,10 +76,10 @@ export function ChangePasswordPage() {
           problem={form.problem("repeated")}
           onChange={(value) => form.set("repeated", value)}
         />
-        <Button type="submit" look="primary" busy={form.busy}>
+        <Button type="submit" variant="primary" busy={form.busy}>
           Change password
         </Button>
       </form>
-    </Door>
+    </SignInCard>
   );
 }

@@ -8,7 +8,7 @@ import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
 import { Skeleton } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function CliAuthPage() {
   useTitle("CLI Auth");
@@ -20,7 +20,7 @@ export function CliAuthPage() {
     retry: false,
   });
   return (
-    <Door
+    <SignInCard
       title="Session token"
       description="Copy it and paste it into your terminal, where the login command is waiting. Keep it secret."
     >
@@ -28,6 +28,6 @@ export function CliAuthPage() {
       {key.isError ? <Failure error={key.error} retry={() => void key.refetch()} /> : null}
       {key.data ? <CodeBox command={key.data.key} label="Session token" secret /> : null}
       <ButtonLink to="/workspaces">Go to workspaces</ButtonLink>
-    </Door>
+    </SignInCard>
   );
 }

@@ -21,7 +21,7 @@ interface DeviceCodeProps {
   onFailure: (error: Error) => void;
 }
 
-const LEAST_S = 5; // the default of RFC 8628 if the provider sends none
+const MIN_INTERVAL_S = 5; // the default of RFC 8628 if the provider sends none
 
 export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
   const attempt = useRef({ exchange, onFailure });
@@ -29,28 +29,28 @@ export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
     attempt.current = { exchange, onFailure };
   });
   useEffect(() => {
-    let pause = Math.max(device.interval || LEAST_S, 1);
+    let pause = Math.max(device.interval || MIN_INTERVAL_S, 1);
     let timer: number;
-    let left = false; // an attempt in flight starts no other attempt
-    const again = () => {
-      if (left) return;
+    let unmounted = false; // an attempt in flight starts no other attempt
+    const pollAgain = () => {
+      if (unmounted) return;
       timer = window.setTimeout(() => {
         attempt.current.exchange().catch((caught: unknown) => {
-          if (left) return;
+          if (unmounted) return;
           const error = caught instanceof Error ? caught : new Error(String(caught));
-          const said = error instanceof ApiError ? `${error.message} ${error.detail}` : "";
-          if (said.includes("slow_down")) pause += LEAST_S;
-          else if (error instanceof ApiError && !said.includes("authorization_pending")) {
+          const message = error instanceof ApiError ? `${error.message} ${error.detail}` : "";
+          if (message.includes("slow_down")) pause += MIN_INTERVAL_S;
+          else if (error instanceof ApiError && !message.includes("authorization_pending")) {
             attempt.current.onFailure(error);
             return;
           }
-          again();
+          pollAgain();
         });
       }, pause * 1000);
     };
-    again();
+    pollAgain();
     return () => {
-      left = true;
+      unmounted = true;
       window.clearTimeout(timer);
     };
   }, [device]);

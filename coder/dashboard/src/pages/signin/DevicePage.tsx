@@ -11,7 +11,7 @@ import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
 import { DeviceCode } from "./DeviceCode";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 import { safeTarget } from "./target";
 
 export function DevicePage() {
@@ -35,10 +35,10 @@ export function DevicePage() {
     window.location.assign(safeTarget(answer.redirect_url));
   };
   return (
-    <Door
+    <SignInCard
       title="Sign in with GitHub"
       foot={
-        <ButtonLink look="quiet" to="/login">
+        <ButtonLink variant="quiet" to="/login">
           Sign in another way
         </ButtonLink>
       }
@@ -63,6 +63,6 @@ export function DevicePage() {
       {device.data && !failed ? (
         <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} />
       ) : null}
-    </Door>
+    </SignInCard>
   );
 }

@@ -15,7 +15,7 @@ import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 import { DeviceCode } from "./DeviceCode";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 import { counted } from "../../lib/words";
 
 export function ExternalAuthPage() {
@@ -33,9 +33,9 @@ export function ExternalAuthPage() {
   if (auth.isLoadingError) {
     if (auth.error instanceof ApiError && auth.error.status === 404) return <NotFoundPage />;
     return (
-      <Door title="External authentication">
+      <SignInCard title="External authentication">
         <Failure error={auth.error} retry={() => void auth.refetch()} />
-      </Door>
+      </SignInCard>
     );
   }
   if (auth.data.authenticated) return <Linked provider={provider} auth={auth.data} name={name} />;
@@ -53,32 +53,32 @@ export function ExternalAuthPage() {
  */
 const BACK = "redirected";
 
-function wayThere(provider: string): string {
+function authorizeUrl(provider: string): string {
   const page = `/external-auth/${seg(provider)}`;
   return `${page}/callback?redirect=${encodeURIComponent(`${page}?${BACK}=true`)}`;
 }
 
 function ToProvider({ provider }: { provider: string }) {
   useEffect(() => {
-    window.location.replace(wayThere(provider));
+    window.location.replace(authorizeUrl(provider));
   }, [provider]);
   return <Loading label="Redirecting to the provider" />;
 }
 
 function NotLinked({ provider, name }: { provider: string; name: string }) {
   return (
-    <Door
+    <SignInCard
       title={`Link ${name}`}
       description={
         `${name} did not confirm that this deployment may act for you, for example to clone ` +
         "your repositories."
       }
     >
-      <a className={buttonClass("primary")} href={wayThere(provider)}>
+      <a className={buttonClass("primary")} href={authorizeUrl(provider)}>
         Continue with {name}
       </a>
       <ButtonLink to="/workspaces">Not now</ButtonLink>
-    </Door>
+    </SignInCard>
   );
 }
 
@@ -97,7 +97,7 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
     await queries.invalidateQueries({ queryKey: ["external-auth"] });
   };
   return (
-    <Door title={`Link ${name}`}>
+    <SignInCard title={`Link ${name}`}>
       {device.isFetching ? <Loading /> : null}
       {device.isError ? <Failure error={device.error} retry={() => void device.refetch()} /> : null}
       {failed ? (
@@ -113,14 +113,14 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
       {device.data && !failed ? (
         <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} />
       ) : null}
-    </Door>
+    </SignInCard>
   );
 }
 
 function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth; name: string }) {
-  const again = auth.device ? null : wayThere(provider);
+  const retryUrl = auth.device ? null : authorizeUrl(provider);
   return (
-    <Door
+    <SignInCard
       title={`You've authenticated with ${name}!`}
       description="You can close this window or continue."
     >
@@ -160,18 +160,18 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
           Install it to give access to your repositories.
         </Notice>
       ) : null}
-      <ButtonLink look="primary" to="/workspaces">
+      <ButtonLink variant="primary" to="/workspaces">
         Go to workspaces
       </ButtonLink>
-      {again ? (
-        <a className={buttonClass("quiet")} href={again}>
+      {retryUrl ? (
+        <a className={buttonClass("quiet")} href={retryUrl}>
           Link again
         </a>
       ) : (
-        <Button look="quiet" onClick={() => window.close()}>
+        <Button variant="quiet" onClick={() => window.close()}>
           Close window
         </Button>
       )}
-    </Door>
+    </SignInCard>
   );
 }

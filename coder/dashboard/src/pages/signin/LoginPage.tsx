@@ -15,7 +15,7 @@ import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { Door, useApplicationName } from "./Door";
+import { SignInCard, useApplicationName } from "./SignInCard";
 import { knownMessage } from "../../features/session/messages";
 import { isPage, safeTarget } from "./target";
 
@@ -29,13 +29,14 @@ export function LoginPage() {
   const first = useQuery(hasFirstUser);
   const methods = useQuery(authMethods).data;
   if (first.data === false) return <Navigate to="/setup" replace />;
-  if (user.data) return isPage(target) ? <Navigate to={target} replace /> : <Leave to={target} />;
+  if (user.data)
+    return isPage(target) ? <Navigate to={target} replace /> : <Redirect to={target} />;
   if (user.isPending || first.isPending) return <Loading />;
   if (user.isLoadingError)
     return (
-      <Door title="Sign in">
+      <SignInCard title="Sign in">
         <Failure error={user.error} retry={() => void user.refetch()} />
-      </Door>
+      </SignInCard>
     );
 
   const passwords = methods?.password.enabled ?? true;
@@ -43,7 +44,7 @@ export function LoginPage() {
   const terms = methods?.terms_of_service_url;
   const providers = methods && (methods.github.enabled || methods.oidc.enabled);
   return (
-    <Door
+    <SignInCard
       title={`Sign in to ${name}`}
       foot={
         terms && /^https?:/i.test(terms) ? (
@@ -97,7 +98,7 @@ export function LoginPage() {
           Password sign-in is disabled and no provider is configured. Contact an administrator.
         </Notice>
       ) : null}
-    </Door>
+    </SignInCard>
   );
 }
 
@@ -141,14 +142,14 @@ function PasswordForm({ target }: { target: string }) {
           Forgot password?
         </Link>
       </div>
-      <Button type="submit" look="primary" busy={form.busy}>
+      <Button type="submit" variant="primary" busy={form.busy}>
         Sign in
       </Button>
     </form>
   );
 }
 
-function Leave({ to }: { to: string }) {
+function Redirect({ to }: { to: string }) {
   useEffect(() => {
     window.location.replace(to);
   }, [to]);

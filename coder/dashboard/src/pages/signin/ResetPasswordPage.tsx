@@ -12,7 +12,7 @@ import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function ResetPasswordPage() {
   useTitle("Reset Password");
@@ -26,7 +26,7 @@ export function ResetPasswordPage() {
   if (delivery.data?.available === false) return <NoMail />;
   if (sent !== "") {
     return (
-      <Door
+      <SignInCard
         title="Check your email"
         foot={
           <Link className="underline" to="/login">
@@ -39,15 +39,18 @@ export function ResetPasswordPage() {
         <Notice kind="good" title={`If ${sent} has an account, a code was sent to it.`}>
           The code can be used once and expires soon.
         </Notice>
-        <ButtonLink look="primary" to={`/reset-password/change?email=${encodeURIComponent(sent)}`}>
+        <ButtonLink
+          variant="primary"
+          to={`/reset-password/change?email=${encodeURIComponent(sent)}`}
+        >
           Enter code
         </ButtonLink>
         <Button onClick={() => setSent("")}>Send another code</Button>
-      </Door>
+      </SignInCard>
     );
   }
   return (
-    <Door
+    <SignInCard
       title="Reset your password"
       description="We send a one-time code to your email address."
       foot={
@@ -68,18 +71,18 @@ export function ResetPasswordPage() {
           problem={form.problem("email")}
           onChange={(value) => form.set("email", value)}
         />
-        <Button type="submit" look="primary" busy={form.busy}>
+        <Button type="submit" variant="primary" busy={form.busy}>
           Reset password
         </Button>
       </form>
-    </Door>
+    </SignInCard>
   );
 }
 
 /** A form that promises a code would be misleading if the server cannot send mail. */
 function NoMail() {
   return (
-    <Door
+    <SignInCard
       title="Reset your password"
       foot={
         <Link className="underline" to="/login">
@@ -97,6 +100,6 @@ function NoMail() {
           <code>coder reset-password USERNAME</code>
         </p>
       </Notice>
-    </Door>
+    </SignInCard>
   );
 }

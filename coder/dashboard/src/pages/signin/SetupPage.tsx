@@ -11,7 +11,7 @@ import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function SetupPage() {
   useTitle("Set up your account");
@@ -32,7 +32,7 @@ export function SetupPage() {
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;
   return (
-    <Door
+    <SignInCard
       title="Welcome to Coder"
       description="Create the first account. It becomes the owner of this deployment."
     >
@@ -70,11 +70,11 @@ export function SetupPage() {
           problem={form.problem("password")}
           onChange={(value) => form.set("password", value)}
         />
-        <Button type="submit" look="primary" busy={form.busy} data-testid="create">
+        <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
           Create account
         </Button>
       </form>
-    </Door>
+    </SignInCard>
   );
 }
 

@@ -10,7 +10,7 @@ export function useApplicationName(): string {
   return useQuery(appearance).data?.application_name || "Coder";
 }
 
-export function Door({
+export function SignInCard({
   title,
   description,
   children,

@@ -29,7 +29,7 @@ it.each([
   await userEvent.type(await screen.findByLabelText("Email"), "ana@example.com");
   await userEvent.click(screen.getByRole("button", { name: "Reset password" }));
   expect(
-    await screen.findByText("If ana@example.com has an account here, a code is on its way."),
+    await screen.findByText("If ana@example.com has an account, a code was sent to it."),
   ).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/otp/request"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/users/otp/request"]);
 });

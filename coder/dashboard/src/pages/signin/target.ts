@@ -15,9 +15,9 @@ export function safeTarget(redirect: string | null): string {
   if (redirect?.startsWith("/")) {
     try {
       // Parsed as a browser does: it drops tabs and line breaks, and treats backslashes as slashes.
-      const place = new URL(redirect, window.location.origin);
-      const path = place.pathname + place.search + place.hash;
-      if (place.origin === window.location.origin && !path.startsWith("//")) return path;
+      const url = new URL(redirect, window.location.origin);
+      const path = url.pathname + url.search + url.hash;
+      if (url.origin === window.location.origin && !path.startsWith("//")) return path;
     } catch {
       // no address at all
     }

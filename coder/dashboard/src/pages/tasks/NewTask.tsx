@@ -27,8 +27,8 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
         input: values.input,
         ...(values.preset ? { template_version_preset_id: values.preset } : {}),
       };
-      const made = await post<Task>("/api/v2/tasks/me", request);
-      await navigate(taskAddress(made));
+      const created = await post<Task>("/api/v2/tasks/me", request);
+      await navigate(taskAddress(created));
     },
     (values) => (values.input.trim() === "" ? { input: "Enter a prompt." } : {}),
   );
@@ -76,7 +76,7 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
           ) : null}
           <Button
             type="submit"
-            look="primary"
+            variant="primary"
             className="ml-auto"
             icon={<ArrowUp />}
             busy={form.busy}

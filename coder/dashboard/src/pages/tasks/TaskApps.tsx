@@ -4,7 +4,7 @@ import { useQuery } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 import { useState } from "react";
 
-import { useAppPlace, type AppPlace } from "../../api/app-place";
+import { useAppBase, type AppBase } from "../../api/app-base";
 import { workspaceByName } from "../../api/queries/workspaces";
 import type { Task, Workspace, WorkspaceAgent, WorkspaceApp } from "../../api/types";
 import { buttonClass } from "../../ui/Button";
@@ -41,7 +41,7 @@ export function TaskApps({ task }: { task: Task }) {
 }
 
 function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
-  const place = useAppPlace();
+  const base = useAppBase();
   const all = workspace.latest_build.resources.flatMap((resource) =>
     (resource.agents ?? []).flatMap((agent) => agent.apps.map((app) => ({ app, agent }))),
   );
@@ -50,7 +50,7 @@ function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
   );
   const [chosen, setChosen] = useState("");
   const first = shown.find(({ app }) => app.id === task.workspace_app_id) ?? shown[0];
-  if (place === null) return <SkeletonRows rows={2} />;
+  if (base === null) return <SkeletonRows rows={2} />;
   if (!first)
     return (
       <Section title="Applications">
@@ -67,7 +67,7 @@ function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
     >
       {shown.map(({ app, agent }) => (
         <TabPanel key={app.id} value={app.id} className="pt-3">
-          <AppFrame app={app} agent={agent} workspace={workspace} place={place} />
+          <AppFrame app={app} agent={agent} workspace={workspace} base={base} />
         </TabPanel>
       ))}
     </Tabs>
@@ -78,14 +78,14 @@ function AppFrame({
   app,
   agent,
   workspace,
-  place,
+  base,
 }: {
   app: WorkspaceApp;
   agent: WorkspaceAgent;
   workspace: Workspace;
-  place: AppPlace;
+  base: AppBase;
 }) {
-  const address = addressOf(app, workspace, agent, place);
+  const address = addressOf(app, workspace, agent, base);
   const name = app.display_name || app.slug;
   if (address === null)
     return (

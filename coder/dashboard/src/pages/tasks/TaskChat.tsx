@@ -28,8 +28,8 @@ interface TaskChatProps {
 export function TaskChat({ task, owner, name }: TaskChatProps) {
   const live = isLive(task);
   const may = useTaskRights(task.organization_id, task.owner_id);
-  const told = live || task.status === "paused" || task.status === "error";
-  const logs = useQuery({ ...taskLogs(owner, name, live), enabled: told });
+  const hasLog = live || task.status === "paused" || task.status === "error";
+  const logs = useQuery({ ...taskLogs(owner, name, live), enabled: hasLog });
   const entries = logs.data?.logs ?? [];
   const end = useRef<HTMLDivElement>(null);
   const count = entries.length;
@@ -64,7 +64,7 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
             retry={() => void logs.refetch()}
           />
         ) : null}
-        {!told ? (
+        {!hasLog ? (
           <p role="status" className="text-sm text-muted">
             The workspace is starting. The agent begins automatically.
           </p>
@@ -77,7 +77,7 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
         ) : task.status === "paused" ? (
           <Prompt task={task} owner={owner} name={name} />
         ) : (
-          <Say live={live} owner={owner} name={name} />
+          <MessageForm live={live} owner={owner} name={name} />
         )}
       </div>
     </Section>
@@ -85,20 +85,23 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
 }
 
 function Entry({ entry }: { entry: TaskLogEntry }) {
-  const mine = entry.type === "input";
+  const isOwn = entry.type === "input";
   return (
     <div
       className={cx(
         "max-w-[92%] rounded-lg px-3 py-2",
-        mine ? "self-end bg-accent-soft" : "self-start border border-line bg-inset",
+        isOwn ? "self-end bg-accent-soft" : "self-start border border-line bg-inset",
       )}
     >
       <p className="mb-0.5 text-xs text-muted">
-        {mine ? "You" : "Agent"} · <Ago at={entry.time} />
+        {isOwn ? "You" : "Agent"} · <Ago at={entry.time} />
       </p>
       {/* An agent's answer is the screen of its program: keep its columns. */}
       <p
-        className={cx("whitespace-pre-wrap [overflow-wrap:anywhere]", !mine && "font-mono text-xs")}
+        className={cx(
+          "whitespace-pre-wrap [overflow-wrap:anywhere]",
+          !isOwn && "font-mono text-xs",
+        )}
       >
         {entry.content}
       </p>
@@ -106,7 +109,7 @@ function Entry({ entry }: { entry: TaskLogEntry }) {
   );
 }
 
-function Say({ live, owner, name }: { live: boolean; owner: string; name: string }) {
+function MessageForm({ live, owner, name }: { live: boolean; owner: string; name: string }) {
   const queries = useQueryClient();
   const typed = useRef("");
   const form = useForm(
@@ -147,7 +150,7 @@ function Say({ live, owner, name }: { live: boolean; owner: string; name: string
         <Button
           type="submit"
           size="sm"
-          look="primary"
+          variant="primary"
           icon={<ArrowUp />}
           busy={form.busy}
           disabled={!live}

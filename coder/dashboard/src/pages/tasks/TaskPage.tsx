@@ -24,16 +24,16 @@ import { TaskStatusText } from "./TasksPage";
 
 export function TaskPage() {
   const { owner = "", task: name = "" } = useParams();
-  const found = useQuery(taskQuery(owner, name));
-  useTitle(found.data ? taskName(found.data) : "Task", "AI Tasks");
-  if (found.isPending) return <SkeletonRows rows={4} />;
-  if (!found.data)
-    return found.error instanceof ApiError && found.error.status === 404 ? (
+  const query = useQuery(taskQuery(owner, name));
+  useTitle(query.data ? taskName(query.data) : "Task", "AI Tasks");
+  if (query.isPending) return <SkeletonRows rows={4} />;
+  if (!query.data)
+    return query.error instanceof ApiError && query.error.status === 404 ? (
       <NotFoundPage />
     ) : (
-      <Failure error={found.error as Error} retry={() => void found.refetch()} />
+      <Failure error={query.error as Error} retry={() => void query.refetch()} />
     );
-  return <Loaded task={found.data} owner={owner} name={name} />;
+  return <Loaded task={query.data} owner={owner} name={name} />;
 }
 
 function Loaded({ task, owner, name }: { task: Task; owner: string; name: string }) {
@@ -80,15 +80,15 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
   const navigate = useNavigate();
   const may = useTaskRights(task.organization_id, task.owner_id);
   const [busy, setBusy] = useState(false);
-  const [ending, setEnding] = useState(false);
-  const act = async (what: "pause" | "resume") => {
+  const [deleting, setDeleting] = useState(false);
+  const act = async (action: "pause" | "resume") => {
     setBusy(true);
     try {
-      await post(`${taskPath(owner, name)}/${what}`);
+      await post(`${taskPath(owner, name)}/${action}`);
       await queries.invalidateQueries({ queryKey: ["task"] });
     } catch (error) {
       toast.failed(
-        what === "pause" ? "Failed to pause the task" : "Failed to resume the task",
+        action === "pause" ? "Failed to pause the task" : "Failed to resume the task",
         error,
       );
     } finally {
@@ -108,18 +108,18 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
         </Button>
       ) : null}
       {may.update && canResume(task) ? (
-        <Button look="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>
+        <Button variant="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>
           Resume
         </Button>
       ) : null}
       {may.remove ? (
-        <Button icon={<Trash2 />} onClick={() => setEnding(true)}>
+        <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>
           Delete…
         </Button>
       ) : null}
       <Confirm
-        open={ending}
-        onClose={() => setEnding(false)}
+        open={deleting}
+        onClose={() => setDeleting(false)}
         title={`Delete ${taskName(task)}?`}
         confirm="Delete"
         onConfirm={end}

@@ -9,7 +9,7 @@ import { BuildLog } from "../../features/build/BuildLog";
 import { agentsOf, isActive } from "../../features/workspace/status";
 
 /** Text by the task's state; null if the workspace makes no progress. */
-const SAID: Readonly<Record<Task["status"], string | null>> = {
+const MESSAGES: Readonly<Record<Task["status"], string | null>> = {
   pending: "Applications open here as soon as the workspace is ready.",
   initializing: "Applications open here as soon as the workspace is ready.",
   active: null,
@@ -19,9 +19,9 @@ const SAID: Readonly<Record<Task["status"], string | null>> = {
 };
 
 export function TaskProgress({ task, workspace }: { task: Task; workspace: Workspace }) {
-  const said = SAID[task.status];
+  const message = MESSAGES[task.status];
   const build = workspace.latest_build;
-  if (said === null)
+  if (message === null)
     return (
       <Section title="Workspace">
         <p className="text-muted">
@@ -32,7 +32,7 @@ export function TaskProgress({ task, workspace }: { task: Task; workspace: Works
     );
   const built = !isActive(workspace) && build.job.status === "succeeded";
   return (
-    <Section title="Workspace" description={said}>
+    <Section title="Workspace" description={message}>
       <div className="flex flex-col gap-3">
         {build.job.status === "pending" ? (
           <WaitingNotice organization={workspace.organization_id} job={build.job} />

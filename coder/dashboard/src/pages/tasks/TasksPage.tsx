@@ -4,7 +4,7 @@ import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError, remove } from "../../api/client";
-import { NO_TASKS, useMakingIn, usePermissions, useTaskRights } from "../../api/permissions";
+import { NO_TASKS, useCreationIn, usePermissions, useTaskRights } from "../../api/permissions";
 import { templates } from "../../api/queries/templates";
 import { taskPath, tasks, TASKS_SHOWN } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
@@ -37,17 +37,17 @@ export function TasksPage() {
   const queries = useQueryClient();
   const { filter, page, show } = useListAddress("owner:me");
   const able = useQuery(templates("has-ai-task:true"));
-  const found = useQuery(tasks(filter, page));
-  const [ending, setEnding] = useState<Task | null>(null);
+  const list = useQuery(tasks(filter, page));
+  const [deleting, setDeleting] = useState<Task | null>(null);
   const refused =
-    found.error instanceof ApiError && found.error.status === 400
-      ? (found.error.validations[0]?.detail ?? found.error.message)
+    list.error instanceof ApiError && list.error.status === 400
+      ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
   const end = async () => {
-    if (!ending) return;
-    await remove(taskPath(ending.owner_name, ending.id));
+    if (!deleting) return;
+    await remove(taskPath(deleting.owner_name, deleting.id));
     await queries.invalidateQueries({ queryKey: ["tasks"] });
-    toast.done(`${taskName(ending)} is being deleted.`);
+    toast.done(`${taskName(deleting)} is being deleted.`);
   };
   const columns: Column<Task>[] = [
     {
@@ -82,14 +82,16 @@ export function TasksPage() {
       header: "Actions",
       hidden: true,
       align: "right",
-      cell: (row) => <End task={row} onAsk={() => setEnding(row)} />,
+      cell: (row) => <End task={row} onAsk={() => setDeleting(row)} />,
     },
   ];
   const some = (able.data ?? []).length > 0;
-  const making = useMakingIn("tasks", [
+  const making = useCreationIn("tasks", [
     ...new Set((able.data ?? []).map((template) => template.organization_id)),
   ]);
-  const mine = (able.data ?? []).filter((template) => making?.includes(template.organization_id));
+  const permitted = (able.data ?? []).filter((template) =>
+    making?.includes(template.organization_id),
+  );
   return (
     <>
       <PageHead
@@ -98,8 +100,8 @@ export function TasksPage() {
       />
       <Stack>
         {some && making ? (
-          mine.length > 0 ? (
-            <NewTask templates={mine} />
+          permitted.length > 0 ? (
+            <NewTask templates={permitted} />
           ) : (
             <p className="text-muted">{NO_TASKS}</p>
           )
@@ -135,14 +137,14 @@ export function TasksPage() {
             ]}
             menus={[{ term: "status", label: "Status", options: STATUSES }]}
           />
-          {found.isPending ? <SkeletonRows rows={4} /> : null}
-          {found.isError && !refused ? (
-            <Failure error={found.error} retry={() => void found.refetch()} />
+          {list.isPending ? <SkeletonRows rows={4} /> : null}
+          {list.isError && !refused ? (
+            <Failure error={list.error} retry={() => void list.refetch()} />
           ) : null}
-          {found.data ? (
+          {list.data ? (
             <DataTable
               label="Tasks"
-              data={found.data.tasks}
+              data={list.data.tasks}
               columns={columns}
               rowKey={(row) => row.id}
               rowTestId={(row) => `task-${row.name}`}
@@ -150,7 +152,7 @@ export function TasksPage() {
                 <Empty
                   icon={Bot}
                   title={filter === "owner:me" ? "No tasks yet" : "No results"}
-                  {...(mine.length > 0
+                  {...(permitted.length > 0
                     ? { command: 'coder task create "fix the failing test"' }
                     : {})}
                 >
@@ -161,28 +163,28 @@ export function TasksPage() {
               }
             />
           ) : null}
-          {found.data ? (
+          {list.data ? (
             <Pager
               page={page}
-              stale={found.isPlaceholderData}
+              stale={list.isPlaceholderData}
               size={TASKS_SHOWN}
-              total={found.data.count}
+              total={list.data.count}
               onChange={(next) => show(filter, next)}
             />
           ) : null}
         </div>
       </Stack>
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete ${ending ? taskName(ending) : ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete ${deleting ? taskName(deleting) : ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
         <p>
           The conversation and the task’s workspace{" "}
-          {ending?.workspace_name ? <strong>{ending.workspace_name}</strong> : null} are deleted.
-          Changes that were not pushed elsewhere are lost.
+          {deleting?.workspace_name ? <strong>{deleting.workspace_name}</strong> : null} are
+          deleted. Changes that were not pushed elsewhere are lost.
         </p>
       </Confirm>
     </>

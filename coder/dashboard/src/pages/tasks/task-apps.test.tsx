@@ -1,7 +1,7 @@
 import { screen } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
 
-import { chooseProxy } from "../../api/app-place";
+import { chooseProxy } from "../../api/app-base";
 import type { Task } from "../../api/types";
 import { visit } from "../../test/world";
 import { TaskApps } from "./TaskApps";
@@ -16,11 +16,11 @@ const app = (slug: string, more: object) => ({
   subdomain: false,
   ...more,
 });
-const workspace = (one: object) => ({
+const workspace = (fields: object) => ({
   id: "w",
   name: "task-1",
   owner_name: "ana",
-  latest_build: { resources: [{ agents: [{ name: "main", apps: [one] }] }] },
+  latest_build: { resources: [{ agents: [{ name: "main", apps: [fields] }] }] },
 });
 const task = {
   id: "t",
@@ -39,9 +39,9 @@ const sydney = {
   path_app_url: "https://sydney.test",
   wildcard_hostname: "*.sydney.test",
 };
-const open = (one: object) =>
+const open = (fields: object) =>
   visit([{ path: "/", element: <TaskApps task={task} /> }], "/", {
-    "GET /api/v2/users/ana/workspace/task-1": workspace(one),
+    "GET /api/v2/users/ana/workspace/task-1": workspace(fields),
     "GET /api/v2/applications/host": { host: "*.here.test" },
     "GET /api/v2/regions": { regions: [sydney] },
   });

@@ -22,9 +22,9 @@ export function taskStatus(task: Pick<Task, "status" | "current_state">): {
   text: string;
   pulse: boolean;
 } {
-  const said =
+  const reported =
     task.status === "active" && task.current_state ? STATE[task.current_state.state] : undefined;
-  const [tone, text] = said ?? STATUS[task.status];
+  const [tone, text] = reported ?? STATUS[task.status];
   return { tone, text, pulse: tone === "busy" };
 }
 

@@ -26,7 +26,7 @@ const template = {
   active_version_id: "v1",
   organization_id: "o",
 };
-const usual: Answers = {
+const defaults: Answers = {
   "GET /api/v2/templates": [template],
   "GET /api/v2/tasks": { tasks: [task], count: 1 },
   "GET /api/v2/templateversions/v1/presets": [{ ID: "p", Name: "Large" }],
@@ -39,7 +39,7 @@ const open = (answers: Answers = {}) =>
       { path: "/tasks/:owner/:task", element: "one task" },
     ],
     "/tasks",
-    { ...usual, ...answers },
+    { ...defaults, ...answers },
   );
 
 it("creates a task with the template and preset", async () => {
@@ -111,6 +111,6 @@ it("offers only templates of permitted organizations", async () => {
       ),
   });
   expect(
-    [...(await screen.findByLabelText("Template")).children].map((one) => one.textContent),
+    [...(await screen.findByLabelText("Template")).children].map((option) => option.textContent),
   ).toEqual(["Agent"]);
 });

@@ -73,9 +73,9 @@ export function rowsOf(paths: readonly string[]): Row[] {
   for (const path of paths) {
     const parts = path.split("/");
     parts.forEach((name, depth) => {
-      const here = parts.slice(0, depth + 1).join("/");
-      if (!rows.has(here))
-        rows.set(here, { path: here, name, depth, folder: depth < parts.length - 1 });
+      const folderPath = parts.slice(0, depth + 1).join("/");
+      if (!rows.has(folderPath))
+        rows.set(folderPath, { path: folderPath, name, depth, folder: depth < parts.length - 1 });
     });
   }
   // Within each folder, subfolders come before files.

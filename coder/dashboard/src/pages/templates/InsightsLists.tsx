@@ -17,7 +17,7 @@ export function Unknown() {
   return <p className="text-muted">No data for this period.</p>;
 }
 
-export function NotYet({ state }: { state: Known }) {
+export function Placeholder({ state }: { state: Known }) {
   return state === "asked" ? <SkeletonLines /> : <Unknown />;
 }
 
@@ -40,10 +40,10 @@ export function People({
   rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[];
   square?: boolean;
 }) {
-  if (state !== "known") return <NotYet state={state} />;
+  if (state !== "known") return <Placeholder state={state} />;
   if (rows.length === 0) return <p className="text-muted">No activity in this period.</p>;
   return (
-    <Longer
+    <ExpandableList
       all={rows}
       shown={SHOWN}
       className="flex flex-col gap-2"
@@ -59,7 +59,7 @@ export function People({
 }
 
 /** The first items of a list, and the number of others. */
-export function Longer<T>({
+export function ExpandableList<T>({
   all,
   shown,
   row,
@@ -70,14 +70,19 @@ export function Longer<T>({
   row: (one: T) => ReactNode;
   className: string;
 }) {
-  const [whole, setWhole] = useState(false);
+  const [expanded, setExpanded] = useState(false);
   return (
     <>
-      <ul className={className}>{(whole ? all : all.slice(0, shown)).map(row)}</ul>
+      <ul className={className}>{(expanded ? all : all.slice(0, shown)).map(row)}</ul>
       {all.length > shown ? (
         <div className="mt-2">
-          <Button size="sm" look="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-            {whole ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}
+          <Button
+            size="sm"
+            variant="quiet"
+            aria-expanded={expanded}
+            onClick={() => setExpanded(!expanded)}
+          >
+            {expanded ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}
           </Button>
         </div>
       ) : null}

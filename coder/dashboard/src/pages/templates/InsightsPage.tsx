@@ -19,7 +19,7 @@ import { periodOf, rangeOf } from "./insights-range";
 import { useTemplateContext } from "./TemplateLayout";
 import { counted } from "../../lib/words";
 import { PeriodFields } from "./PeriodFields";
-import { Unknown, People, NotYet, Longer } from "./InsightsLists";
+import { Unknown, People, Placeholder, ExpandableList } from "./InsightsLists";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const VALUES_SHOWN = 5;
@@ -74,8 +74,8 @@ export function InsightsPage() {
     .filter((app) => app.seconds > 0)
     .sort((a, b) => b.seconds - a.seconds);
   const parameters = usage.data?.report?.parameters_usage ?? [];
-  const [used, near, busy] = [usage, latency, activity].map((one) =>
-    one.data ? "known" : enabled && one.isPending ? "asked" : "unknown",
+  const [used, near, busy] = [usage, latency, activity].map((query) =>
+    query.data ? "known" : enabled && query.isPending ? "asked" : "unknown",
   );
   return (
     <Stack>
@@ -83,9 +83,9 @@ export function InsightsPage() {
         period={chosen}
         onChange={(next) => setParams({ ...next }, { replace: true })}
       />
-      {[latency, activity].map((one, index) =>
-        one.isError && !usage.isError ? (
-          <Failure key={index} error={one.error} retry={() => void one.refetch()} />
+      {[latency, activity].map((query, index) =>
+        query.isError && !usage.isError ? (
+          <Failure key={index} error={query.error} retry={() => void query.refetch()} />
         ) : null,
       )}
       {usage.isError ? <Failure error={usage.error} retry={() => void usage.refetch()} /> : null}
@@ -156,7 +156,7 @@ export function InsightsPage() {
         </Section>
         <Section title="Parameters">
           {used !== "known" ? (
-            <NotYet state={used} />
+            <Placeholder state={used} />
           ) : parameters.length === 0 ? (
             <p className="text-muted">No parameters were used in this period.</p>
           ) : (
@@ -164,7 +164,7 @@ export function InsightsPage() {
               {parameters.map((parameter) => (
                 <div key={parameter.name}>
                   <h3 className="font-medium">{parameter.display_name || parameter.name}</h3>
-                  <Longer
+                  <ExpandableList
                     all={[...parameter.values].sort((a, b) => b.count - a.count)}
                     shown={VALUES_SHOWN}
                     className=""

@@ -77,9 +77,9 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
         ? {
             body: { file_id: file.hash },
             name: file.name,
-            display: file.matter.display_name,
-            description: file.matter.description,
-            icon: file.matter.icon,
+            display: file.frontMatterFields.display_name,
+            description: file.frontMatterFields.description,
+            icon: file.frontMatterFields.icon,
             title: "Template from archive",
           }
         : {

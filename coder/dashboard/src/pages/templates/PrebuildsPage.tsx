@@ -24,12 +24,14 @@ export function PrebuildsPage() {
   const presets = useQuery(versionPresets(version.id));
   const query = `owner:prebuilds template:${template.name}`;
   const ready = useQuery({ ...workspaces(query, 1), retry: false }).data;
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   if (presets.isPending) return <SkeletonRows rows={2} />;
   if (presets.isLoadingError)
     return <Failure error={presets.error} retry={() => void presets.refetch()} />;
-  const wanted = presets.data.filter((preset) => (preset.DesiredPrebuildInstances ?? 0) > 0);
-  if (wanted.length === 0)
+  const prebuiltPresets = presets.data.filter(
+    (preset) => (preset.DesiredPrebuildInstances ?? 0) > 0,
+  );
+  if (prebuiltPresets.length === 0)
     return (
       <Card>
         <Empty icon={Timer} title="No prebuilt workspaces">
@@ -58,13 +60,13 @@ export function PrebuildsPage() {
               View prebuilds
             </ButtonLink>
             {may.update ? (
-              <Button onClick={() => setAsking(true)}>Invalidate prebuilds…</Button>
+              <Button onClick={() => setConfirming(true)}>Invalidate prebuilds…</Button>
             ) : null}
           </>
         }
       >
         <ul className="divide-y divide-line">
-          {wanted.map((preset) => (
+          {prebuiltPresets.map((preset) => (
             <li key={preset.ID} className="flex items-center justify-between gap-4 py-2">
               <span>
                 <span className="font-medium">{preset.Name}</span>{" "}
@@ -76,8 +78,8 @@ export function PrebuildsPage() {
         </ul>
       </Section>
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title="Invalidate prebuilt workspaces?"
         confirm="Invalidate"
         onConfirm={async () => {

@@ -49,7 +49,7 @@ export function StarterPage() {
         ))}
         actions={
           may.createAnyTemplate ? (
-            <ButtonLink look="primary" to={`/templates/new?exampleId=${example.id}`}>
+            <ButtonLink variant="primary" to={`/templates/new?exampleId=${example.id}`}>
               Use template
             </ButtonLink>
           ) : may.known ? (

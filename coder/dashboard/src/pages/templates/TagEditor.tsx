@@ -21,7 +21,7 @@ export function TagEditor({
   onChange: (tags: ProvisionerTags) => void;
 }) {
   const own = tagEntries(tags).filter(([name]) => !FIXED.includes(name));
-  const without = (name: string) =>
+  const removeTag = (name: string) =>
     onChange(Object.fromEntries(Object.entries(tags).filter(([other]) => other !== name)));
   return (
     <Popover
@@ -47,7 +47,7 @@ export function TagEditor({
               <Tag>
                 {name}={value}
               </Tag>
-              <IconButton size="sm" label={`Remove tag ${name}`} onClick={() => without(name)}>
+              <IconButton size="sm" label={`Remove tag ${name}`} onClick={() => removeTag(name)}>
                 <X />
               </IconButton>
             </li>
@@ -79,7 +79,7 @@ function NewTag({
     event.preventDefault();
     event.stopPropagation(); // the panel may be inside another form
     const key = name.trim();
-    const wrong =
+    const invalid =
       key === ""
         ? "Enter a key."
         : FIXED.includes(key)
@@ -87,8 +87,8 @@ function NewTag({
           : taken.includes(key)
             ? "A tag with this key already exists."
             : undefined;
-    setProblem(wrong);
-    if (wrong !== undefined) return;
+    setProblem(invalid);
+    if (invalid !== undefined) return;
     onAdd(key, value.trim());
     setName("");
     setValue("");

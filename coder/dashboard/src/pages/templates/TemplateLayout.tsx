@@ -7,7 +7,7 @@ import { Outlet, useNavigate, useOutletContext } from "react-router";
 import { remove, seg } from "../../api/client";
 import {
   NO_WORKSPACES,
-  useMakingIn,
+  useCreationIn,
   useMayCreateWorkspace,
   useTemplateRights,
   type TemplateRights,
@@ -69,7 +69,7 @@ function Loaded({ template }: { template: Template }) {
               <span className="text-sm text-muted">{NO_WORKSPACES}</span>
             ) : mayCreate ? (
               <ButtonLink
-                look="primary"
+                variant="primary"
                 icon={<Plus />}
                 to={`${home}/workspace`}
                 data-testid="create-workspace-button"
@@ -124,13 +124,13 @@ function TemplateMenu({
 }) {
   const navigate = useNavigate();
   const making =
-    useMakingIn(
+    useCreationIn(
       "templates",
-      (useQuery(organizations).data ?? []).map((one) => one.id),
+      (useQuery(organizations).data ?? []).map((item) => item.id),
     ) ?? [];
   const [deleting, setDeleting] = useState(false);
   const home = useTemplateHome(template);
-  const used =
+  const usage =
     useQuery({
       ...workspaces(`template:${template.name}`, 1, 1),
       enabled: deleting,
@@ -141,7 +141,7 @@ function TemplateMenu({
     <>
       <Menu
         trigger={
-          <IconButton label="Open template menu" look="secondary">
+          <IconButton label="Open template menu" variant="secondary">
             <EllipsisVertical />
           </IconButton>
         }
@@ -198,10 +198,10 @@ function TemplateMenu({
         }}
       >
         <p>Its versions and settings are deleted. This cannot be undone.</p>
-        {used > 0 ? (
+        {usage > 0 ? (
           <Notice
             kind="warning"
-            title={`${counted(used, "workspace uses", "workspaces use")} this template`}
+            title={`${counted(usage, "workspace uses", "workspaces use")} this template`}
           >
             Delete these workspaces first.
           </Notice>

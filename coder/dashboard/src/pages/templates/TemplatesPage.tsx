@@ -135,7 +135,7 @@ export function TemplatesPage() {
         description="Templates define the resources of workspaces."
         actions={
           may.createAnyTemplate ? (
-            <ButtonLink look="primary" to="/templates/new" icon={<Plus />}>
+            <ButtonLink variant="primary" to="/templates/new" icon={<Plus />}>
               New template
             </ButtonLink>
           ) : null
@@ -172,7 +172,7 @@ export function TemplatesPage() {
                 title="No templates yet"
                 command="coder templates init && coder templates push"
                 actions={
-                  <ButtonLink look="primary" to="/templates/new">
+                  <ButtonLink variant="primary" to="/templates/new">
                     Use a starter template
                   </ButtonLink>
                 }

@@ -18,8 +18,8 @@ export const archiveOf = (file: string) =>
 
 /** The README among a template's files; empty if there is none. */
 export function readmeOf(files: readonly ArchiveFile[]): string {
-  const found = files.find((file) => file.path.toLowerCase() === "readme.md");
-  return (found && textOf(found)) ?? "";
+  const readme = files.find((file) => file.path.toLowerCase() === "readme.md");
+  return (readme && textOf(readme)) ?? "";
 }
 
 export async function uploadFiles(files: readonly ArchiveFile[]): Promise<string> {
@@ -47,14 +47,14 @@ const POLL_MS = 800;
  * Wait until a version is imported, and return its final state. `told` is called with each
  * intermediate state, such as running or canceling.
  */
-export async function imported(
+export async function waitForImport(
   id: string,
-  told: (version: TemplateVersion) => void = () => undefined,
+  onProgress: (version: TemplateVersion) => void = () => undefined,
 ): Promise<TemplateVersion> {
   for (;;) {
     const version = await get<TemplateVersion>(`/api/v2/templateversions/${id}`);
     if (!["pending", "running", "canceling"].includes(version.job.status)) return version;
-    told(version);
+    onProgress(version);
     await new Promise((resolve) => window.setTimeout(resolve, POLL_MS));
   }
 }

@@ -6,7 +6,7 @@ import { expect, it, vi } from "vitest";
 import { FakeSocket, Refusal, visit, type Answers } from "../../test/world";
 import { EditorPage } from "./EditorPage";
 import { readTar } from "./tar";
-import { usual, bytesOf, version, template } from "../../test/editor-server";
+import { defaults, bytesOf, version, template } from "../../test/editor-server";
 
 // CodeMirror measures text, which jsdom cannot do: a plain box replaces it.
 vi.mock("../../ui/text/CodeEditor", () => ({
@@ -41,7 +41,7 @@ const open = (answers: Answers = {}) =>
       { path: "/templates/*", element: "the template" },
     ],
     "/templates/docker/versions/v1-name/edit",
-    { ...usual, ...answers },
+    { ...defaults, ...answers },
   );
 
 async function change() {
@@ -56,13 +56,13 @@ it("builds all files with the previous version's tags", async () => {
   expect(await screen.findByRole("button", { name: "Publish" })).toBeDisabled();
   await change();
   await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
-  const [sent, made] = page.sent;
+  const [sent, created] = page.sent;
   const files = readTar(await bytesOf(sent?.body as Blob));
   expect(files.map((file) => [file.path, new TextDecoder().decode(file.data)])).toEqual([
     ["main.tf", "# two"],
     ["README.md", "# Docs"],
   ]);
-  expect(made?.body).toMatchObject({
+  expect(created?.body).toMatchObject({
     template_id: "t",
     file_id: "f2",
     tags: { gpu: "a100", scope: "organization" },
@@ -199,7 +199,7 @@ it("shows problems at their lines, linked from the list", async () => {
   open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "exit status 1" }) });
   await change();
   expect(await screen.findByText("exit status 1")).toBeVisible();
-  const said = [
+  const logOutput = [
     "Error: One",
     "on README.md line 3:",
     "Mend it.",
@@ -213,7 +213,7 @@ it("shows problems at their lines, linked from the list", async () => {
   ];
   await act(async () => {
     for (const one of FakeSocket.opened)
-      one.says(said.map((output, index) => ({ id: index + 1, log_level: "error", output })));
+      one.says(logOutput.map((output, index) => ({ id: index + 1, log_level: "error", output })));
   });
   const list = within(await screen.findByRole("list", { name: "Problems" }));
   expect(list.getAllByRole("listitem")).toHaveLength(6);
@@ -281,14 +281,16 @@ it.each([
   const page = open({ [path]: () => answer });
   await userEvent.type(await screen.findByRole("textbox"), " and more");
   answer = new Refusal(status, message);
-  const asked = page.asked.filter((one) => one === path).length;
+  const requestsBefore = page.requests.filter((request) => request === path).length;
   await act(async () => {
     focusManager.setFocused(false);
     focusManager.setFocused(true);
     focusManager.setFocused(undefined);
   });
   await waitFor(() =>
-    expect(page.asked.filter((one) => one === path).length).toBeGreaterThan(asked),
+    expect(page.requests.filter((request) => request === path).length).toBeGreaterThan(
+      requestsBefore,
+    ),
   );
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.getByRole("textbox")).toHaveValue("# one and more");

@@ -38,8 +38,8 @@ it.each([
 });
 
 it("is never longer than the template's fields", () => {
-  const found = frontMatter(
+  const fields = frontMatter(
     `---\ndisplay_name: ${"x".repeat(200)}\ndescription: ${"🙂".repeat(200)}\n---\n`,
   );
-  expect([[...found.display_name].length, [...found.description].length]).toEqual([64, 128]);
+  expect([[...fields.display_name].length, [...fields.description].length]).toEqual([64, 128]);
 });

@@ -14,15 +14,15 @@ export const withoutFrontMatter = (readme: string): string => readme.replace(MAT
 
 /** Single lines of YAML, the usual form; anything more complex is ignored. */
 export function frontMatter(readme: string): FrontMatter {
-  const found: FrontMatter = { display_name: "", description: "", icon: "" };
+  const fields: FrontMatter = { display_name: "", description: "", icon: "" };
   for (const line of (MATTER.exec(readme)?.[1] ?? "").split(/\r?\n/)) {
     const [, key = "", raw = ""] =
       /^(display_name|description|icon):[ \t]+(\S.*)$/.exec(line) ?? [];
     if (key !== "display_name" && key !== "description" && key !== "icon") continue;
     const value = plain(raw.trim());
-    if (value !== null) found[key] = cut(key === "icon" ? iconPath(value) : value, LONGEST[key]);
+    if (value !== null) fields[key] = cut(key === "icon" ? iconPath(value) : value, LONGEST[key]);
   }
-  return found;
+  return fields;
 }
 
 /** The value of a scalar; null for multi-line values and values that are not text. */

@@ -8,7 +8,7 @@ import { InsightsPage } from "./InsightsPage";
 import { periodOf, rangeOf } from "./insights-range";
 
 const NOW = Date.parse("2026-03-10T15:42:00Z");
-const said = (address: string) => periodOf(new URLSearchParams(address), NOW);
+const parse = (address: string) => periodOf(new URLSearchParams(address), NOW);
 
 it.each([
   ["", "7", "2026-03-04", "2026-03-10"],
@@ -17,7 +17,7 @@ it.each([
   ["days=12", "7", "2026-03-04", "2026-03-10"],
   ["from=2026-01-01&to=2026-01-31", "custom", "2026-01-01", "2026-01-31"],
 ])("parses %j as the period %s, from %s to %s", (address, choice, from, to) => {
-  expect(said(address)).toEqual({ choice, from, to, problem: undefined });
+  expect(parse(address)).toEqual({ choice, from, to, problem: undefined });
 });
 
 it.each([
@@ -26,9 +26,9 @@ it.each([
   ["from=2026-03-01", "Choose a start and an end date."],
   ["from=2026-02-30&to=2026-03-01", "Choose a start and an end date."],
   ["from=%3Cimg%3E&to=2026-03-01", "Choose a start and an end date."],
-  ["from=2024-01-01&to=2026-03-01", "At most 366 days at a time."],
+  ["from=2024-01-01&to=2026-03-01", "Choose at most 366 days."],
 ])("explains why %j is invalid", (address, problem) => {
-  expect(said(address).problem).toBe(problem);
+  expect(parse(address).problem).toBe(problem);
 });
 
 it.each([
@@ -104,10 +104,10 @@ it("keeps a custom period in the address, if valid", async () => {
   const first = screen.getByLabelText("First day");
   await userEvent.clear(first);
   expect(await screen.findByRole("alert")).toHaveTextContent("Choose a start and an end date.");
-  const asked = page.asked.length;
+  const requestsBefore = page.requests.length;
   await userEvent.type(first, "2026-01-05");
   await waitFor(() => expect(page.at()).toContain("from=2026-01-05"));
-  await waitFor(() => expect(page.asked.length).toBeGreaterThan(asked));
+  await waitFor(() => expect(page.requests.length).toBeGreaterThan(requestsBefore));
   expect(screen.queryByRole("alert")).toBeNull();
 });
 

@@ -15,8 +15,8 @@ const version = (status: string) => ({
   job: { id: "j", status, file_id: "f", tags: {}, queue_position: 1, queue_size: 1, error: "" },
 });
 
-function open(begins = "pending") {
-  let state = begins;
+function open(initial = "pending") {
+  let state = initial;
   const page = visit(
     [
       {
@@ -66,7 +66,7 @@ it("cancels the import and creates no template", async () => {
       timeout: 3000,
     }),
   ).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual([
+  expect(page.sent.map((request) => request.path)).toEqual([
     "/api/v2/organizations/o/templateversions",
     CANCEL.path,
   ]);
@@ -147,11 +147,16 @@ it("offers permitted organizations, the copy's own first", async () => {
   );
   const field = await screen.findByRole("combobox", { name: "Organization" });
   await waitFor(() =>
-    expect([...field.querySelectorAll("option")].map((one) => one.value)).toEqual(["open", "home"]),
+    expect([...field.querySelectorAll("option")].map((option) => option.value)).toEqual([
+      "open",
+      "home",
+    ]),
   );
   expect(field).toHaveValue("home");
   await start();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/organizations/home/templateversions"]);
+  expect(page.sent.map((request) => request.path)).toEqual([
+    "/api/v2/organizations/home/templateversions",
+  ]);
 });
 
 it("can be left in a browser whose scrolling returns a promise", async () => {
@@ -205,7 +210,7 @@ it("copies into the original's organization, even when quick", async () => {
   await userEvent.click(await screen.findByTestId("create"));
   answer();
   await waitFor(() =>
-    expect(page.sent.map((one) => one.path)).toEqual([
+    expect(page.sent.map((request) => request.path)).toEqual([
       "/api/v2/organizations/home/templateversions",
     ]),
   );
@@ -233,7 +238,7 @@ it("accepts archives by extension, in any case", async () => {
   expect(page.sent).toEqual([]);
   await choose("My Box.ZIP");
   expect(await screen.findByDisplayValue("my-box")).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/files"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/files"]);
 });
 
 it("prefills names from the archive's README", async () => {

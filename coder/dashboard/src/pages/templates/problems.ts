@@ -9,11 +9,11 @@ export interface Problem {
   title: string;
   detail: string;
   /** Null if the position is unknown. */
-  place: { file: string; line: number } | null;
+  location: { file: string; line: number } | null;
 }
 
 const NAME = /^(?:Error|Warning): (.+)$/;
-const PLACE = /^on (.+?) line (\d+)\b/;
+const POSITION = /^on (.+?) line (\d+)\b/;
 /** The format of the project's own template parser: file:line,column: message. */
 const AT = /^([^\s:]+):(\d+)(?:,\d+(?:-\d+)?)?: (.+)$/;
 const FRAME = /^[\s╷│├└╵─]+/;
@@ -29,16 +29,16 @@ const SEVERITY: Partial<Record<ProvisionerJobLog["log_level"], Problem["severity
   warn: "warning",
 };
 
-const placed = (file: string, line: string): Problem["place"] => ({
+const placed = (file: string, line: string): Problem["location"] => ({
   file: file.replace(/^\.\//, ""),
   line: Number(line),
 });
 
 export function problemsOf(lines: readonly ProvisionerJobLog[], failure = ""): Problem[] {
-  const found: Problem[] = [];
+  const problems: Problem[] = [];
   let last: { problem: Problem; level: ProvisionerJobLog["log_level"] } | null = null;
-  for (const line of lines.flatMap((whole) =>
-    whole.output.split("\n").map((output) => ({ output, log_level: whole.log_level })),
+  for (const line of lines.flatMap((entry) =>
+    entry.output.split("\n").map((output) => ({ output, log_level: entry.log_level })),
   )) {
     const severity = SEVERITY[line.log_level];
     const raw = plainText(line.output);
@@ -48,30 +48,33 @@ export function problemsOf(lines: readonly ProvisionerJobLog[], failure = ""): P
     const named = NAME.exec(text);
     if (named?.[1]) {
       last = {
-        problem: { severity, title: named[1], detail: "", place: null },
+        problem: { severity, title: named[1], detail: "", location: null },
         level: line.log_level,
       };
-      found.push(last.problem);
+      problems.push(last.problem);
     } else if (last?.level === line.log_level) {
-      const place = PLACE.exec(text);
-      if (place?.[1] && place[2] && last.problem.place === null && last.problem.detail === "")
-        last.problem.place = placed(place[1], place[2]);
+      const match = POSITION.exec(text);
+      if (match?.[1] && match[2] && last.problem.location === null && last.problem.detail === "")
+        last.problem.location = placed(match[1], match[2]);
       else if (!QUOTED.test(raw))
         last.problem.detail += `${last.problem.detail === "" ? "" : " "}${text}`;
-    } else found.push(alone(severity, text));
+    } else problems.push(withoutRepeats(severity, text));
   }
-  if (failure !== "" && AT.test(failure)) found.push(alone("error", failure));
-  const known = found.filter(({ title }) => !PREFACE.test(title));
+  if (failure !== "" && AT.test(failure)) problems.push(withoutRepeats("error", failure));
+  const specific = problems.filter(({ title }) => !PREFACE.test(title));
   return [
     ...new Map(
-      (known.length > 0 ? known : found).map((problem) => [JSON.stringify(problem), problem]),
+      (specific.length > 0 ? specific : problems).map((problem) => [
+        JSON.stringify(problem),
+        problem,
+      ]),
     ).values(),
   ];
 }
 
-function alone(severity: Problem["severity"], text: string): Problem {
+function withoutRepeats(severity: Problem["severity"], text: string): Problem {
   const at = AT.exec(text);
   return at?.[1] && at[2] && at[3]
-    ? { severity, title: at[3], detail: "", place: placed(at[1], at[2]) }
-    : { severity, title: text, detail: "", place: null };
+    ? { severity, title: at[3], detail: "", location: placed(at[1], at[2]) }
+    : { severity, title: text, detail: "", location: null };
 }

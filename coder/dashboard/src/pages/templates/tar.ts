@@ -39,13 +39,13 @@ export function writeTar(files: readonly ArchiveFile[], now: number = Date.now()
     parts.push(header(file.path, file.data.length, "0", now), padded(file.data));
   }
   parts.push(new Uint8Array(2 * BLOCK));
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  const buffer = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    whole.set(part, at);
+    buffer.set(part, at);
     at += part.length;
   }
-  return whole;
+  return buffer;
 }
 
 function header(path: string, size: number, kind: string, now: number): Uint8Array {
@@ -71,9 +71,9 @@ function header(path: string, size: number, kind: string, now: number): Uint8Arr
 }
 
 function padded(data: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(Math.ceil(data.length / BLOCK) * BLOCK);
-  whole.set(data);
-  return whole;
+  const buffer = new Uint8Array(Math.ceil(data.length / BLOCK) * BLOCK);
+  buffer.set(data);
+  return buffer;
 }
 
 function paxRecord(path: string): Uint8Array {

@@ -55,7 +55,7 @@ it.each(["pending", "running"])("cancels an import that is %s without any log", 
   const page = open(status, true);
   expect(await screen.findByTestId("import-log")).toBeVisible();
   await userEvent.click(await screen.findByRole("button", { name: "Cancel import" }));
-  await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual([CANCEL]));
+  await waitFor(() => expect(page.sent.map((request) => request.path)).toEqual([CANCEL]));
   await waitFor(() => expect(screen.getByRole("button", { name: "Cancel import" })).toBeDisabled());
 });
 

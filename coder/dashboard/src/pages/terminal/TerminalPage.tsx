@@ -26,27 +26,27 @@ export function TerminalPage() {
   const [name = "", agentName] = (params["workspace"] ?? "").split(".");
   useTitle("Terminal", `${owner}/${name}`);
   const query = workspaceByName(owner, name);
-  const found = useQuery(query);
-  useWorkspaceWatch(found.data?.id, query.queryKey);
+  const workspaceQuery = useQuery(query);
+  useWorkspaceWatch(workspaceQuery.data?.id, query.queryKey);
   if (
     !params["owner"]?.startsWith("@") ||
-    (found.error instanceof ApiError && found.error.status === 404)
+    (workspaceQuery.error instanceof ApiError && workspaceQuery.error.status === 404)
   )
     return (
       <main className="flex-1">
         <NotFoundPage />
       </main>
     );
-  if (found.isPending) return <Loading />;
-  if (!found.data)
+  if (workspaceQuery.isPending) return <Loading />;
+  if (!workspaceQuery.data)
     return (
       <main className="p-6">
-        <Failure error={found.error} retry={() => void found.refetch()} />
+        <Failure error={workspaceQuery.error} retry={() => void workspaceQuery.refetch()} />
       </main>
     );
-  const agents = agentsOf(found.data);
+  const agents = agentsOf(workspaceQuery.data);
   const agent = agentName ? agents.find((item) => item.name === agentName) : agents[0];
-  return <Ready workspace={found.data} agent={agent} />;
+  return <Ready workspace={workspaceQuery.data} agent={agent} />;
 }
 
 function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent | undefined }) {
@@ -57,9 +57,9 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const request = useRequest(agent);
   // The confirmed command. An application's own command has to match the template, which may change
   // while the page is open.
-  const [agreed, setAgreed] = useState<string | null>(null);
-  const allowed = request.trusted || agreed === request.command;
-  const [asking, setAsking] = useState(!request.trusted);
+  const [confirmed, setConfirmed] = useState<string | null>(null);
+  const allowed = request.trusted || confirmed === request.command;
+  const [confirming, setConfirming] = useState(!request.trusted);
   const running = workspace.latest_build.status === "running";
   // No connection without a running workspace; the known state of its agent is outdated then.
   const shown = running ? state : "disconnected";
@@ -158,14 +158,14 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
           onSearching={setSearching}
         />
       ) : null}
-      {allowed || asking ? null : (
+      {allowed || confirming ? null : (
         <div className="p-3">
           <Notice
             kind="info"
             title="The command was not run"
             actions={
               <>
-                <Button size="sm" onClick={() => setAsking(true)}>
+                <Button size="sm" onClick={() => setConfirming(true)}>
                   Review command
                 </Button>
                 <ButtonLink size="sm" to={home}>
@@ -177,12 +177,12 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         </div>
       )}
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         danger={false}
         title="Run command?"
         confirm="Run command"
-        onConfirm={async () => setAgreed(request.command)}
+        onConfirm={async () => setConfirmed(request.command)}
       >
         <p>
           The link you opened runs this command in your workspace. Continue only if you trust the

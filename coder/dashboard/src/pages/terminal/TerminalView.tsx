@@ -8,7 +8,7 @@ import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { useEffect, useRef, useState } from "react";
 
-import { useAppPlace, useTerminalPlace } from "../../api/app-place";
+import { useAppBase, useTerminalBase } from "../../api/app-base";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
@@ -39,14 +39,14 @@ export function TerminalView({
 }: TerminalViewProps) {
   const box = useRef<HTMLDivElement>(null);
   const font = useQuery(myAppearance).data?.terminal_font ?? "";
-  const host = useAppPlace()?.host ?? "";
-  const place = useTerminalPlace();
+  const host = useAppBase()?.host ?? "";
+  const baseUrl = useTerminalBase();
   const [search, setSearch] = useState<SearchAddon | null>(null);
-  const tell = useRef(onState);
+  const onStateRef = useRef(onState);
   const open = useRef(onSearching);
   const links = useRef({ host, workspace, agent });
   useEffect(() => {
-    tell.current = onState;
+    onStateRef.current = onState;
     open.current = onSearching;
     links.current = { host, workspace, agent };
   });
@@ -55,28 +55,28 @@ export function TerminalView({
   // again.
   const family = useRef("monospace");
   useEffect(() => {
-    let left = false;
+    let unmounted = false;
     void loadTerminalFont(font).finally(() => {
-      if (left) return;
+      if (unmounted) return;
       family.current = terminalFamily(font);
       if (!terminal.current) return;
       terminal.current.screen.options.fontFamily = family.current;
       terminal.current.fit.fit();
     });
     return () => {
-      left = true;
+      unmounted = true;
     };
   }, [font]);
   useEffect(() => {
-    const found = box.current;
-    if (!found || place === null) return;
+    const element = box.current;
+    if (!element || baseUrl === null) return;
     const screen = new Terminal({
       allowProposedApi: true,
       cursorBlink: true,
       fontFamily: family.current,
       fontSize: 14,
       scrollback: 10_000,
-      theme: themeOf(found),
+      theme: themeOf(element),
       minimumContrastRatio: READABLE,
       screenReaderMode: false,
     });
@@ -95,17 +95,17 @@ export function TerminalView({
       return false;
     });
     setSearch(finder);
-    screen.open(found);
+    screen.open(element);
     void drawBy(screen);
     fit.fit();
     screen.focus();
-    const end = connect(screen, place, agent.id, request, (state) => tell.current(state));
+    const end = connect(screen, baseUrl, agent.id, request, (state) => onStateRef.current(state));
     const resize = new ResizeObserver(() => fit.fit());
-    resize.observe(found);
-    const rows = found.querySelector(".xterm-screen"); // the font size may change without a window resize
+    resize.observe(element);
+    const rows = element.querySelector(".xterm-screen"); // the font size may change without a window resize
     if (rows) resize.observe(rows);
     const repaint = new MutationObserver(() => {
-      screen.options.theme = themeOf(found);
+      screen.options.theme = themeOf(element);
     });
     repaint.observe(document.documentElement, {
       attributes: true,
@@ -118,7 +118,7 @@ export function TerminalView({
       terminal.current = null;
       screen.dispose();
     };
-  }, [agent.id, request, place]);
+  }, [agent.id, request, baseUrl]);
   // The padding is on an outer element: FitAddon counts an element's padding as room for rows.
   return (
     <>

@@ -3,14 +3,14 @@ import { expect, it, vi } from "vitest";
 
 import { drawBy } from "./renderer";
 
-const made = vi.hoisted(() => ({ lose: [] as (() => void)[], disposed: 0 }));
+const addonState = vi.hoisted(() => ({ lose: [] as (() => void)[], disposed: 0 }));
 vi.mock("@xterm/addon-webgl", () => ({
   WebglAddon: class {
-    onContextLoss(tell: () => void) {
-      made.lose.push(tell);
+    onContextLoss(listener: () => void) {
+      addonState.lose.push(listener);
     }
     dispose() {
-      made.disposed += 1;
+      addonState.disposed += 1;
     }
   },
 }));
@@ -43,12 +43,12 @@ it.each([
 });
 
 it("falls back to the DOM without a graphics context", async () => {
-  made.disposed = 0;
+  addonState.disposed = 0;
   await drawBy(screen(false).terminal, "webgl");
-  expect(made.disposed).toBe(1);
+  expect(addonState.disposed).toBe(1);
   await drawBy(screen().terminal, "webgl");
-  made.lose.at(-1)?.();
-  expect(made.disposed).toBe(2);
+  addonState.lose.at(-1)?.();
+  expect(addonState.disposed).toBe(2);
 });
 
 it("draws nothing after unmounting", async () => {

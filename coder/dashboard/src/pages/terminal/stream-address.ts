@@ -8,15 +8,15 @@ const TICKET = "coder_signed_app_token_23db1dde";
 
 /** `place` is the proxy's address, "" for this server. Rejects if the server issues no ticket. */
 export async function streamAddress(
-  place: string,
+  base: string,
   agent: string,
-  wanted: Record<string, string | number>,
+  params: Record<string, string | number>,
 ): Promise<string> {
-  const url = socketUrl(`${place}/api/v2/workspaceagents/${agent}/pty`);
-  if (place === "") return withQuery(url, wanted);
+  const url = socketUrl(`${base}/api/v2/workspaceagents/${agent}/pty`);
+  if (base === "") return withQuery(url, params);
   const { signed_token } = await post<IssueReconnectingPTYSignedTokenResponse>(
     "/api/v2/applications/reconnecting-pty-signed-token",
     { url, agentID: agent },
   );
-  return withQuery(url, { ...wanted, [TICKET]: signed_token });
+  return withQuery(url, { ...params, [TICKET]: signed_token });
 }

@@ -42,8 +42,8 @@ function typist() {
     reset: () => undefined,
     write: () => undefined,
     onResize: () => end,
-    onData: (told) => {
-      type = told;
+    onData: (listener) => {
+      type = listener;
       return end;
     },
   };
@@ -74,9 +74,9 @@ it("sends input typed before opening", async () => {
 
 it("sends input typed during a loss, once", async () => {
   const person = typist();
-  const begun = Socket.last as Socket | undefined;
+  const socket = Socket.last as Socket | undefined;
   await soon(() => {
-    expect(Socket.last).not.toBe(begun);
+    expect(Socket.last).not.toBe(socket);
   });
   const first = Socket.last;
   first.opens();

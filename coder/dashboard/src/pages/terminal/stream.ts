@@ -25,7 +25,7 @@ const HELD_CHARS = 4096; // some lines or a paste; more input than this into an 
 /** Connect, and reconnect after each loss. Returns the function that closes the stream. */
 export function connect(
   screen: Screen,
-  place: string,
+  base: string,
   agent: string,
   request: TerminalRequest,
   onState: (state: TerminalState) => void,
@@ -34,7 +34,7 @@ export function connect(
   let socket: WebSocket | undefined;
   let timer: number | undefined;
   let wait = FIRST_MS;
-  let left = ATTEMPTS;
+  let attemptsLeft = ATTEMPTS;
   let closed = false;
   let held = "";
   let full = false;
@@ -43,13 +43,13 @@ export function connect(
   };
   const lost = () => {
     onState("connecting");
-    left -= 1;
+    attemptsLeft -= 1;
     timer = window.setTimeout(open, wait);
     wait = Math.min(wait * 2, LONGEST_MS);
   };
   const open = () => {
     onState("connecting");
-    const wanted = {
+    const params = {
       reconnect: request.reconnect,
       width: screen.cols,
       height: screen.rows,
@@ -58,13 +58,13 @@ export function connect(
       container_user: request.containerUser,
     };
     // Each attempt has an address of its own: a proxy's ticket is valid for a minute.
-    streamAddress(place, agent, wanted).then(
+    streamAddress(base, agent, params).then(
       (address) => {
         if (!closed) attach(address);
       },
       () => {
         if (closed) return;
-        if (left === 0) onState("disconnected");
+        if (attemptsLeft === 0) onState("disconnected");
         else lost();
       },
     );
@@ -77,7 +77,7 @@ export function connect(
       // The agent first sends the whole screen.
       screen.reset();
       wait = FIRST_MS;
-      left = ATTEMPTS;
+      attemptsLeft = ATTEMPTS;
       onState("connected");
       send({ height: screen.rows, width: screen.cols });
       if (held !== "") send({ data: held });
@@ -88,7 +88,7 @@ export function connect(
       screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
     current.onclose = (event) => {
       if (closed) return;
-      if (event.code === 1000 || left === 0) {
+      if (event.code === 1000 || attemptsLeft === 0) {
         onState("disconnected");
         return;
       }

@@ -71,10 +71,10 @@ it("runs a link's command after confirmation", async () => {
 
 it.each(["button", "Escape"])(
   "runs nothing when declined by %s, and asks again on request",
-  async (how) => {
+  async (button) => {
     open("?command=rm");
     const no = await screen.findByRole("button", { name: "Cancel" });
-    await (how === "button" ? userEvent.click(no) : userEvent.keyboard("{Escape}"));
+    await (button === "button" ? userEvent.click(no) : userEvent.keyboard("{Escape}"));
     await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
     expect(screen.getByText("The command was not run")).toBeVisible();
     expect(screen.queryByText(/^runs:/)).toBeNull();

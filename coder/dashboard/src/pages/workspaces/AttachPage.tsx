@@ -18,14 +18,18 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { ATTACHING, ATTACHING_STARTER, templatePath } from "../../features/template/paths";
+import {
+  EXTERNAL_TEMPLATES,
+  EXTERNAL_STARTER_PATH,
+  templatePath,
+} from "../../features/template/paths";
 
 const TITLE = "Attach a machine";
 
 export function AttachPage() {
   useTitle(TITLE);
   const may = usePermissions();
-  const list = useQuery(templates(ATTACHING));
+  const list = useQuery(templates(EXTERNAL_TEMPLATES));
   if (may.known && !may.createOwnWorkspace && !may.createWorkspaceForAny) {
     return (
       <Empty
@@ -59,7 +63,7 @@ export function AttachPage() {
                 name the machine.
               </p>
               <div>
-                <ButtonLink look="primary" to={ATTACHING_STARTER} icon={<Plus />}>
+                <ButtonLink variant="primary" to={EXTERNAL_STARTER_PATH} icon={<Plus />}>
                   Use starter template
                 </ButtonLink>
               </div>
@@ -88,7 +92,7 @@ export function AttachPage() {
           {may.createAnyTemplate ? (
             <p className="mt-3 border-t border-line pt-3 text-sm text-muted">
               Another kind of machine?{" "}
-              <ButtonLink size="sm" look="quiet" to={ATTACHING_STARTER} icon={<Server />}>
+              <ButtonLink size="sm" variant="quiet" to={EXTERNAL_STARTER_PATH} icon={<Server />}>
                 Use starter template
               </ButtonLink>
             </p>
@@ -117,7 +121,7 @@ function Attachable({ template }: { template: Template }) {
       ) : null}
       {mayCreate ? (
         <ButtonLink
-          look="primary"
+          variant="primary"
           size="sm"
           to={`${templatePath(template)}/workspace`}
           aria-label={`Attach with ${name}`}

@@ -26,7 +26,7 @@ import {
   startBuild,
   startVersion,
   startWorkspace,
-  useAskingForValues,
+  useOpenForValues,
   useBuildAction,
   type BuildOptions,
 } from "./builds/builds";
@@ -38,12 +38,12 @@ export function Banners({ workspace }: { workspace: Workspace }) {
   const action = useBuildAction();
   const may = useWorkspaceRights(workspace);
   const mayBuild = may[build.transition === "delete" ? "remove" : build.transition];
-  const asking = useAskingForValues();
+  const openForValues = useOpenForValues();
   const failed = (error: Error) => toast.failed("The action failed", error);
-  const again = (options: BuildOptions = {}) =>
+  const retry = (options: BuildOptions = {}) =>
     action.mutate(
       () =>
-        asking(workspace, startVersion(workspace), () =>
+        openForValues(workspace, startVersion(workspace), () =>
           build.transition === "start"
             ? startWorkspace(workspace, options)
             : startBuild(workspace.id, build.transition, options),
@@ -58,7 +58,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
           title={`Last build canceled: ${VERBS[build.transition].toLowerCase()}`}
           actions={
             mayBuild ? (
-              <Button size="sm" busy={action.isPending} onClick={() => again()}>
+              <Button size="sm" busy={action.isPending} onClick={() => retry()}>
                 {VERBS[build.transition]} again
               </Button>
             ) : null
@@ -75,12 +75,12 @@ export function Banners({ workspace }: { workspace: Workspace }) {
           actions={
             mayBuild ? (
               <>
-                <Button size="sm" busy={action.isPending} onClick={() => again()}>
+                <Button size="sm" busy={action.isPending} onClick={() => retry()}>
                   Retry
                 </Button>
                 <RetryWithDebugLog
                   disabled={action.isPending}
-                  onRetry={() => again({ log_level: "debug" })}
+                  onRetry={() => retry({ log_level: "debug" })}
                 />
                 {may.update && build.transition === "start" ? (
                   <ChangeParameters workspace={workspace} />
@@ -169,7 +169,7 @@ function RetryWithDebugLog({ disabled, onRetry }: { disabled: boolean; onRetry: 
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig }).data?.config;
   if (!may.viewDeploymentConfig || config?.["enable_terraform_debug_mode"] !== true) return null;
   return (
-    <Button size="sm" look="quiet" disabled={disabled} onClick={onRetry}>
+    <Button size="sm" variant="quiet" disabled={disabled} onClick={onRetry}>
       Retry with debug log
     </Button>
   );
@@ -181,7 +181,7 @@ function RetryWithDebugLog({ disabled, onRetry }: { disabled: boolean; onRetry: 
 function ChangeParameters({ workspace }: { workspace: Workspace }) {
   const chosen = useQuery(buildParameters(workspace.latest_build.id)).data ?? [];
   return chosen.length > 0 ? (
-    <ButtonLink size="sm" look="quiet" to={`${workspacePath(workspace)}/settings/parameters`}>
+    <ButtonLink size="sm" variant="quiet" to={`${workspacePath(workspace)}/settings/parameters`}>
       Change parameters
     </ButtonLink>
   ) : null;
@@ -207,10 +207,10 @@ function Deleted({ workspace }: { workspace: Workspace }) {
 }
 
 function Unhealthy({ workspace }: { workspace: Workspace }) {
-  const sick = agentsOf(workspace).filter(
+  const unhealthyAgents = agentsOf(workspace).filter(
     (agent) => agent.status === "connected" && !agent.health.healthy && agent.health.reason,
   );
-  return sick.map((agent) => (
+  return unhealthyAgents.map((agent) => (
     <Notice
       key={agent.id}
       kind="warning"

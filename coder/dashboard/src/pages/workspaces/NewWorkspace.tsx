@@ -32,7 +32,7 @@ export function NewWorkspace() {
       onOpenChange={setOpen}
       className="w-90"
       trigger={
-        <Button look="primary" icon={<Plus />}>
+        <Button variant="primary" icon={<Plus />}>
           New workspace
         </Button>
       }
@@ -46,7 +46,7 @@ function Picker({ onDone }: { onDone: () => void }) {
   const [text, setText] = useState("");
   const list = useQuery(templates());
   const needle = text.trim().toLowerCase();
-  const found = (list.data ?? []).filter(
+  const matches = (list.data ?? []).filter(
     (template) =>
       !template.deprecated &&
       `${template.name} ${template.display_name}`.toLowerCase().includes(needle),
@@ -71,11 +71,11 @@ function Picker({ onDone }: { onDone: () => void }) {
       {list.isPending ? <Loading /> : null}
       {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       <ul aria-label="Templates" className="max-h-80 overflow-y-auto p-1">
-        {found.map((template) => (
+        {matches.map((template) => (
           <Choice key={template.id} template={template} onDone={onDone} />
         ))}
       </ul>
-      {list.data && found.length === 0 ? (
+      {list.data && matches.length === 0 ? (
         <p className="px-3 pb-3 text-sm text-muted">
           {list.data.length === 0 ? "There are no templates yet." : "No results"}
         </p>
@@ -120,19 +120,19 @@ function Choice({ template, onDone }: { template: Template; onDone: () => void }
       </span>
     </>
   );
-  const look = "flex items-center gap-3 rounded-md px-2.5 py-2";
+  const itemClass = "flex items-center gap-3 rounded-md px-2.5 py-2";
   return (
     <li>
       {mayCreate ? (
         <Link
           to={`${templatePath(template)}/workspace`}
           onClick={onDone}
-          className={`${look} hover:bg-hover focus-visible:bg-hover`}
+          className={`${itemClass} hover:bg-hover focus-visible:bg-hover`}
         >
           {body}
         </Link>
       ) : (
-        <span className={look}>{body}</span>
+        <span className={itemClass}>{body}</span>
       )}
     </li>
   );

@@ -55,7 +55,7 @@ export function ScheduleControl({
     );
   }
   const end = Date.parse(deadline);
-  const shift = (by: number) => extend.mutate(new Date(end + by));
+  const shift = (ms: number) => extend.mutate(new Date(end + ms));
   const least = Date.now() + HOUR_MS / 2;
   return (
     <div className="flex items-center gap-1.5">

@@ -38,7 +38,7 @@ import {
   startWorkspace,
   stopThenStart,
   updateToActive,
-  useAskingForValues,
+  useOpenForValues,
   useBuildAction,
 } from "./builds/builds";
 import { CancelBuild } from "./builds/CancelBuild";
@@ -59,15 +59,15 @@ export const EXTERNAL_REASON =
 export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const build = useBuildAction();
   const may = useWorkspaceRights(workspace);
-  const [asked, setAsked] = useState<"update" | "restart" | null>(null);
-  const asking = useAskingForValues();
+  const [confirming, setConfirming] = useState<"update" | "restart" | null>(null);
+  const openForValues = useOpenForValues();
   const { status } = workspace.latest_build;
   const external = workspace.latest_build.has_external_agent === true;
   const active = isActive(workspace);
   if (status === "deleted") return null;
   const failed = (error: Error) => toast.failed("The action failed", error);
   const run = (act: () => Promise<unknown>) =>
-    build.mutate(() => asking(workspace, startVersion(workspace), act), { onError: failed });
+    build.mutate(() => openForValues(workspace, startVersion(workspace), act), { onError: failed });
   const canStart = status === "stopped" || status === "failed" || status === "canceled";
   const button = (
     label: string,
@@ -91,11 +91,11 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
     <>
       {workspace.outdated && !active && may.start && !workspace.dormant_at ? (
         <Button
-          look="primary"
+          variant="primary"
           icon={<CloudDownload />}
           data-testid="workspace-update-button"
           disabled={build.isPending}
-          onClick={() => setAsked("update")}
+          onClick={() => setConfirming("update")}
         >
           Update…
         </Button>
@@ -140,7 +140,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
                 "Restart",
                 <RotateCw />,
                 "workspace-restart-button",
-                () => setAsked("restart"),
+                () => setConfirming("restart"),
                 status === "running",
               )
             : null}
@@ -160,8 +160,8 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       <CancelBuild workspace={workspace} />
       <MoreMenu workspace={workspace} may={may} />
       <Confirm
-        open={asked === "restart"}
-        onClose={() => setAsked(null)}
+        open={confirming === "restart"}
+        onClose={() => setConfirming(null)}
         danger={false}
         title={`Restart ${workspace.name}?`}
         confirm="Restart"
@@ -172,13 +172,13 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
         The workspace stops, then starts again. Running processes end.
       </Confirm>
       <Confirm
-        open={asked === "update"}
-        onClose={() => setAsked(null)}
+        open={confirming === "update"}
+        onClose={() => setConfirming(null)}
         danger={false}
         title={`Update ${workspace.name}?`}
         confirm="Update"
         onConfirm={() =>
-          asking(workspace, workspace.template_active_version_id, () =>
+          openForValues(workspace, workspace.template_active_version_id, () =>
             build.mutateAsync(() => updateToActive(workspace)),
           )
         }
@@ -212,7 +212,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
         trigger={
           <IconButton
             label="Workspace actions"
-            look="secondary"
+            variant="secondary"
             data-testid="workspace-options-button"
           >
             <EllipsisVertical />

@@ -127,13 +127,13 @@ const STATUSES = Object.entries(STATUS)
 
 function useMenus(): FilterMenu[] {
   const may = usePermissions();
-  const known = useQuery(templates()).data ?? [];
+  const templateList = useQuery(templates()).data ?? [];
   const orgs = useQuery(organizations).data ?? [];
   return [
     {
       term: "template",
       label: "Template",
-      options: known.map((template) => ({
+      options: templateList.map((template) => ({
         value: template.name,
         text: template.display_name || template.name,
         icon: <Avatar name={template.name} src={template.icon} size="xs" square />,
@@ -161,27 +161,27 @@ export function WorkspacesPage() {
   const [selected, setSelected] = useState<Selected>({});
   const chosen = (list.data?.workspaces ?? []).filter((workspace) => selected[workspace.id]);
   // Another search is another list: the selection is cleared so that nothing applies to unseen rows.
-  const look = (next: string, at = 1) => {
+  const openSearch = (next: string, at = 1) => {
     if (next !== filter || at !== page) setSelected({});
     show(next, at);
   };
-  const found = list.data; // a failed refresh keeps the data
+  const result = list.data; // a failed refresh keeps the data
   const problem =
     list.error instanceof ApiError && list.error.status === 400
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
   return (
-    <RightsOfList list={found?.workspaces ?? []}>
+    <RightsOfList list={result?.workspaces ?? []}>
       <PageHead
         title="Workspaces"
-        description={<span role="status">{found ? `${found.count} in total` : "\u00a0"}</span>}
+        description={<span role="status">{result ? `${result.count} in total` : "\u00a0"}</span>}
         actions={<NewWorkspace />}
       />
       <FilterBar
         label="Search workspaces"
         placeholder="owner:me status:running name:…"
         filter={filter}
-        onChange={(next) => look(next)}
+        onChange={(next) => openSearch(next)}
         presets={PRESETS}
         menus={menus}
         problem={problem}
@@ -194,14 +194,14 @@ export function WorkspacesPage() {
       ) : null}
       <BatchBar
         chosen={chosen}
-        onDone={(still) =>
-          setSelected(Object.fromEntries(still.map((workspace) => [workspace.id, true])))
+        onDone={(remaining) =>
+          setSelected(Object.fromEntries(remaining.map((workspace) => [workspace.id, true])))
         }
       />
-      {found ? (
+      {result ? (
         <DataTable
           label="Workspaces"
-          data={found.workspaces}
+          data={result.workspaces}
           columns={COLUMNS}
           rowKey={(workspace) => workspace.id}
           rowTestId={(workspace) => `workspace-${workspace.name}`}
@@ -209,13 +209,13 @@ export function WorkspacesPage() {
           empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />}
         />
       ) : null}
-      {found ? (
+      {result ? (
         <Pager
           page={page}
           stale={list.isPlaceholderData}
           size={PAGE_SIZE}
-          total={found.count}
-          onChange={(next) => look(filter, next)}
+          total={result.count}
+          onChange={(next) => openSearch(filter, next)}
         />
       ) : null}
     </RightsOfList>
@@ -224,21 +224,21 @@ export function WorkspacesPage() {
 
 function NoWorkspaces({ filtered }: { filtered: boolean }) {
   const may = usePermissions();
-  const known = useQuery(templates()).data;
+  const templateList = useQuery(templates()).data;
   if (filtered)
     return (
       <Empty icon={Boxes} title="No results">
         Change or clear the search.
       </Empty>
     );
-  if (known?.length === 0) {
+  if (templateList?.length === 0) {
     return may.createAnyTemplate ? (
       <Empty
         icon={Boxes}
         title="No workspaces yet"
         actions={
           <>
-            <ButtonLink to="/templates/new" look="primary">
+            <ButtonLink to="/templates/new" variant="primary">
               Create template
             </ButtonLink>
             <ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink>
@@ -263,14 +263,14 @@ function NoWorkspaces({ filtered }: { filtered: boolean }) {
       </Empty>
     );
   }
-  const attaching = known?.some((template) => template.name === EXTERNAL_STARTER);
+  const attaching = templateList?.some((template) => template.name === EXTERNAL_STARTER);
   return (
     <Empty
       icon={Boxes}
       title="No workspaces yet"
       actions={
         <>
-          <ButtonLink to="/templates" look="primary">
+          <ButtonLink to="/templates" variant="primary">
             Choose a template
           </ButtonLink>
           <ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink>

@@ -69,9 +69,7 @@ it("refers users without permission to an administrator", async () => {
       ),
   });
   await attach();
-  expect(
-    await screen.findByText(/Somebody who administers templates has to make one first/),
-  ).toBeVisible();
+  expect(await screen.findByText(/A template administrator has to create one/)).toBeVisible();
   await waitFor(() =>
     expect(screen.queryByRole("link", { name: "Use starter template" })).toBeNull(),
   );

@@ -27,7 +27,7 @@ const open = (status: string, job: object, parameters: object[] = []) =>
 it("shows a canceled build and offers it again", async () => {
   const page = open("canceled", { status: "canceled", error: "canceled" });
   await userEvent.click(await screen.findByRole("button", { name: "Start again" }));
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/workspaces/w/builds"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/workspaces/w/builds"]);
   expect(screen.queryByText("The last build failed")).toBeNull();
 });
 
@@ -70,8 +70,8 @@ it("omits quoted template lines among the first errors", async () => {
 });
 
 it.each([
-  ["2026-01-01T00:00:00Z", /may be there in part/],
-  [undefined, /It had not begun/],
+  ["2026-01-01T00:00:00Z", /changes may have been applied/],
+  [undefined, /The build had not started/],
 ])("explains a build canceled after its start at %s", async (started_at, words) => {
   open("canceled", { status: "canceled", error: "canceled", started_at });
   expect(await screen.findByText(words)).toBeVisible();
@@ -89,7 +89,7 @@ it("links from a failed start to the parameters", async () => {
 
 it("offers no parameters if there are none", async () => {
   const page = open("failed", { status: "failed", error: "exit status 1" });
-  await waitFor(() => expect(page.asked).toContain("GET /api/v2/workspacebuilds/b/parameters"));
+  await waitFor(() => expect(page.requests).toContain("GET /api/v2/workspacebuilds/b/parameters"));
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.getByRole("button", { name: "Retry" })).toBeVisible();
   expect(screen.queryByRole("link", { name: "Change parameters" })).toBeNull();
@@ -172,7 +172,7 @@ it.each([
     },
   );
   await screen.findByRole("button", { name: "Retry" });
-  await waitFor(() => expect(page.asked).toContain("GET /api/v2/deployment/config"));
+  await waitFor(() => expect(page.requests).toContain("GET /api/v2/deployment/config"));
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.queryAllByRole("button", { name: "Retry with debug log" })).toHaveLength(offers);
 });

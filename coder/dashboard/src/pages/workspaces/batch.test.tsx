@@ -144,13 +144,13 @@ it("acts on exactly the workspaces in the dialog", async () => {
   await choose(["x", "y", "z"], "Start…");
   await userEvent.click(screen.getByRole("button", { name: "Start…" }));
   expect(await screen.findByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent(
-    "1 of the selected is left as it is",
+    "1 of the selected is skipped",
   );
   world.answering = false;
   // Behind the dialog one workspace was stopped and one left the list.
   await move(workspace("z"), workspace("x"));
   expect(screen.getByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent(
-    "1 of the selected is left as it is",
+    "1 of the selected is skipped",
   );
   await userEvent.click(screen.getByRole("button", { name: "Start 2" }));
   await waitFor(() =>
@@ -212,7 +212,7 @@ it("skips workspaces that are building or not permitted", async () => {
   await choose(["x", "y", "z"], "Delete…");
   await userEvent.click(screen.getByRole("button", { name: "Delete…" }));
   expect(await screen.findByRole("dialog", { name: "Delete 1 workspace?" })).toHaveTextContent(
-    "2 of the selected are left as they are",
+    "2 of the selected are skipped",
   );
   await userEvent.type(screen.getByRole("textbox"), "delete");
   await userEvent.click(screen.getByRole("button", { name: "Delete 1" }));

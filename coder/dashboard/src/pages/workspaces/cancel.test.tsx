@@ -78,7 +78,9 @@ it.each([
     if (!offered) return;
     await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
     await waitFor(() =>
-      expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/workspacebuilds/b/cancel"]),
+      expect(page.sent.map((request) => request.path)).toEqual([
+        "/api/v2/workspacebuilds/b/cancel",
+      ]),
     );
   },
 );

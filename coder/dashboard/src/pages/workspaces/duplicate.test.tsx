@@ -59,8 +59,8 @@ it("explains to other users why not", async () => {
 it.each([
   [true, "link", "Create a similar workspace"],
   [false, "text", NO_WORKSPACES],
-])("does the same for a deleted workspace: %s", async (may, kind, said) => {
+])("does the same for a deleted workspace: %s", async (may, kind, message) => {
   visit([{ path: "/", element: <Banners workspace={workspace} /> }], "/", answers(may));
-  expect(await screen.findByText(said)).toBeVisible();
+  expect(await screen.findByText(message)).toBeVisible();
   expect(screen.queryAllByRole("link")).toHaveLength(kind === "link" ? 1 : 0);
 });

@@ -24,7 +24,7 @@ export function RightsOfList({
   }
   // The list changes with every start and stop: reordering sends no request, and a new row keeps the
   // permissions of the others.
-  const known = useChecks(
+  const rights = useChecks(
     ["workspaces of a list", list.map(rightsKey).sort()],
     list.length > 0 ? checks : null,
     { keep: true },
@@ -33,7 +33,7 @@ export function RightsOfList({
     <Known
       value={(workspace) =>
         Object.fromEntries(
-          ASKED.map((right) => [right, known[`${right} ${rightsKey(workspace)}`]]),
+          ASKED.map((right) => [right, rights[`${right} ${rightsKey(workspace)}`]]),
         ) as Rights
       }
     >

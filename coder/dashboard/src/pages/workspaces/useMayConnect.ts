@@ -8,10 +8,10 @@ import { useMe } from "../../features/session/useMe";
  * False until known. The server is queried only if neither ownership nor a deployment-wide
  * permission decides.
  */
-export function useMayEnter(workspace: Workspace): boolean {
+export function useMayConnect(workspace: Workspace): boolean {
   const decided = useMe().id === workspace.owner_id;
-  const { enterAnyWorkspace, known } = usePermissions();
-  const asks = !decided && known && !enterAnyWorkspace;
-  const may = useWorkspaceRights(workspace, { enabled: asks });
-  return decided || enterAnyWorkspace || may.ssh === true;
+  const { connectToAnyWorkspace, known } = usePermissions();
+  const needsCheck = !decided && known && !connectToAnyWorkspace;
+  const may = useWorkspaceRights(workspace, { enabled: needsCheck });
+  return decided || connectToAnyWorkspace || may.ssh === true;
 }

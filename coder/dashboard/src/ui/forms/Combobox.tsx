@@ -123,11 +123,11 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
   const [text, setText] = useState("");
   /** The option that the user has moved to; null for none yet. */
   const [marked, setMarked] = useState<number | null>(() => {
-    const place = options.findIndex((option) => option.value === value);
-    return place < 0 ? null : place;
+    const position = options.findIndex((option) => option.value === value);
+    return position < 0 ? null : position;
   });
   const list = useRef<HTMLUListElement>(null);
-  const found = useMemo(() => {
+  const results = useMemo(() => {
     if (text.trim() === "") return options;
     const matching = options.filter((option) => isMatch(option, text));
     // The server matches more than the displayed text, such as a full name: its results come after the
@@ -136,7 +136,7 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
       ? [...matching, ...options.filter((option) => !matching.includes(option))]
       : matching;
   }, [options, text, onSearch]);
-  const shown = found.slice(0, SHOWN);
+  const shown = results.slice(0, SHOWN);
   // While the answer to the typed text is pending, the list belongs to the previous text: Enter
   // selects nothing.
   const at = marked ?? (text.trim() === "" || (shown[0] && isMatch(shown[0], text)) ? 0 : -1);
@@ -214,9 +214,9 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
           No results
         </p>
       ) : null}
-      {found.length > SHOWN ? (
+      {results.length > SHOWN ? (
         <p className="border-t border-line px-3 py-1.5 text-sm text-muted">
-          {(found.length - SHOWN).toLocaleString()} more: type to narrow the list.
+          {(results.length - SHOWN).toLocaleString()} more: type to narrow the list.
         </p>
       ) : null}
     </>

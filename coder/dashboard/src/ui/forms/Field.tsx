@@ -86,7 +86,7 @@ type TextFieldProps = Common &
     value: string;
     onChange: (value: string) => void;
     /** A control at the right of the input: the label and the hint keep the full width. */
-    beside?: ReactNode;
+    control?: ReactNode;
   };
 
 export function TextField({
@@ -98,7 +98,7 @@ export function TextField({
   onChange,
   id,
   className,
-  beside,
+  control,
   ...rest
 }: TextFieldProps) {
   const own = useId();
@@ -123,10 +123,10 @@ export function TextField({
       hideLabel={hideLabel}
       required={rest.required}
     >
-      {beside ? (
+      {control ? (
         <div className="flex items-center gap-2">
           {input}
-          {beside}
+          {control}
         </div>
       ) : (
         input

@@ -29,7 +29,7 @@ export function IconField({ label = "Icon", value, onChange, problem }: IconFiel
       value={value}
       problem={problem}
       onChange={onChange}
-      beside={
+      control={
         <>
           {value ? (
             <span className="flex h-8.5 items-center" data-testid="icon-preview">
@@ -42,7 +42,7 @@ export function IconField({ label = "Icon", value, onChange, problem }: IconFiel
             onOpenChange={setOpen}
             className="w-88 p-3"
             trigger={
-              <IconButton label="Choose icon" look="secondary">
+              <IconButton label="Choose icon" variant="secondary">
                 <ImagePlus />
               </IconButton>
             }

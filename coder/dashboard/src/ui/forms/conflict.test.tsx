@@ -43,13 +43,13 @@ async function save(text: string): Promise<void> {
 
 describe("form of an existing object", () => {
   it("is saved without a concurrent change, even after normalization", async () => {
-    let there = "old";
+    let stored = "old";
     const send = vi.fn(async ({ name }: { name: string }) => {
-      there = name.trim();
+      stored = name.trim();
     });
-    render(<Editor load={async () => ({ name: there, seen: Math.random() })} send={send} />);
+    render(<Editor load={async () => ({ name: stored, seen: Math.random() })} send={send} />);
     await save("mine ");
-    await waitFor(() => expect(there).toBe("mine"));
+    await waitFor(() => expect(stored).toBe("mine"));
     await waitFor(() => expect(screen.getByRole("button")).toBeEnabled());
     await save("mine again");
     await waitFor(() => expect(send).toHaveBeenCalledTimes(2));

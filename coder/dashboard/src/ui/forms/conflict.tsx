@@ -29,7 +29,7 @@ export interface Conflict<T> {
  */
 export function useConflict<S, T extends object>(
   load: () => Promise<S>,
-  pick: (found: S) => T,
+  pick: (latest: S) => T,
   start: T,
 ): Conflict<T> {
   const base = useRef(start);
@@ -62,13 +62,13 @@ export type SettingsForm<T> = Form<T> & { conflict: Conflict<T> };
  */
 export function useSettingsForm<S, T extends object>(
   load: (() => Promise<S>) | null,
-  pick: (found: S) => T,
+  pick: (latest: S) => T,
   start: T,
   send: (values: T) => Promise<unknown>,
   check?: (values: T) => Partial<Record<keyof T & string, string>>,
 ): SettingsForm<T> {
   const ask = async () => (load ? pick(await load()) : start);
-  const conflict = useConflict(ask, (found) => found, start);
+  const conflict = useConflict(ask, (latest) => latest, start);
   const form = useForm<T>(
     start,
     conflict.guard(async (values: T) => {

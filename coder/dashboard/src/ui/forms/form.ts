@@ -53,11 +53,11 @@ export function useForm<T extends object>(
     setProblems((old) => ({ ...old, [name]: undefined }));
   };
   const run = async () => {
-    const found = check?.(values) ?? {};
-    setProblems(found);
+    const problemsFound = check?.(values) ?? {};
+    setProblems(problemsFound);
     setError(null);
     setRefused(null);
-    if (Object.values(found).some(Boolean)) {
+    if (Object.values(problemsFound).some(Boolean)) {
       setRefused({ by: null });
       return;
     }
@@ -67,12 +67,12 @@ export function useForm<T extends object>(
       setStart(values);
     } catch (caught) {
       const failure = caught instanceof Error ? caught : new Error(String(caught));
-      const known = failure instanceof ApiError ? problemsOf<T>(failure, values) : {};
+      const fieldProblems = failure instanceof ApiError ? problemsOf<T>(failure, values) : {};
       const elsewhere =
         failure instanceof ApiError &&
         failure.validations.length > 0 &&
-        failure.validations.every((item) => item.field in known);
-      setProblems(known);
+        failure.validations.every((item) => item.field in fieldProblems);
+      setProblems(fieldProblems);
       setError(elsewhere ? null : failure);
       setRefused({ by: failure });
     } finally {
@@ -101,10 +101,10 @@ export function useForm<T extends object>(
 }
 
 function problemsOf<T extends object>(error: ApiError, values: T): Problems<T> {
-  const found: Problems<T> = {};
+  const byField: Problems<T> = {};
   for (const item of error.validations) {
     if (item.field in values)
-      found[item.field as keyof T & string] = validationText(item.detail, error);
+      byField[item.field as keyof T & string] = validationText(item.detail, error);
   }
-  return found;
+  return byField;
 }

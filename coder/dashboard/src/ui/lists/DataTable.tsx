@@ -57,7 +57,7 @@ export function DataTable<T>({
   const narrow = useNarrow();
   if (data.length === 0 && empty)
     return <div className="rounded-xl border border-line bg-surface">{empty}</div>;
-  const beside = narrow ? columns.filter((column) => !column.extra) : columns;
+  const firstLine = narrow ? columns.filter((column) => !column.extra) : columns;
   const below = narrow ? columns.filter((column) => column.extra) : [];
   const keys = data.map(rowKey);
   const chosen = (key: string) => selection?.selected[key] === true;
@@ -80,7 +80,7 @@ export function DataTable<T>({
                 />
               </th>
             ) : null}
-            {beside.map((column) => (
+            {firstLine.map((column) => (
               <th
                 key={column.id}
                 scope="col"
@@ -123,7 +123,7 @@ export function DataTable<T>({
                   {/* Called, not mounted as components: columns created by each render would be new
                      components each time, and a refresh would lose the focus or a
                      click. */}
-                  {beside.map((column) => (
+                  {firstLine.map((column) => (
                     <td
                       key={column.id}
                       className={cx(
@@ -140,7 +140,7 @@ export function DataTable<T>({
                 {more.length > 0 ? (
                   <tr className={tone}>
                     <td
-                      colSpan={beside.length + (selection ? 1 : 0)}
+                      colSpan={firstLine.length + (selection ? 1 : 0)}
                       className={cx("pr-2.5 pb-2.5", selection ? "pl-12.5" : "pl-2.5")}
                     >
                       <dl className="flex flex-wrap gap-x-5 gap-y-1.5 text-sm">

@@ -211,12 +211,12 @@ function SearchMenu({
   const id = useId();
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("");
-  const found =
+  const results =
     useQuery({ ...find(text.trim()), placeholderData: keepPreviousData, enabled: open }).data ?? [];
   const fixed = [ANY, ...menu.options];
   const options = [
     ...fixed,
-    ...found.filter((one) => !fixed.some((other) => other.value === one.value)),
+    ...results.filter((result) => !fixed.some((other) => other.value === result.value)),
   ];
   const option = options.find((item) => item.value === chosen);
   const show = (next: boolean) => {

@@ -31,16 +31,16 @@ it("keeps the focus in a refreshed row", () => {
 
 /** A screen whose width changes; returns the function that changes it. */
 function screenOf(narrow: boolean): (narrow: boolean) => void {
-  const told = new Set<() => void>();
+  const listeners = new Set<() => void>();
   const query = {
     matches: narrow,
-    addEventListener: (_: string, one: () => void) => told.add(one),
-    removeEventListener: (_: string, one: () => void) => told.delete(one),
+    addEventListener: (_: string, listener: () => void) => listeners.add(listener),
+    removeEventListener: (_: string, listener: () => void) => listeners.delete(listener),
   };
   vi.stubGlobal("matchMedia", () => query);
   return (next) => {
     query.matches = next;
-    for (const one of told) one();
+    for (const listener of listeners) listener();
   };
 }
 
@@ -70,12 +70,12 @@ it("moves extra columns to a labelled second line", () => {
   expect(
     within(second as HTMLElement)
       .getAllByRole("term")
-      .map((one) => one.textContent),
+      .map((cell) => cell.textContent),
   ).toEqual(["Version", "Last seen"]);
   expect(
     within(second as HTMLElement)
       .getAllByRole("definition")
-      .map((one) => one.textContent),
+      .map((cell) => cell.textContent),
   ).toEqual(["2.1", "today"]);
   expect(within(second as HTMLElement).getByRole("cell")).toHaveAttribute("colspan", "2");
   act(() => resize(false));
@@ -84,7 +84,7 @@ it("moves extra columns to a labelled second line", () => {
   expect(screen.getAllByText("2.1")).toHaveLength(1);
 });
 
-function Chosen({ told }: { told: (selected: Selected) => void }) {
+function Chosen({ onSelected }: { onSelected: (selected: Selected) => void }) {
   const [selected, setSelected] = useState<Selected>({ elsewhere: true });
   return (
     <DataTable
@@ -96,7 +96,7 @@ function Chosen({ told }: { told: (selected: Selected) => void }) {
         selected,
         onChange: (next) => {
           setSelected(next);
-          told(next);
+          onSelected(next);
         },
         name: (row) => row,
       }}
@@ -105,17 +105,17 @@ function Chosen({ told }: { told: (selected: Selected) => void }) {
 }
 
 it("selects one, all, none, and keeps hidden rows", async () => {
-  const told = vi.fn();
-  render(<Chosen told={told} />);
+  const onSelected = vi.fn();
+  render(<Chosen onSelected={onSelected} />);
   const all = screen.getByRole("checkbox", { name: "Select all" });
   await userEvent.click(screen.getByRole("checkbox", { name: "Select b" }));
-  expect(told).toHaveBeenLastCalledWith({ elsewhere: true, b: true });
+  expect(onSelected).toHaveBeenLastCalledWith({ elsewhere: true, b: true });
   expect(all).toBePartiallyChecked();
   await userEvent.click(all);
-  expect(told).toHaveBeenLastCalledWith({ elsewhere: true, a: true, b: true });
+  expect(onSelected).toHaveBeenLastCalledWith({ elsewhere: true, a: true, b: true });
   expect(all).toBeChecked();
   await userEvent.click(all);
-  expect(told).toHaveBeenLastCalledWith({ elsewhere: true });
+  expect(onSelected).toHaveBeenLastCalledWith({ elsewhere: true });
 });
 
 it("labels self-explanatory columns for screen readers only", () => {

@@ -40,39 +40,39 @@ const settle = () =>
   });
 
 it("keeps input while the address catches up", () => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   settle();
-  expect(told).toHaveBeenLastCalledWith("name:a");
+  expect(onChangeMock).toHaveBeenLastCalledWith("name:a");
   typed("name:ab");
-  rerender(bar("name:a", told));
+  rerender(bar("name:a", onChangeMock));
   expect(screen.getByRole("searchbox")).toHaveValue("name:ab");
   settle();
-  expect(told).toHaveBeenLastCalledWith("name:ab");
+  expect(onChangeMock).toHaveBeenLastCalledWith("name:ab");
 });
 
 it("shows a search set elsewhere", () => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   settle();
-  rerender(bar("name:a", told));
+  rerender(bar("name:a", onChangeMock));
   for (const other of ["status:running", "name:a", ""]) {
-    rerender(bar(other, told));
+    rerender(bar(other, onChangeMock));
     expect(screen.getByRole("searchbox")).toHaveValue(other);
   }
 });
 
 it("sends at once on Enter and on clear", () => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   fireEvent.keyDown(screen.getByRole("searchbox"), { key: "Enter" });
-  expect(told).toHaveBeenLastCalledWith("name:a");
-  rerender(bar("name:a", told));
+  expect(onChangeMock).toHaveBeenLastCalledWith("name:a");
+  rerender(bar("name:a", onChangeMock));
   fireEvent.click(screen.getByRole("button", { name: "Clear search" }));
-  expect(told).toHaveBeenLastCalledWith("");
+  expect(onChangeMock).toHaveBeenLastCalledWith("");
   expect(screen.getByRole("searchbox")).toHaveValue("");
 });
 
@@ -80,13 +80,13 @@ it.each([
   ["Filters", "All", ""],
   ["Status", "Running", "name:a status:running"],
 ])("accepts what %s sets while typing", (menu, item, expected) => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   choose(menu, item);
-  expect(told.mock.calls).toEqual([[expected]]);
-  rerender(bar(expected, told));
+  expect(onChangeMock.mock.calls).toEqual([[expected]]);
+  rerender(bar(expected, onChangeMock));
   settle();
-  expect(told).toHaveBeenCalledTimes(1);
+  expect(onChangeMock).toHaveBeenCalledTimes(1);
   expect(screen.getByRole("searchbox")).toHaveValue(expected);
 });

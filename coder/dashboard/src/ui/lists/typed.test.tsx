@@ -16,17 +16,17 @@ const settle = () =>
   });
 
 /** A field, the address it updates, and the address setting the field. */
-function open(kept: string) {
-  const told: string[] = [];
+function open(initial: string) {
+  const updates: string[] = [];
   const { result, rerender } = renderHook(
     ({ now }) =>
       useTyped(now, (next) => {
-        told.push(next);
+        updates.push(next);
       }),
-    { initialProps: { now: kept } },
+    { initialProps: { now: initial } },
   );
   return {
-    told,
+    told: updates,
     text: () => result.current.text,
     type: (text: string) =>
       act(() => {

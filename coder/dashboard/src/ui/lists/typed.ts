@@ -16,18 +16,18 @@ interface Typed {
 /** `kept` is the address's text, `keep` updates the address. */
 export function useTyped(kept: string, keep: (next: string) => void): Typed {
   const [text, setText] = useState(kept);
-  const teller = useRef(keep);
+  const updater = useRef(keep);
   const seen = useRef(kept);
   const sent = useRef<string[]>([]); // sent texts that have not come back yet, oldest first
   useEffect(() => {
-    teller.current = keep;
+    updater.current = keep;
   });
   useEffect(() => {
     // The echo of a sent text is ignored: it would overwrite what the user has typed since. Texts sent
     // before it without an echo were superseded, and must not count as changes later.
-    const place = sent.current.lastIndexOf(kept);
-    if (place < 0) return;
-    sent.current.splice(0, place + 1);
+    const index = sent.current.lastIndexOf(kept);
+    if (index < 0) return;
+    sent.current.splice(0, index + 1);
     seen.current = kept;
   });
   useEffect(() => {
@@ -38,7 +38,7 @@ export function useTyped(kept: string, keep: (next: string) => void): Typed {
   }, [kept]);
   const send = useCallback((next: string) => {
     sent.current.push(next);
-    teller.current(next);
+    updater.current(next);
   }, []);
   useEffect(() => {
     if (text === kept) return;

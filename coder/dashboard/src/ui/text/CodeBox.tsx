@@ -4,7 +4,7 @@ import { Check, Copy, Eye, EyeOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { Button, IconButton } from "../Button";
-import { copyOrTell } from "./clipboard";
+import { copyOrReport } from "./clipboard";
 
 const TOKEN = /(CODER_AGENT_TOKEN=")([^"]+)(")/;
 const SHOWN_MS = 2000;
@@ -20,7 +20,7 @@ interface CodeBoxProps {
 export function CodeBox({ command, label, secret = false, testId = "command" }: CodeBoxProps) {
   const [shown, setShown] = useState(false);
   const hides = secret || TOKEN.test(command);
-  const what = secret ? "value" : "token";
+  const noun = secret ? "value" : "token";
   const masked = secret ? "•".repeat(24) : command.replace(TOKEN, "$1••••••••••••$3");
   return (
     <div
@@ -39,7 +39,7 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
       <div className="flex shrink-0 gap-1 max-sm:self-end">
         {hides ? (
           <IconButton
-            label={shown ? `Hide ${what}` : `Show ${what}`}
+            label={shown ? `Hide ${noun}` : `Show ${noun}`}
             size="sm"
             aria-pressed={shown}
             onClick={() => setShown(!shown)}
@@ -68,7 +68,7 @@ export function CopyButton({
     const timer = window.setTimeout(() => setCopied(false), SHOWN_MS);
     return () => window.clearTimeout(timer);
   }, [copied]);
-  const copy = () => void copyOrTell(text).then(setCopied);
+  const copy = () => void copyOrReport(text).then(setCopied);
   const icon = copied ? <Check /> : <Copy />;
   return (
     <>
@@ -77,7 +77,7 @@ export function CopyButton({
           {icon}
         </IconButton>
       ) : (
-        <Button look="quiet" size="sm" onClick={copy} data-testid="copy" icon={icon}>
+        <Button variant="quiet" size="sm" onClick={copy} data-testid="copy" icon={icon}>
           {copied ? "Copied" : label}
         </Button>
       )}

@@ -139,10 +139,10 @@ export function CodeEditor({
 }: CodeEditorProps) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
-  const told = useRef(onChange);
+  const onChangeRef = useRef(onChange);
   const first = useRef(text);
   useEffect(() => {
-    told.current = onChange;
+    onChangeRef.current = onChange;
   });
   const editable = onChange !== undefined;
   useEffect(() => {
@@ -150,7 +150,7 @@ export function CodeEditor({
   });
   useEffect(() => {
     if (!box.current) return;
-    const made = new EditorView({
+    const editor = new EditorView({
       parent: box.current,
       state: EditorState.create({
         doc: first.current,
@@ -174,7 +174,7 @@ export function CodeEditor({
           ]),
           EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) told.current?.(update.state.doc.toString());
+            if (update.docChanged) onChangeRef.current?.(update.state.doc.toString());
           }),
           ...(before === undefined
             ? []
@@ -192,28 +192,30 @@ export function CodeEditor({
         ],
       }),
     });
-    view.current = made;
-    return () => made.destroy();
+    view.current = editor;
+    return () => editor.destroy();
   }, [path, label, editable, before]);
   useEffect(() => {
-    const made = view.current;
-    if (made && made.state.doc.toString() !== text)
-      made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
+    const editor = view.current;
+    if (editor && editor.state.doc.toString() !== text)
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
   }, [text]);
   useEffect(() => {
-    const made = view.current;
-    if (made && editable)
-      made.dispatch(setDiagnostics(made.state, diagnosticsOf(made.state, marks)));
+    const editor = view.current;
+    if (editor && editable)
+      editor.dispatch(setDiagnostics(editor.state, diagnosticsOf(editor.state, marks)));
   }, [marks, path, label, editable, before]);
   useEffect(() => {
-    const made = view.current;
-    if (!made || !target) return;
-    const { from } = made.state.doc.line(Math.min(Math.max(1, target.line), made.state.doc.lines));
-    made.dispatch({
+    const editor = view.current;
+    if (!editor || !target) return;
+    const { from } = editor.state.doc.line(
+      Math.min(Math.max(1, target.line), editor.state.doc.lines),
+    );
+    editor.dispatch({
       selection: { anchor: from },
       effects: EditorView.scrollIntoView(from, { y: "center" }),
     });
-    made.focus();
+    editor.focus();
   }, [target]);
   return <div ref={box} className={`min-w-0 overflow-hidden ${className}`} />;
 }

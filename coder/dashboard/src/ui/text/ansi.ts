@@ -53,12 +53,12 @@ function styled(old: Style, codes: string): Style {
     const code = numbers[at] ?? 0;
     if (code === 38 || code === 48) {
       at += numbers[at + 1] === 5 ? 2 : 4; // 256 colours and true colours keep the text's own colour
-    } else state = one(state, code);
+    } else state = sgr(state, code);
   }
   return state;
 }
 
-function one(state: Style, code: number): Style {
+function sgr(state: Style, code: number): Style {
   if (code === 0) return NONE;
   if (code === 1) return { ...state, bold: true };
   if (code === 2) return { ...state, faint: true };

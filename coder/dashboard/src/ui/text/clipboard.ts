@@ -32,7 +32,7 @@ export async function copyText(text: string): Promise<boolean> {
 /**
  * The same for a button: it must not claim "Copied" for a token shown once if the browser refused.
  */
-export async function copyOrTell(text: string): Promise<boolean> {
+export async function copyOrReport(text: string): Promise<boolean> {
   const done = await copyText(text);
   if (!done)
     toast.failed(

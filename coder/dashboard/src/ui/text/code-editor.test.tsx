@@ -30,28 +30,28 @@ function open(props: Partial<Parameters<typeof CodeEditor>[0]>) {
     again: (more: typeof props) => rerender(shown(more)),
     marked: (kind: string) =>
       [...container.querySelectorAll(`.cm-lintRange-${kind}`)]
-        .map((one) => one.textContent)
+        .map((element) => element.textContent)
         .join(""),
   };
 }
 
 it("marks lines, moves the marks, and removes them", () => {
-  const { view, marked, again } = open({ marks: MARKS });
+  const { view, marked, again: update } = open({ marks: MARKS });
   expect([marked("error"), marked("warning")]).toEqual(["count = x", 'resource "a" "b" {']);
   view.dispatch({ changes: { from: 0, insert: "# new\n" } });
   expect(marked("error")).toBe("count = x");
-  again({ marks: [] });
+  update({ marks: [] });
   expect([marked("error"), marked("warning")]).toEqual(["", ""]);
 });
 
 it("scrolls to a line, repeatedly, and clamps to the last", () => {
-  const { view, again } = open({ target: { line: 2 } });
+  const { view, again: update } = open({ target: { line: 2 } });
   const line = () => view.state.doc.lineAt(view.state.selection.main.head).number;
   expect([line(), view.hasFocus]).toEqual([2, true]);
   view.dispatch({ selection: { anchor: 0 } });
-  again({ target: { line: 2 } });
+  update({ target: { line: 2 } });
   expect(line()).toBe(2);
-  again({ target: { line: 99 } });
+  update({ target: { line: 99 } });
   expect(line()).toBe(4);
 });
 

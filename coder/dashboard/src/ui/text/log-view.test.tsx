@@ -18,17 +18,17 @@ it("follows the newest line until the reader scrolls up", () => {
     />,
   );
   const log = screen.getByRole("log", { name: "Lines" });
-  const left = () => screen.queryByRole("button", { name: "Newest" }) !== null;
+  const hasLeftEnd = () => screen.queryByRole("button", { name: "Newest" }) !== null;
   moves(log, 1300, 1800);
-  expect(left()).toBe(false);
+  expect(hasLeftEnd()).toBe(false);
   moves(log, 1300, 3100);
-  expect(left()).toBe(false);
+  expect(hasLeftEnd()).toBe(false);
   moves(log, 1900, 3100);
-  expect(left()).toBe(false);
+  expect(hasLeftEnd()).toBe(false);
   moves(log, 1800, 3100);
-  expect(left()).toBe(true);
+  expect(hasLeftEnd()).toBe(true);
   moves(log, 2000, 3100);
-  expect(left()).toBe(true);
+  expect(hasLeftEnd()).toBe(true);
   moves(log, 2600, 3100);
-  expect(left()).toBe(false);
+  expect(hasLeftEnd()).toBe(false);
 });

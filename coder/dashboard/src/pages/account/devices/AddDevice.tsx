@@ -42,7 +42,7 @@ export default function AddDevice({
   onClose: () => void;
   onAdded: () => Promise<void>;
 }) {
-  const [made, setMade] = useState<{ name: string; config: string } | null>(null);
+  const [created, setCreated] = useState<{ name: string; config: string } | null>(null);
   const form = useForm(
     { name: "", days: "30", limited: false, workspace_ids: [] as string[] },
     async (values) => {
@@ -57,7 +57,7 @@ export default function AddDevice({
         `/api/v2/users/${user}/wireguard-clients`,
         request,
       );
-      setMade({ name: values.name, config: configText(answer, keys.secret) });
+      setCreated({ name: values.name, config: configText(answer, keys.secret) });
       await onAdded();
     },
     (values) =>
@@ -65,7 +65,7 @@ export default function AddDevice({
         ? { workspace_ids: "Choose at least one workspace." }
         : {},
   );
-  if (made) return <Made {...made} onClose={onClose} />;
+  if (created) return <Made {...created} onClose={onClose} />;
   const { values, set, problem } = form;
   return (
     <Dialog
@@ -81,7 +81,7 @@ export default function AddDevice({
           <Button disabled={form.busy} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" form="device" look="primary" busy={form.busy}>
+          <Button type="submit" form="device" variant="primary" busy={form.busy}>
             Add device
           </Button>
         </>
@@ -141,17 +141,18 @@ function Choose({
 }) {
   const [text, setText] = useState("");
   const named = text.trim().replaceAll('"', "");
-  const mine = useQuery({
+  const ownWorkspaces = useQuery({
     ...workspaces(named === "" ? "owner:me" : `owner:me name:"${named}"`, 1, MOST),
     refetchInterval: false,
     placeholderData: keepPreviousData,
   });
-  if (mine.isLoadingError) return <Failure error={mine.error} retry={() => void mine.refetch()} />;
-  const found = mine.data?.workspaces ?? [];
+  if (ownWorkspaces.isLoadingError)
+    return <Failure error={ownWorkspaces.error} retry={() => void ownWorkspaces.refetch()} />;
+  const choices = ownWorkspaces.data?.workspaces ?? [];
   return (
     <fieldset className="flex flex-col gap-2">
       <legend className="sr-only">Accessible workspaces</legend>
-      {named !== "" || (mine.data?.count ?? 0) > MOST ? (
+      {named !== "" || (ownWorkspaces.data?.count ?? 0) > MOST ? (
         <TextField
           hideLabel
           label="Search your workspaces"
@@ -161,7 +162,7 @@ function Choose({
           onChange={setText}
         />
       ) : null}
-      {found.map((workspace) => (
+      {choices.map((workspace) => (
         <Checkbox
           key={workspace.id}
           label={workspace.name}
@@ -171,7 +172,7 @@ function Choose({
           }
         />
       ))}
-      {mine.data && found.length === 0 ? (
+      {ownWorkspaces.data && choices.length === 0 ? (
         <p className="text-sm text-muted">
           {named === "" ? "You have no workspaces yet." : "No results"}
         </p>
@@ -198,7 +199,7 @@ function Made({ name, config, onClose }: { name: string; config: string; onClose
       wide
       title={`Device ${name} added`}
       actions={
-        <Button look="primary" onClick={onClose}>
+        <Button variant="primary" onClick={onClose}>
           Done
         </Button>
       }

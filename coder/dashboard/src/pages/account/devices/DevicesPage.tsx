@@ -34,17 +34,17 @@ export function DevicesPage() {
   const server = useQuery(wireguardServer);
   const clients = useQuery({ ...wireguardClients(me.id), enabled: server.data !== undefined });
   const [adding, setAdding] = useState(false);
-  const [ending, setEnding] = useState<WireguardClient | null>(null);
+  const [removing, setRemoving] = useState<WireguardClient | null>(null);
   const refresh = () => queries.invalidateQueries({ queryKey: wireguardClients(me.id).queryKey });
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/users/${me.id}/wireguard-clients/${ending.id}`);
+    if (!removing) return;
+    await remove(`/api/v2/users/${me.id}/wireguard-clients/${removing.id}`);
     await refresh();
-    toast.done(`Device ${ending.name} removed.`);
+    toast.done(`Device ${removing.name} removed.`);
   };
   const on = server.data?.enabled === true;
   const add = (
-    <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setAdding(true)}>
       Add device
     </Button>
   );
@@ -81,7 +81,7 @@ export function DevicesPage() {
       ) : null}
       <Stack>
         {clients.data?.map((client) => (
-          <Device key={client.id} client={client} onRemove={() => setEnding(client)} />
+          <Device key={client.id} client={client} onRemove={() => setRemoving(client)} />
         ))}
       </Stack>
       {adding && server.data ? (
@@ -90,9 +90,9 @@ export function DevicesPage() {
         </Suspense>
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Remove ${ending?.name ?? ""}?`}
+        open={removing !== null}
+        onClose={() => setRemoving(null)}
+        title={`Remove ${removing?.name ?? ""}?`}
         confirm="Remove"
         onConfirm={end}
       >
@@ -106,8 +106,8 @@ export function DevicesPage() {
 }
 
 function Device({ client, onRemove }: { client: WireguardClient; onRemove: () => void }) {
-  const heard = client.last_handshake_at ? Date.parse(client.last_handshake_at) : 0;
-  const alive = heard > 0 && Date.now() - heard < ALIVE_MS;
+  const lastHandshake = client.last_handshake_at ? Date.parse(client.last_handshake_at) : 0;
+  const alive = lastHandshake > 0 && Date.now() - lastHandshake < ALIVE_MS;
   return (
     <Card
       className="px-5 py-4"
@@ -134,7 +134,9 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
         ) : alive ? (
           <StatusText tone="good">Connected</StatusText>
         ) : (
-          <StatusText tone="idle">{heard > 0 ? "Disconnected" : "Never connected"}</StatusText>
+          <StatusText tone="idle">
+            {lastHandshake > 0 ? "Disconnected" : "Never connected"}
+          </StatusText>
         )}
         <IconButton label={`Remove ${client.name}`} onClick={onRemove}>
           <Trash2 />
@@ -144,7 +146,7 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
         <div>
           <dt className="text-muted">Last handshake</dt>
           <dd>
-            {heard > 0 ? <Ago at={client.last_handshake_at} /> : "never"}
+            {lastHandshake > 0 ? <Ago at={client.last_handshake_at} /> : "never"}
             {client.endpoint ? ` at ${client.endpoint}` : ""}
           </dd>
         </div>

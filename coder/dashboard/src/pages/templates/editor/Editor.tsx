@@ -18,7 +18,7 @@ import { toast } from "../../../ui/toast";
 import { counted } from "../../../lib/words";
 import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
 import { useVersionLog } from "../../../features/build/logs";
-import { createVersion, imported, uploadFiles } from "../archive";
+import { createVersion, waitForImport, uploadFiles } from "../archive";
 import { ImportLog } from "../ImportLog";
 import { templatePath } from "../../../features/template/paths";
 import { problemsOf } from "../problems";
@@ -57,20 +57,20 @@ export function Editor({
   const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | null>(null);
   // If another version becomes active meanwhile, the user is warned before publishing.
   const [active] = useState(template.active_version_id);
-  const over =
+  const buildEnded =
     version.job.status !== "pending" &&
     version.job.status !== "running" &&
     version.job.status !== "canceling";
-  const log = useVersionLog(over ? version.id : null).lines;
+  const log = useVersionLog(buildEnded ? version.id : null).lines;
   const problems = useMemo(
     () => problemsOf(log, version.job.error ?? ""),
     [log, version.job.error],
   );
   const errorMarks = useMemo(
     () =>
-      problems.flatMap(({ severity, title, detail, place }) =>
-        place?.file === path
-          ? [{ line: place.line, severity, message: detail ? `${title}: ${detail}` : title }]
+      problems.flatMap(({ severity, title, detail, location }) =>
+        location?.file === path
+          ? [{ line: location.line, severity, message: detail ? `${title}: ${detail}` : title }]
           : [],
       ),
     [problems, path],
@@ -94,16 +94,16 @@ export function Editor({
     setTab("log");
     try {
       const hash = await uploadFiles([...current].map(([name, data]) => ({ path: name, data })));
-      const made = await createVersion(template.organization_id, {
+      const created = await createVersion(template.organization_id, {
         template_id: template.id,
         file_id: hash,
         tags,
         user_variable_values: givenValues(values),
       });
-      setVersion(made);
+      setVersion(created);
       setBuilt(current);
       setBuiltTags(tags);
-      const done = await imported(made.id, setVersion);
+      const done = await waitForImport(created.id, setVersion);
       setVersion(done);
       if (done.job.status === "succeeded") setTab("resources");
       if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") setTab("variables");
@@ -163,13 +163,13 @@ export function Editor({
               icon={<Hammer />}
               busy={building}
               onClick={() => void build()}
-              look={ready ? "secondary" : "primary"}
+              variant={ready ? "secondary" : "primary"}
             >
               Build
             </Button>
             <Button
               icon={<Rocket />}
-              look={ready ? "primary" : "secondary"}
+              variant={ready ? "primary" : "secondary"}
               disabled={!publishable}
               title={
                 publishable
@@ -195,7 +195,7 @@ export function Editor({
             <p>{version.job.error}</p>
             {list}
           </Notice>
-        ) : over && problems.length > 0 ? (
+        ) : buildEnded && problems.length > 0 ? (
           <Notice kind="warning" title={`The build has ${counted(problems.length, "warning")}`}>
             {list}
           </Notice>

@@ -42,7 +42,7 @@ export function NameDialog({
         />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary">
+          <Button type="submit" variant="primary">
             {start ? "Rename file" : "Create file"}
           </Button>
         </div>

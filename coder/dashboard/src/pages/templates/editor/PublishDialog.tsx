@@ -32,7 +32,7 @@ interface Publication {
 export function Publish({ template, version, active, onClose, onDone }: PublishProps) {
   const conflict = useConflict(
     () => get<Template>(`/api/v2/templates/${template.id}`),
-    (found) => ({ version: found.active_version_id }),
+    (current) => ({ version: current.active_version_id }),
     { version: active },
   );
   const send = async (values: Publication) => {
@@ -58,10 +58,10 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
     >
       <form className="flex flex-col gap-4" onSubmit={form.submit}>
         {conflict.theirs ? (
-          <Overtaken
+          <ConcurrentPromotion
             template={template}
             version={conflict.theirs.version}
-            onAnyway={() => {
+            onPublishAnyway={() => {
               conflict.overwrite();
               form.submit();
             }}
@@ -93,7 +93,7 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
         />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Publish
           </Button>
         </div>
@@ -103,14 +103,14 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
 }
 
 /** Another user promoted a version first: show it, and offer the options. */
-function Overtaken({
+function ConcurrentPromotion({
   template,
   version,
-  onAnyway,
+  onPublishAnyway,
 }: {
   template: Template;
   version: string;
-  onAnyway: () => void;
+  onPublishAnyway: () => void;
 }) {
   const theirs = useQuery(templateVersion(version)).data;
   return (
@@ -119,7 +119,7 @@ function Overtaken({
       title="Another version became active while you were editing"
       actions={
         <>
-          <Button size="sm" onClick={onAnyway}>
+          <Button size="sm" onClick={onPublishAnyway}>
             Publish anyway
           </Button>
           {theirs ? (

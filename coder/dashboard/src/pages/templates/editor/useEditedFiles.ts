@@ -8,7 +8,7 @@ const encoder = new TextEncoder();
 
 type Files = ReadonlyMap<string, Uint8Array>;
 
-export interface Place {
+export interface FileLocation {
   file: string;
   line: number;
 }
@@ -19,7 +19,7 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
   const start: Files = useMemo(() => new Map(files.map((file) => [file.path, file.data])), [files]);
   const [current, setCurrent] = useState<Files>(start);
   const [path, setPath] = useState(start.has("main.tf") ? "main.tf" : (files[0]?.path ?? ""));
-  const [target, setTarget] = useState<Place | null>(null);
+  const [target, setTarget] = useState<FileLocation | null>(null);
   const text = useMemo(
     () => (current.has(path) ? textOf({ path, data: current.get(path) ?? new Uint8Array() }) : ""),
     [current, path],
@@ -57,9 +57,9 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
       setPath(next);
       setTarget(null);
     },
-    showPlace: (place: Place) => {
-      setPath(place.file);
-      setTarget(place);
+    showPlace: (location: FileLocation) => {
+      setPath(location.file);
+      setTarget(location);
     },
     write: (text: string) =>
       setCurrent((before) => new Map(before).set(path, encoder.encode(text))),

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { Link, useBlocker, useNavigate } from "react-router";
 
 import { patch, post } from "../../../api/client";
-import { makingOf, useMakingIn } from "../../../api/permissions";
+import { createChecksOf, useCreationIn } from "../../../api/permissions";
 import { organizations } from "../../../api/queries/session";
 import { versionVariables } from "../../../api/queries/templates";
 import type {
@@ -28,7 +28,7 @@ import { Narrow, PageHead, Stack } from "../../../ui/Page";
 import { toast } from "../../../ui/toast";
 import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
 import { FirstImportErrors } from "../../../features/build/FirstErrors";
-import { createVersion, imported } from "../archive";
+import { createVersion, waitForImport } from "../archive";
 import { ImportLog } from "../ImportLog";
 import { templatePath } from "../../../features/template/paths";
 import { TagEditor, type ProvisionerTags } from "../TagEditor";
@@ -59,21 +59,21 @@ export function CreateForm({
   const queries = useQueryClient();
   const all = useQuery(organizations).data ?? [];
   const making =
-    useMakingIn(
+    useCreationIn(
       "templates",
       all.map((org) => org.id),
     ) ?? [];
   const orgs = all.filter((org) => making.includes(org.id));
   // A copy stays in its template's organization, any other template goes to the default one; neither
   // if creating there is not allowed.
-  const firstOf = (those: readonly Organization[]) =>
+  const firstOf = (choices: readonly Organization[]) =>
     (
-      those.find((org) => org.id === source.organization) ??
-      those.find((org) => org.is_default) ??
-      those[0]
+      choices.find((org) => org.id === source.organization) ??
+      choices.find((org) => org.is_default) ??
+      choices[0]
     )?.id;
   const [version, setVersion] = useState<TemplateVersion | null>(null);
-  const left = useRef(false);
+  const abandoned = useRef(false);
   const [values, setValues] = useState<Record<string, string>>({});
   const [tags, setTags] = useState<ProvisionerTags>(source.tags ?? {});
   const missing = version?.job.error_code === "REQUIRED_TEMPLATE_VARIABLES";
@@ -90,27 +90,27 @@ export function CreateForm({
   const form = useForm(start, async (form_values) => {
     // A quick user does not create the template in another organization than the one the page was about
     // to select.
-    const known = await queries.ensureQueryData(organizations);
+    const organizationList = await queries.ensureQueryData(organizations);
     const rights = await queries.ensureQueryData(
-      makingOf(
+      createChecksOf(
         "templates",
-        known.map((org) => org.id),
+        organizationList.map((org) => org.id),
       ),
     );
     const organization =
       form_values.organization ||
-      firstOf(known.filter((org) => rights[org.id] === true)) ||
+      firstOf(organizationList.filter((org) => rights[org.id] === true)) ||
       "default";
-    const made = await createVersion(organization, {
+    const newVersion = await createVersion(organization, {
       ...source.body,
       provisioner,
       tags,
       user_variable_values: givenValues(values),
     });
-    setVersion(made);
-    const done = await imported(made.id, setVersion);
+    setVersion(newVersion);
+    const done = await waitForImport(newVersion.id, setVersion);
     setVersion(done);
-    if (left.current) return; // the user was told that leaving creates no template
+    if (abandoned.current) return; // the user was told that leaving creates no template
     if (done.job.status === "canceled")
       throw new Error("The import was canceled. No template was created.");
     if (done.job.status !== "succeeded") {
@@ -129,7 +129,7 @@ export function CreateForm({
       max_port_share_level: null,
       cors_behavior: null,
     });
-    left.current = true;
+    abandoned.current = true;
     await queries.invalidateQueries({ queryKey: ["templates"] });
     toast.done(`Template ${form_values.display_name || form_values.name} created.`);
     await navigate(
@@ -138,7 +138,7 @@ export function CreateForm({
   });
   const leaving = useBlocker(
     ({ currentLocation: from, nextLocation: to }) =>
-      form.busy && !left.current && from.pathname + from.search !== to.pathname + to.search,
+      form.busy && !abandoned.current && from.pathname + from.search !== to.pathname + to.search,
   );
   useEffect(() => {
     if (!form.busy) return;
@@ -158,7 +158,7 @@ export function CreateForm({
   const cancel = async () => {
     if (version) await patch(`/api/v2/templateversions/${version.id}/cancel`);
   };
-  const known =
+  const currentValues =
     variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
   return (
     <Narrow>
@@ -237,8 +237,8 @@ export function CreateForm({
               <div className="mt-4">
                 <VariablesForm
                   variables={variables}
-                  values={known}
-                  onChange={(name, value) => setValues({ ...known, [name]: value })}
+                  values={currentValues}
+                  onChange={(name, value) => setValues({ ...currentValues, [name]: value })}
                 />
               </div>
             </Section>
@@ -269,7 +269,7 @@ export function CreateForm({
             ) : (
               <ButtonLink to="/templates/new">Cancel</ButtonLink>
             )}
-            <Button type="submit" look="primary" busy={form.busy} data-testid="create">
+            <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
               Save template
             </Button>
           </div>
@@ -281,7 +281,7 @@ export function CreateForm({
         title="Leave before the template is created?"
         confirm="Cancel import"
         onConfirm={async () => {
-          left.current = true;
+          abandoned.current = true;
           await cancel().catch(() => undefined); // it may have ended meanwhile
           leaving.proceed?.();
         }}

@@ -46,7 +46,7 @@ export function Gallery({ onFile }: { onFile: (file: Uploaded) => void }) {
                     </ButtonLink>
                     <ButtonLink
                       size="sm"
-                      look="quiet"
+                      variant="quiet"
                       to={`/starter-templates/${item.id}`}
                       aria-label={`Read more about ${item.name}`}
                     >

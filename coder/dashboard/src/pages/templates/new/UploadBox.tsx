@@ -14,7 +14,7 @@ import { frontMatter, type FrontMatter } from "../front-matter";
 export interface Uploaded {
   hash: string;
   name: string;
-  matter: FrontMatter;
+  frontMatterFields: FrontMatter;
 }
 
 const TYPES: ReadonlyMap<string | undefined, string> = new Map([
@@ -26,7 +26,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
   const queries = useQueryClient();
   const input = useRef<HTMLInputElement>(null);
   const [busy, setBusy] = useState(false);
-  const [over, setOver] = useState(false);
+  const [dragging, setDragging] = useState(false);
   const take = async (file: File | undefined) => {
     if (!file) return;
     const type = TYPES.get(file.name.toLowerCase().split(".").pop());
@@ -41,7 +41,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
       const readme = await queries.fetchQuery(archiveOf(hash)).then(readmeOf, () => "");
       onFile({
         hash,
-        matter: frontMatter(readme),
+        frontMatterFields: frontMatter(readme),
         name: file.name
           .replace(/\.(tar|zip)$/i, "")
           .toLowerCase()
@@ -60,16 +60,16 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
       className={cx(
         "flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-7",
         "text-center",
-        over ? "border-accent bg-accent-soft" : "border-line-strong",
+        dragging ? "border-accent bg-accent-soft" : "border-line-strong",
       )}
       onDragOver={(event) => {
         event.preventDefault();
-        setOver(true);
+        setDragging(true);
       }}
-      onDragLeave={() => setOver(false)}
+      onDragLeave={() => setDragging(false)}
       onDrop={(event) => {
         event.preventDefault();
-        setOver(false);
+        setDragging(false);
         void take(event.dataTransfer.files[0]);
       }}
     >

@@ -29,7 +29,7 @@ export function TemplatePermissionsPage() {
     ...templateAclAvailable(template.id, text),
     placeholderData: keepPreviousData,
   }).data;
-  const found: Omit<Entry, "role">[] = [
+  const results: Omit<Entry, "role">[] = [
     ...(available?.groups ?? []).map(groupEntry),
     ...(available?.users ?? []).map((user) => ({
       id: user.id,
@@ -71,7 +71,7 @@ export function TemplatePermissionsPage() {
             label="Users and groups"
             entries={entries}
             roles={ROLES}
-            found={found}
+            results={results}
             onSearch={setText}
             onChange={change}
             emptyText="Only administrators can use this template. Add a user or a group above."

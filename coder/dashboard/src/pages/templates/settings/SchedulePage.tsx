@@ -186,7 +186,7 @@ export function TemplateSchedulePage() {
             </Stack>
           </Section>
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>

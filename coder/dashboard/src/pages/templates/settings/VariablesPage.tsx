@@ -18,7 +18,7 @@ import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
-import { createVersion, imported } from "../archive";
+import { createVersion, waitForImport } from "../archive";
 import { ImportLog } from "../ImportLog";
 import { givenValues, startValues, VariablesForm } from "../VariablesForm";
 import { useSettingsTemplate } from "./SettingsLayout";
@@ -75,7 +75,7 @@ function Values({ template, active, take, variables }: ValuesProps) {
   const queries = useQueryClient();
   const [building, setBuilding] = useState("");
   // Another active version means that another user made a change, whatever its variables are.
-  const pick = (found: Template) => ({ version: found.active_version_id });
+  const pick = (current: Template) => ({ version: current.active_version_id });
   const load = () => get<Template>(`/api/v2/templates/${template.id}`);
   const conflict = useConflict(load, pick, { version: active });
   const form = useForm<Record<string, string>>(
@@ -85,19 +85,19 @@ function Values({ template, active, take, variables }: ValuesProps) {
       const { job } = await get<TemplateVersion>(
         `/api/v2/templateversions/${pick(await load()).version}`,
       );
-      const made = await createVersion(template.organization_id, {
+      const created = await createVersion(template.organization_id, {
         template_id: template.id,
         file_id: job.file_id,
         tags: job.tags as Record<string, string>,
         user_variable_values: givenValues(values),
       });
-      setBuilding(made.id);
-      const done = await imported(made.id);
+      setBuilding(created.id);
+      const done = await waitForImport(created.id);
       if (done.job.status !== "succeeded")
         throw new Error(done.job.error || "The version could not be imported.");
-      await patch(`/api/v2/templates/${template.id}/versions`, { id: made.id });
+      await patch(`/api/v2/templates/${template.id}/versions`, { id: created.id });
       await queries.invalidateQueries({ queryKey: ["template"] });
-      take(made.id);
+      take(created.id);
       toast.done("Variables saved.", "A new version is active.");
     }),
   );
@@ -135,7 +135,7 @@ function Values({ template, active, take, variables }: ValuesProps) {
         </Section>
         {building ? <ImportLog key={building} version={building} /> : null}
         <div className="flex justify-end">
-          <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+          <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
             Save as new version
           </Button>
         </div>

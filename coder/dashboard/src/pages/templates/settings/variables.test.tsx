@@ -75,7 +75,7 @@ async function open(active: string) {
   return page;
 }
 
-const made = (from: string) => ({
+const created = (from: string) => ({
   method: "POST",
   path: "/api/v2/organizations/o/templateversions",
   body: expect.objectContaining({
@@ -88,7 +88,7 @@ const active = { method: "PATCH", path: "/api/v2/templates/t/versions", body: { 
 
 it("creates a version with the values", async () => {
   const page = await open("v1");
-  await expect.poll(() => page.sent).toEqual([made("v1"), active]);
+  await expect.poll(() => page.sent).toEqual([created("v1"), active]);
 });
 
 it("keeps input when another version becomes active", async () => {
@@ -97,7 +97,7 @@ it("keeps input when another version becomes active", async () => {
   expect(screen.getByLabelText(/region/)).toHaveValue("asia");
   expect(page.sent).toEqual([]);
   await userEvent.click(screen.getByRole("button", { name: "Save anyway" }));
-  await expect.poll(() => page.sent).toEqual([made("v2"), active]);
+  await expect.poll(() => page.sent).toEqual([created("v2"), active]);
 });
 
 it("discards input on request", async () => {

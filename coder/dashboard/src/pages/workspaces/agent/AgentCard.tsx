@@ -17,10 +17,10 @@ import { AgentStatus, Troubleshooting } from "./AgentStatus";
 import { AppLinks } from "./AppLinks";
 import { Containers } from "./Containers";
 import { DesktopLinks } from "./DesktopLinks";
-import { AttachAgain, ExternalPanel } from "./ExternalPanel";
+import { Reattach, ExternalPanel } from "./ExternalPanel";
 import { TextLink } from "../../../ui/Page";
 import { terminalPath, workspacePath } from "../paths";
-import { useMayEnter } from "../useMayEnter";
+import { useMayConnect } from "../useMayConnect";
 import { PortsButton } from "./Ports";
 import { SshButton } from "./SshButton";
 
@@ -35,7 +35,7 @@ export function AgentCard({
 }) {
   const waiting = agent.status === "connecting" || agent.status === "timeout";
   const connected = agent.status === "connected";
-  const mayEnter = useMayEnter(workspace);
+  const mayConnect = useMayConnect(workspace);
   const may = useWorkspaceRights(workspace);
   const offers = (name: WorkspaceAgent["display_apps"][number]) =>
     agent.display_apps.includes(name);
@@ -55,7 +55,7 @@ export function AgentCard({
           {agent.version ? ` · ${agent.version}` : ""}
           <Latency agent={agent} />
         </span>
-        {connected && mayEnter ? (
+        {connected && mayConnect ? (
           <div className="ml-auto flex flex-wrap items-center gap-1 max-sm:-mx-3">
             {offers("ssh_helper") ? <SshButton workspace={workspace} agent={agent} /> : null}
             {offers("port_forwarding_helper") ? (
@@ -97,7 +97,7 @@ export function AgentCard({
         </Notice>
       ) : null}
       {external && connected && may.update ? (
-        <AttachAgain workspace={workspace} agent={agent} />
+        <Reattach workspace={workspace} agent={agent} />
       ) : null}
       {!external && waiting ? <Waiting agent={agent} /> : null}
       {!external && agent.status === "timeout" ? (
@@ -132,12 +132,12 @@ export function AgentCard({
       ) : null}
       {connected ? (
         <>
-          {mayEnter ? null : (
+          {mayConnect ? null : (
             <p className="text-muted">
               You can view this workspace but not connect to it. Ask its owner to share it with you.
             </p>
           )}
-          {mayEnter ? (
+          {mayConnect ? (
             <>
               <p className="text-muted">
                 Connect with{" "}
@@ -164,7 +164,7 @@ export function AgentCard({
           ) : null}
           <LastDisconnect agent={agent} />
           <AgentMetadata agent={agent} />
-          <Containers agent={agent} workspace={workspace} mayEnter={mayEnter} />
+          <Containers agent={agent} workspace={workspace} mayConnect={mayConnect} />
         </>
       ) : null}
       {connected || agent.status === "disconnected" ? <AgentHealth agent={agent} /> : null}
@@ -178,8 +178,8 @@ export function AgentCard({
  * after the timeout.
  */
 function Waiting({ agent }: { agent: WorkspaceAgent }) {
-  const lacked = useMissingProgram()(`${agent.operating_system}/${agent.architecture}`);
-  if (!lacked)
+  const missingProgram = useMissingProgram()(`${agent.operating_system}/${agent.architecture}`);
+  if (!missingProgram)
     return agent.status === "timeout" ? null : (
       <p className="text-sm text-muted">
         Waiting for the agent to connect; usually under a minute.
@@ -191,7 +191,7 @@ function Waiting({ agent }: { agent: WorkspaceAgent }) {
         The agent can only connect if <code>coder</code> is installed on the machine. Otherwise it
         waits until the server has the program.
       </p>
-      <p>For administrators: {lacked.remedy}</p>
+      <p>For administrators: {missingProgram.remedy}</p>
     </Notice>
   );
 }

@@ -2,23 +2,23 @@
 // reason for the last disconnect.
 import { useQuery } from "@tanstack/react-query";
 
-import { agentDisconnects, agentLights } from "../../../api/queries/workspaces";
+import { agentDisconnects, agentHealthIndicators } from "../../../api/queries/workspaces";
 import type { AgentDisconnect, AgentLight, LightValue, WorkspaceAgent } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { StatusText, type Tone } from "../../../ui/Badge";
 import { duration } from "../../../lib/time";
 
-type Standing = AgentLight["status"];
+type IndicatorState = AgentLight["status"];
 
 /** An unknown state is grey and labelled: it is never shown as healthy. */
-export const STANDINGS: Readonly<Record<Standing, readonly [word: string, tone: Tone]>> = {
+export const STATES: Readonly<Record<IndicatorState, readonly [word: string, tone: Tone]>> = {
   good: ["Healthy", "good"],
   warning: ["Warning", "warn"],
   bad: ["Critical", "bad"],
   unknown: ["Unknown", "idle"],
 };
 
-const LIGHTS = [
+const INDICATORS = [
   ["host", "Host", "Operating system and hardware"],
   ["agent", "Agent", "Agent process"],
   ["path", "Path", "Network path to the agent"],
@@ -26,24 +26,32 @@ const LIGHTS = [
 
 /** Nothing if the server has no health indicators for the agent. */
 export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
-  const lights = useQuery(agentLights(agent.id)).data;
-  if (!lights) return null;
+  const healthIndicators = useQuery(agentHealthIndicators(agent.id)).data;
+  if (!healthIndicators) return null;
   return (
     <section
       aria-label={`Health of ${agent.name}`}
       className="grid grid-cols-3 gap-3 max-lg:grid-cols-1"
     >
-      {LIGHTS.map(([key, title, hint]) => (
-        <Light key={key} title={title} hint={hint} light={lights[key]} />
+      {INDICATORS.map(([key, title, hint]) => (
+        <HealthIndicator key={key} title={title} hint={hint} light={healthIndicators[key]} />
       ))}
     </section>
   );
 }
 
-function Light({ title, hint, light }: { title: string; hint: string; light: AgentLight }) {
-  const [known, tone] = STANDINGS[light.status];
+function HealthIndicator({
+  title,
+  hint,
+  light,
+}: {
+  title: string;
+  hint: string;
+  light: AgentLight;
+}) {
+  const [label, tone] = STATES[light.status];
   const word =
-    light.status === "unknown" && light.values.every(isUnread) ? "Waiting for data" : known;
+    light.status === "unknown" && light.values.every(isPending) ? "Waiting for data" : label;
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
@@ -63,14 +71,14 @@ function Light({ title, hint, light }: { title: string; hint: string; light: Age
 }
 
 function Value({ value }: { value: LightValue }) {
-  const [word, tone] = STANDINGS[value.status];
+  const [word, tone] = STATES[value.status];
   return (
     <div className="flex items-baseline gap-x-2">
       <dt className="w-18 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
       <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
           {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
-          {value.status === "good" || isUnread(value) ? null : (
+          {value.status === "good" || isPending(value) ? null : (
             <StatusText tone={tone}>{word}</StatusText>
           )}
         </span>
@@ -83,7 +91,7 @@ function Value({ value }: { value: LightValue }) {
 }
 
 /** An agent that has just connected: no reading is missing yet. */
-const isUnread = ({ status, age_seconds }: Pick<LightValue, "status" | "age_seconds">): boolean =>
+const isPending = ({ status, age_seconds }: Pick<LightValue, "status" | "age_seconds">): boolean =>
   status === "unknown" && age_seconds === null;
 
 /** The server computes the age: clocks of browsers are not reliable. */

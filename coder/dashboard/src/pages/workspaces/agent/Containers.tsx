@@ -4,9 +4,9 @@ import { Container as ContainerIcon, RotateCw, SquareTerminal, Trash2 } from "lu
 import { useState } from "react";
 import { Link } from "react-router";
 
-import { useAppPlace } from "../../../api/app-place";
+import { useAppBase } from "../../../api/app-base";
 import { post, remove } from "../../../api/client";
-import { setKnown } from "../../../api/overtaken";
+import { setServerData } from "../../../api/optimistic";
 import { containers } from "../../../api/queries/workspaces";
 import { useSocket } from "../../../api/socket";
 import type {
@@ -38,12 +38,12 @@ interface ContainersProps {
   workspace: Workspace;
   agent: WorkspaceAgent;
   /** Whether the user may connect to the workspace, not only view it. */
-  mayEnter: boolean;
+  mayConnect: boolean;
 }
 
-export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
+export function Containers({ workspace, agent, mayConnect }: ContainersProps) {
   const queries = useQueryClient();
-  const [ending, setEnding] = useState<WorkspaceAgentDevcontainer | null>(null);
+  const [deleting, setDeleting] = useState<WorkspaceAgentDevcontainer | null>(null);
   // An agent without dev containers rejects the request.
   const has = workspace.latest_build.resources.some(
     (resource) =>
@@ -54,15 +54,15 @@ export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
   const answer = useQuery({ ...query, enabled: agent.parent_id === null && has }).data;
   useSocket(answer ? `/api/v2/workspaceagents/${agent.id}/containers/watch` : null, {
     onMessage: (data) =>
-      setKnown(queries, query.queryKey, data as WorkspaceAgentListContainersResponse),
+      setServerData(queries, query.queryKey, data as WorkspaceAgentListContainersResponse),
   });
-  const found = answer?.devcontainers ?? [];
-  if (found.length === 0) return null;
-  const path = (one: WorkspaceAgentDevcontainer) =>
-    `/api/v2/workspaceagents/${agent.id}/containers/devcontainers/${one.id}`;
+  const containerList = answer?.devcontainers ?? [];
+  if (containerList.length === 0) return null;
+  const path = (devcontainer: WorkspaceAgentDevcontainer) =>
+    `/api/v2/workspaceagents/${agent.id}/containers/devcontainers/${devcontainer.id}`;
   const refresh = () => queries.invalidateQueries({ queryKey: query.queryKey });
-  const build = (one: WorkspaceAgentDevcontainer) =>
-    void post(`${path(one)}/recreate`).then(refresh, (error: unknown) =>
+  const build = (devcontainer: WorkspaceAgentDevcontainer) =>
+    void post(`${path(devcontainer)}/recreate`).then(refresh, (error: unknown) =>
       toast.failed("Failed to rebuild the container", error),
     );
   return (
@@ -73,24 +73,24 @@ export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
           {warning}
         </p>
       ))}
-      {found.map((one) => (
+      {containerList.map((devcontainer) => (
         <Row
-          key={one.id}
-          one={one}
+          key={devcontainer.id}
+          devcontainer={devcontainer}
           workspace={workspace}
           agent={agent}
-          mayEnter={mayEnter}
-          onBuild={() => build(one)}
-          onDelete={() => setEnding(one)}
+          mayConnect={mayConnect}
+          onBuild={() => build(devcontainer)}
+          onDelete={() => setDeleting(devcontainer)}
         />
       ))}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete container ${ending?.name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete container ${deleting?.name ?? ""}?`}
         confirm="Delete"
         onConfirm={async () => {
-          if (ending) await remove(path(ending));
+          if (deleting) await remove(path(deleting));
           await refresh();
         }}
       >
@@ -102,13 +102,13 @@ export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
 }
 
 interface RowProps extends ContainersProps {
-  one: WorkspaceAgentDevcontainer;
+  devcontainer: WorkspaceAgentDevcontainer;
   onBuild: () => void;
   onDelete: () => void;
 }
 
-function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
-  const host = useAppPlace()?.host ?? "";
+function Row({ devcontainer: one, workspace, agent, mayConnect, onBuild, onDelete }: RowProps) {
+  const host = useAppBase()?.host ?? "";
   const [word, tone] = STATUS[one.status];
   const resting = RESTING.includes(one.status);
   const running = one.status === "running" && one.container !== undefined;
@@ -130,7 +130,7 @@ function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
           Outdated
         </Tag>
       ) : null}
-      {mayEnter ? (
+      {mayConnect ? (
         <div className="flex flex-wrap items-center gap-2">
           {ports.map((port) => (
             <a

@@ -4,12 +4,12 @@ import { RotateCw } from "lucide-react";
 import { useState } from "react";
 
 import { post, seg } from "../../../api/client";
-import { setKnown } from "../../../api/overtaken";
+import { setServerData } from "../../../api/optimistic";
 import { useMissingProgram } from "../../../api/queries/programs";
 import { externalCredentials } from "../../../api/queries/workspaces";
 import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../../api/types";
 import { Button } from "../../../ui/Button";
-import { WhereToRun } from "./WhereToRun";
+import { RunHint } from "./RunHint";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
@@ -33,7 +33,7 @@ export function ExternalPanel({
   );
   const credentials = useQuery(externalCredentials(workspace.id, agent.name));
   const missing = useMissingProgram();
-  const lacked = missing(platform);
+  const missingProgram = missing(platform);
   return (
     <div className="flex flex-col gap-3">
       <p>
@@ -55,7 +55,7 @@ export function ExternalPanel({
           )}
         />
       </div>
-      {lacked ? (
+      {missingProgram ? (
         <Notice kind="warning" title="This server has no program for this platform">
           {platform.startsWith("windows") ? (
             <p>
@@ -69,7 +69,7 @@ export function ExternalPanel({
               server has the program.
             </p>
           )}
-          <p>For administrators: {lacked.remedy}</p>
+          <p>For administrators: {missingProgram.remedy}</p>
         </Notice>
       ) : null}
       {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}
@@ -83,14 +83,14 @@ export function ExternalPanel({
         />
       ) : null}
       {credentials.data ? <RotateToken workspace={workspace} agent={agent} /> : null}
-      <WhereToRun command={credentials.data?.command} />
+      <RunHint command={credentials.data?.command} />
       {credentials.data && !platform.startsWith("windows") ? (
-        <AfterReboot
+        <ServiceCommand
           workspace={workspace}
           command={credentials.data.command}
           token={credentials.data.agent_token}
           platform={platform}
-          lacked={lacked !== undefined}
+          programMissing={missingProgram !== undefined}
         />
       ) : null}
     </div>
@@ -101,22 +101,22 @@ export function ExternalPanel({
  * The agent as a system service: users who run the command above by hand would not learn of it
  * otherwise. Not on Windows, which has no such service.
  */
-function AfterReboot({
+function ServiceCommand({
   workspace,
   command,
   token,
   platform,
-  lacked,
+  programMissing,
 }: {
   workspace: Workspace;
   command: string;
   token: string;
   platform: string;
-  lacked: boolean;
+  programMissing: boolean;
 }) {
   const [open, setOpen] = useState(false); // rendered only when open: other programs locate the command above as the only one
-  const [whole, setWhole] = useState(false);
-  const line = installCommand(command, token, platform, { lacked, whole });
+  const [systemWide, setSystemWide] = useState(false);
+  const line = installCommand(command, token, platform, { programMissing, systemWide });
   if (line === null) return null;
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -136,8 +136,8 @@ function AfterReboot({
           <Checkbox
             label="Install system-wide"
             hint="Runs as root through sudo. Otherwise installed for your user, without root."
-            checked={whole}
-            onChange={setWhole}
+            checked={systemWide}
+            onChange={setSystemWide}
           />
           <p className="text-sm text-muted">
             Run it again after you rotate the token. <code>coder agent uninstall</code> removes the
@@ -150,7 +150,7 @@ function AfterReboot({
 }
 
 /** For an attached machine: the command and its token are fetched only when the user opens it. */
-export function AttachAgain({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+export function Reattach({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const [open, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -167,14 +167,14 @@ export function AttachAgain({ workspace, agent }: { workspace: Workspace; agent:
 /** A new token for the machine. The current token stays valid until the new one is used. */
 function RotateToken({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const queries = useQueryClient();
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const rotate = async () => {
-    const made = await post<ExternalAgentCredentials>(
+    const rotated = await post<ExternalAgentCredentials>(
       `/api/v2/workspaces/${workspace.id}/external-agent/${seg(agent.name)}/rotate-token`,
     );
-    setKnown(queries, externalCredentials(workspace.id, agent.name).queryKey, {
-      command: made.command,
-      agent_token: made.agent_token,
+    setServerData(queries, externalCredentials(workspace.id, agent.name).queryKey, {
+      command: rotated.command,
+      agent_token: rotated.agent_token,
     });
     toast.done(
       "Token rotated.",
@@ -183,12 +183,12 @@ function RotateToken({ workspace, agent }: { workspace: Workspace; agent: Worksp
   };
   return (
     <div>
-      <Button size="sm" icon={<RotateCw />} onClick={() => setAsking(true)}>
+      <Button size="sm" icon={<RotateCw />} onClick={() => setConfirming(true)}>
         Rotate token
       </Button>
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title={`Rotate the token of ${agent.name}?`}
         confirm="Rotate token"
         danger={false}
@@ -212,15 +212,15 @@ export function installCommand(
   command: string,
   token: string,
   platform: string,
-  { lacked, whole }: { lacked: boolean; whole: boolean },
+  { programMissing, systemWide }: { programMissing: boolean; systemWide: boolean },
 ): string | null {
   const url = /"([^"]*)\/api\/v2\/init-script\//.exec(command)?.[1];
   if (url === undefined) return null;
   const install = (program: string) =>
     `CODER_AGENT_TOKEN="${token}" ` +
-    `${whole ? "sudo --preserve-env=CODER_AGENT_TOKEN " : ""}${program} agent install ` +
-    `--agent-url "${url}"${whole ? " --system" : ""}`;
-  if (lacked) return install("coder");
+    `${systemWide ? "sudo --preserve-env=CODER_AGENT_TOKEN " : ""}${program} agent install ` +
+    `--agent-url "${url}"${systemWide ? " --system" : ""}`;
+  if (programMissing) return install("coder");
   return (
     `curl -fsSL "${url}/bin/coder-${platform.replace("/", "-")}" -o ./coder-install && ` +
     `chmod +x ./coder-install && ${install("./coder-install")} && rm ./coder-install`

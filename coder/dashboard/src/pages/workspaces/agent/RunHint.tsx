@@ -2,7 +2,7 @@
 // the server's own machine only.
 import { Notice } from "../../../ui/Notice";
 
-export function WhereToRun({ command }: { command: string | undefined }) {
+export function RunHint({ command }: { command: string | undefined }) {
   const host = hostOf(command ?? "");
   return (
     <>

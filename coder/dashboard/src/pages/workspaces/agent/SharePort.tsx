@@ -5,7 +5,7 @@ import { Button, buttonClass } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
 import { SelectField, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
-import { ENDS, type Level, type Send, type End } from "./port-sharing";
+import { EXPIRIES, type Level, type Send, type End } from "./port-sharing";
 
 const FIRST_PORT = 9; // the server shares no lower ports
 const LAST_PORT = 65_535;
@@ -23,7 +23,7 @@ export function SharePort({
       port: "",
       protocol: "http",
       share_level: levels[0]?.[0] ?? "",
-      expires_at: ENDS[0][0] as End,
+      expires_at: EXPIRIES[0][0] as End,
     },
     async (values) => {
       await onShare(Number(values.port), {
@@ -56,7 +56,7 @@ export function SharePort({
         <SelectField
           label="Protocol"
           value={values.protocol}
-          onChange={(how) => set("protocol", how)}
+          onChange={(protocol) => set("protocol", protocol)}
           options={[
             ["http", "HTTP"],
             ["https", "HTTPS"],
@@ -74,7 +74,7 @@ export function SharePort({
           label="Expires"
           value={values.expires_at}
           onChange={(end) => set("expires_at", end as End)}
-          options={ENDS}
+          options={EXPIRIES}
           problem={problem("expires_at")}
         />
       </div>

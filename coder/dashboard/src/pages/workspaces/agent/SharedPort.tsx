@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { ExternalLink, X } from "lucide-react";
 
 import { remove } from "../../../api/client";
-import { inTurn } from "../../../api/turns";
+import { serialized } from "../../../api/serialized";
 import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
 import { IconButton } from "../../../ui/Button";
 import { cx } from "../../../ui/cx";
@@ -13,11 +13,11 @@ import { toast } from "../../../ui/toast";
 import {
   sendShare,
   sharesKey,
-  turnOf,
+  queueKey,
   LEVELS,
-  endText,
+  expiryText,
   KEPT,
-  ENDS,
+  EXPIRIES,
   type Level,
   type Sharing,
   type End,
@@ -57,7 +57,7 @@ export function SharedPort({
     },
   );
   const end = () =>
-    void inTurn(turnOf(workspace, agent, port), () =>
+    void serialized(queueKey(workspace, agent, port), () =>
       remove(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port }),
     ).then(
       () => queries.invalidateQueries({ queryKey: sharesKey(workspace) }),
@@ -90,7 +90,7 @@ export function SharedPort({
         ) : (
           <span className="text-sm text-muted">
             {LEVELS.find(([level]) => level === share.share_level)?.[1]}
-            {share.expires_at ? `, ${endText(share)}` : ""}
+            {share.expires_at ? `, ${expiryText(share)}` : ""}
           </span>
         )}
       </div>
@@ -105,8 +105,8 @@ export function SharedPort({
             hideLabel
             label={`Protocol of port ${port}`}
             value={now.protocol}
-            onChange={(how) =>
-              choose({ level: now.level, protocol: how === "https" ? "https" : "http" })
+            onChange={(scheme) =>
+              choose({ level: now.level, protocol: scheme === "https" ? "https" : "http" })
             }
             options={[
               ["http", "HTTP"],
@@ -127,7 +127,7 @@ export function SharedPort({
             onChange={(next) =>
               choose({ level: now.level, protocol: now.protocol, end: next as End })
             }
-            options={[[KEPT, endText(share)], ...ENDS]}
+            options={[[KEPT, expiryText(share)], ...EXPIRIES]}
           />
         </div>
       ) : null}

@@ -16,7 +16,7 @@ export function SshButton({ workspace, agent }: { workspace: Workspace; agent: W
       label="Connect via SSH"
       className="w-100 p-4"
       trigger={
-        <Button look="quiet">
+        <Button variant="quiet">
           Connect via SSH
           <ChevronDown />
         </Button>

@@ -70,7 +70,7 @@ it.each([
   ["timeout", false, /Put coder-linux-amd64 there/],
 ] as const)(
   "explains an agent that does not connect: %s, program available: %s",
-  async (status, available, said) => {
+  async (status, available, message) => {
     visit(
       [
         {
@@ -104,7 +104,7 @@ it.each([
         ],
       },
     );
-    expect(await screen.findByText(said)).toBeVisible();
+    expect(await screen.findByText(message)).toBeVisible();
     expect(screen.queryByText(/within a minute/) === null).toBe(!available);
   },
 );

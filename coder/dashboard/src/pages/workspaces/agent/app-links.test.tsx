@@ -55,13 +55,13 @@ const showIn = (where: Workspace, ...apps: WorkspaceApp[]) =>
   );
 const show = (...apps: WorkspaceApp[]) => showIn(workspace, ...apps);
 
-const gone = vi.fn();
+const navigated = vi.fn();
 beforeEach(() => {
-  gone.mockReset();
-  vi.stubGlobal("open", gone);
+  navigated.mockReset();
+  vi.stubGlobal("open", navigated);
   Object.defineProperty(window, "location", {
     configurable: true,
-    value: Object.assign(new URL("http://localhost:3000/"), { assign: gone }),
+    value: Object.assign(new URL("http://localhost:3000/"), { assign: navigated }),
   });
 });
 
@@ -82,7 +82,7 @@ it.each([
   if (group) await userEvent.click(await screen.findByRole("button", { name: group }));
   expect(page.sent).toEqual([]);
   await userEvent.click(await screen.findByRole(group ? "menuitem" : "link", { name: "ide" }));
-  await waitFor(() => expect(gone).toHaveBeenCalledWith("jetbrains://open?token=fresh-key"));
+  await waitFor(() => expect(navigated).toHaveBeenCalledWith("jetbrains://open?token=fresh-key"));
 });
 
 it("passes no token to applications of another user's workspace", async () => {
@@ -101,7 +101,7 @@ it.each([
   show(app("small", { open_in: "slim-window", group }));
   if (group) await userEvent.click(await screen.findByRole("button", { name: group }));
   await userEvent.click(await screen.findByRole(group ? "menuitem" : "link", { name: "small" }));
-  expect(gone).toHaveBeenCalledWith(
+  expect(navigated).toHaveBeenCalledWith(
     "/@ana/lab.main/apps/small/",
     "app-small",
     "width=900,height=600",
@@ -114,7 +114,7 @@ it.each([
 ])("%s, marks an unhealthy application, which can be opened", async (_, group) => {
   show(app("broken", { health: "unhealthy", group }), app("fine", { health: "healthy", group }));
   expect((await screen.findByText(/health check/)).textContent).toBe(
-    "broken does not answer its health check. You can still open it all the same.",
+    "broken does not respond to its health check. You can still open it.",
   );
   if (group) await userEvent.click(await screen.findByRole("button", { name: group }));
   const link = await screen.findByRole(group ? "menuitem" : "link", { name: /^broken/ });

@@ -10,16 +10,16 @@ const SLIM = "width=900,height=600";
  * A program on this machine signs in with a token of its own. `addressOf` decides which programs
  * may: it keeps the placeholder for them.
  */
-const wantsKey = (app: WorkspaceApp, address: string) => app.external && address.includes(TOKEN);
+const needsToken = (app: WorkspaceApp, address: string) => app.external && address.includes(TOKEN);
 
 /** Whether a plain link is enough. */
 export function isPlainLink(app: WorkspaceApp, address: string): boolean {
-  return !wantsKey(app, address) && app.open_in !== "slim-window";
+  return !needsToken(app, address) && app.open_in !== "slim-window";
 }
 
 /** For applications that need more than a plain link. The token is created only on opening. */
 export function openApp(app: WorkspaceApp, address: string): void {
-  if (wantsKey(app, address)) {
+  if (needsToken(app, address)) {
     void post<GenerateAPIKeyResponse>("/api/v2/users/me/keys").then(
       ({ key }) => window.location.assign(address.replaceAll(TOKEN, key)),
       (error: unknown) => toast.failed(`Failed to open ${app.display_name || app.slug}`, error),

@@ -12,7 +12,7 @@ const workspace = {
   owner_name: "ana",
   latest_build: { resources: [{ type: "coder_devcontainer" }] },
 } as unknown as Workspace;
-const one = (status: string, more: object = {}) => ({
+const container = (status: string, more: object = {}) => ({
   id: "d",
   name: "api",
   workspace_folder: "/home/coder/api",
@@ -22,17 +22,17 @@ const one = (status: string, more: object = {}) => ({
   ...more,
 });
 const PATH = "/api/v2/workspaceagents/a/containers";
-const open = (found: object, { mayEnter = true, warnings = [] as string[] } = {}) =>
+const open = (answer: object, { mayConnect = true, warnings = [] as string[] } = {}) =>
   visit(
     [
       {
         path: "/",
-        element: <Containers workspace={workspace} agent={agent} mayEnter={mayEnter} />,
+        element: <Containers workspace={workspace} agent={agent} mayConnect={mayConnect} />,
       },
     ],
     "/",
     {
-      [`GET ${PATH}`]: { devcontainers: [found], containers: [], warnings },
+      [`GET ${PATH}`]: { devcontainers: [answer], containers: [], warnings },
       "GET /api/v2/applications/host": { host: "*.apps.test" },
       [`POST ${PATH}/devcontainers/d/recreate`]: {},
       [`DELETE ${PATH}/devcontainers/d`]: {},
@@ -40,7 +40,7 @@ const open = (found: object, { mayEnter = true, warnings = [] as string[] } = {}
   );
 
 it("shows the links of a running container", async () => {
-  open(one("running"));
+  open(container("running"));
   expect(await screen.findByText("Running")).toBeVisible();
   expect(screen.getByRole("link", { name: "Terminal in api" })).toHaveAttribute(
     "href",
@@ -53,9 +53,12 @@ it("shows the links of a running container", async () => {
 });
 
 it("shows why a container failed, and rebuilds it", async () => {
-  const page = open(one("error", { container: undefined, error: "no such image", dirty: true }), {
-    warnings: ["docker is slow"],
-  });
+  const page = open(
+    container("error", { container: undefined, error: "no such image", dirty: true }),
+    {
+      warnings: ["docker is slow"],
+    },
+  );
   expect(await screen.findByText("no such image")).toBeVisible();
   expect(screen.getByText("docker is slow")).toBeVisible();
   expect(screen.getByText("Outdated")).toBeVisible();
@@ -69,19 +72,22 @@ it("shows why a container failed, and rebuilds it", async () => {
 });
 
 it("follows changes without interrupting", async () => {
-  open(one("stopped"));
+  open(container("stopped"));
   await screen.findByText("Stopped");
   await waitFor(() => expect(FakeSocket.to("/containers/watch")).toBeDefined());
   act(() =>
-    FakeSocket.to("/containers/watch")?.says({ devcontainers: [one("starting")], containers: [] }),
+    FakeSocket.to("/containers/watch")?.says({
+      devcontainers: [container("starting")],
+      containers: [],
+    }),
   );
   expect(await screen.findByText("Starting")).toBeVisible();
   expect(screen.getByRole("button", { name: "Rebuild api" })).toBeDisabled();
 });
 
 it("confirms deletion with its consequences", async () => {
-  const page = open(one("running"));
-  await userEvent.click(await screen.findByRole("button", { name: "Delete the container api" }));
+  const page = open(container("running"));
+  await userEvent.click(await screen.findByRole("button", { name: "Delete container api" }));
   expect(page.sent).toEqual([]);
   await userEvent.click(
     within(await screen.findByRole("dialog")).getByRole("button", { name: "Delete" }),
@@ -94,7 +100,7 @@ it("confirms deletion with its consequences", async () => {
 });
 
 it("offers no actions to viewers", async () => {
-  open(one("running"), { mayEnter: false });
+  open(container("running"), { mayConnect: false });
   expect(await screen.findByText("Running")).toBeVisible();
   expect(screen.queryByRole("button")).toBeNull();
   expect(screen.queryByRole("link")).toBeNull();

@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
 import { visit } from "../../../test/world";
-import { AttachAgain, ExternalPanel, installCommand } from "./ExternalPanel";
+import { Reattach, ExternalPanel, installCommand } from "./ExternalPanel";
 
 const workspace = { id: "w", name: "dev" } as Workspace;
 const agent = {
@@ -16,7 +16,7 @@ const agent = {
 
 it("rotates an attached machine's token, fetching it on demand", async () => {
   const page = visit(
-    [{ path: "/", element: <AttachAgain workspace={workspace} agent={agent} /> }],
+    [{ path: "/", element: <Reattach workspace={workspace} agent={agent} /> }],
     "/",
     {
       "GET /api/v2/workspaces/w/external-agent/main/credentials": {
@@ -26,7 +26,7 @@ it("rotates an attached machine's token, fetching it on demand", async () => {
     },
   );
   const summary = await screen.findByText("Reattach the machine or rotate its token");
-  expect(page.asked).toEqual([]);
+  expect(page.requests).toEqual([]);
   await userEvent.click(summary);
   expect(await screen.findByRole("button", { name: "Rotate token" })).toBeVisible();
 });
@@ -71,23 +71,23 @@ const COMMAND =
 it.each([
   [
     "fetches the program of the platform",
-    { lacked: false, whole: false },
+    { programMissing: false, systemWide: false },
     'curl -fsSL "https://coder.example.com/bin/coder-linux-arm64" -o ./coder-install && ' +
       'chmod +x ./coder-install && CODER_AGENT_TOKEN="secret" ./coder-install agent ' +
       'install --agent-url "https://coder.example.com" && rm ./coder-install',
   ],
   [
     "takes what is installed where the server has none",
-    { lacked: true, whole: false },
+    { programMissing: true, systemWide: false },
     'CODER_AGENT_TOKEN="secret" coder agent install --agent-url "https://coder.example.com"',
   ],
   [
     "is for the whole machine by root",
-    { lacked: true, whole: true },
+    { programMissing: true, systemWide: true },
     'CODER_AGENT_TOKEN="secret" sudo --preserve-env=CODER_AGENT_TOKEN coder agent install --agent-url "https://coder.example.com" --system',
   ],
-])("the service command %s", (_, how, expected) =>
-  expect(installCommand(COMMAND, "secret", "linux/arm64", how)).toBe(expected),
+])("the service command %s", (_, options, expected) =>
+  expect(installCommand(COMMAND, "secret", "linux/arm64", options)).toBe(expected),
 );
 
 it("tells beside the command how the machine comes back after a reboot, with the token hidden", async () => {

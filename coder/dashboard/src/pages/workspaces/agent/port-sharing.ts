@@ -1,6 +1,6 @@
 // Sharing a port: levels, expiry, and the requests, which are sent one after the other.
 import { post } from "../../../api/client";
-import { inTurn } from "../../../api/turns";
+import { serialized } from "../../../api/serialized";
 import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
 import { ago } from "../../../lib/time";
 import { type Protocol } from "../../../features/workspace/port-address";
@@ -15,21 +15,21 @@ export const LEVELS: readonly (readonly [Level, string])[] = [
 export const ORDER: readonly Level[] = ["owner", "organization", "authenticated", "public"];
 
 const HOUR_MS = 3_600_000;
-export const ENDS = [
+export const EXPIRIES = [
   ["never", "Never"],
   ["1", "In 1 hour"],
   ["8", "In 8 hours"],
   ["24", "In 1 day"],
   ["168", "In 1 week"],
 ] as const;
-export type End = (typeof ENDS)[number][0];
+export type End = (typeof EXPIRIES)[number][0];
 export const KEPT = "";
 
-function endOf(end: End): string | null {
+function expiryOf(end: End): string | null {
   return end === "never" ? null : new Date(Date.now() + Number(end) * HOUR_MS).toISOString();
 }
 
-export function endText(share: WorkspaceAgentPortShare): string {
+export function expiryText(share: WorkspaceAgentPortShare): string {
   return share.expires_at ? `Expires ${ago(share.expires_at)}` : "Never expires";
 }
 
@@ -40,11 +40,11 @@ export interface Sharing {
   end?: End;
 }
 
-export type Send = (port: number, what: Sharing) => Promise<unknown>;
+export type Send = (port: number, sharing: Sharing) => Promise<unknown>;
 
 export const sharesKey = (workspace: Workspace) => ["workspaces", workspace.id, "port-share"];
 
-export const turnOf = (workspace: Workspace, agent: WorkspaceAgent, port: number) =>
+export const queueKey = (workspace: Workspace, agent: WorkspaceAgent, port: number) =>
   `the share of ${workspace.id} ${agent.name} ${port}`;
 
 /**
@@ -57,13 +57,13 @@ export function sendShare(
   port: number,
   { level, protocol, end }: Sharing,
 ): Promise<unknown> {
-  return inTurn(turnOf(workspace, agent, port), () =>
+  return serialized(queueKey(workspace, agent, port), () =>
     post(`/api/v2/workspaces/${workspace.id}/port-share`, {
       agent_name: agent.name,
       port,
       share_level: level,
       protocol,
-      ...(end === undefined ? {} : { expires_at: endOf(end) }),
+      ...(end === undefined ? {} : { expires_at: expiryOf(end) }),
     }),
   );
 }

@@ -39,9 +39,9 @@ it("shares a port that is not listening yet", async () => {
   const form = within(await screen.findByRole("form", { name: "Share a port" }));
   await userEvent.type(form.getByLabelText("Port to share"), "4321");
   await userEvent.selectOptions(form.getByLabelText("Protocol"), "HTTPS");
-  await userEvent.selectOptions(form.getByLabelText("Sharing level"), "Anyone");
+  await userEvent.selectOptions(form.getByLabelText("Sharing level"), "Public");
   const before = Date.now();
-  await userEvent.selectOptions(form.getByLabelText("Ends"), "In 1 hour");
+  await userEvent.selectOptions(form.getByLabelText("Expires"), "In 1 hour");
   await userEvent.click(form.getByRole("button", { name: "Share port" }));
   await waitFor(() => expect(form.getByLabelText("Port to share")).toHaveValue(null));
   expect(last(page)).toMatchObject({
@@ -54,7 +54,7 @@ it("shares a port that is not listening yet", async () => {
   expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
   expect(end).toBeLessThanOrEqual(Date.now() + 3_600_000);
   await userEvent.type(form.getByLabelText("Port to share"), "4322");
-  await userEvent.selectOptions(form.getByLabelText("Ends"), "Never");
+  await userEvent.selectOptions(form.getByLabelText("Expires"), "Never");
   await userEvent.click(form.getByRole("button", { name: "Share port" }));
   await waitFor(() => expect(last(page)).toMatchObject({ port: 4322, expires_at: null }));
 });
@@ -84,8 +84,11 @@ it("shows and changes a share's expiry", async () => {
     },
   ]);
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
-  expect(await screen.findByRole("option", { name: "Ends in 2 hours" })).toBeInTheDocument();
-  await userEvent.selectOptions(screen.getByLabelText("Who may open port 8080"), "Organization");
+  expect(await screen.findByRole("option", { name: "Expires in 2 hours" })).toBeInTheDocument();
+  await userEvent.selectOptions(
+    screen.getByLabelText("Sharing level of port 8080"),
+    "Organization",
+  );
   await waitFor(() =>
     expect(last(page)).toEqual({
       agent_name: "main",
@@ -94,7 +97,7 @@ it("shows and changes a share's expiry", async () => {
       protocol: "http",
     }),
   );
-  await userEvent.selectOptions(screen.getByLabelText("When sharing port 8080 ends"), "Never");
+  await userEvent.selectOptions(screen.getByLabelText("Expiry of the share of port 8080"), "Never");
   await waitFor(() =>
     expect(last(page)).toMatchObject({ port: 8080, share_level: "public", expires_at: null }),
   );
@@ -122,10 +125,10 @@ it("builds a second change on the first, sent in order", async () => {
   );
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
   await userEvent.selectOptions(
-    await screen.findByLabelText("Who may open port 8080"),
+    await screen.findByLabelText("Sharing level of port 8080"),
     "Organization",
   );
-  expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization");
+  expect(screen.getByLabelText("Sharing level of port 8080")).toHaveDisplayValue("Organization");
   await userEvent.selectOptions(screen.getByLabelText("Protocol of port 8080"), "HTTPS");
   expect(page.sent).toHaveLength(1);
   await act(async () => answer());
@@ -152,9 +155,12 @@ it("rolls back a rejected level", async () => {
     { "POST /api/v2/workspaces/w/port-share": new Refusal(400, "Not in this template.") },
   );
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
-  await userEvent.selectOptions(await screen.findByLabelText("Who may open port 8080"), "Anyone");
+  await userEvent.selectOptions(
+    await screen.findByLabelText("Sharing level of port 8080"),
+    "Public",
+  );
   await waitFor(() =>
-    expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization"),
+    expect(screen.getByLabelText("Sharing level of port 8080")).toHaveDisplayValue("Organization"),
   );
 });
 
@@ -164,7 +170,7 @@ it("shows a current level that is no longer allowed", async () => {
     { "GET /api/v2/templates/t": { max_port_share_level: "organization" } },
   );
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
-  expect(await screen.findByLabelText("Who may open port 8080")).toHaveDisplayValue("Anyone");
+  expect(await screen.findByLabelText("Sharing level of port 8080")).toHaveDisplayValue("Public");
 });
 
 it("claims no missing shares before they are known", async () => {

@@ -23,11 +23,11 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
   const builds = useInfiniteQuery(workspaceBuilds(workspace.id));
   // A build that started or ended changes the list; the loaded pages stay open.
   const newest = `${workspace.latest_build.id} ${workspace.latest_build.status}`;
-  const known = useRef(newest);
+  const lastNewest = useRef(newest);
   const { refetch } = builds;
   useEffect(() => {
-    if (known.current === newest) return;
-    known.current = newest;
+    if (lastNewest.current === newest) return;
+    lastNewest.current = newest;
     void refetch();
   }, [newest, refetch]);
   const shown = useParams()["number"];
@@ -77,7 +77,7 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
       {builds.hasNextPage ? (
         <Button
           size="sm"
-          look="quiet"
+          variant="quiet"
           className="mt-1"
           busy={builds.isFetchingNextPage}
           onClick={() => void builds.fetchNextPage()}

@@ -22,8 +22,8 @@ interface BuildOptionsProps {
 
 export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
   const [open, setOpen] = useState(false);
-  const known = useQuery(versionParameters(startVersion(workspace))).data ?? [];
-  if (!known.some((parameter) => parameter.ephemeral)) return null;
+  const allParameters = useQuery(versionParameters(startVersion(workspace))).data ?? [];
+  if (!allParameters.some((parameter) => parameter.ephemeral)) return null;
   return (
     <Popover
       label={`${verb} with build options`}
@@ -32,7 +32,7 @@ export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
       className="w-96 p-4"
       trigger={
         <IconButton
-          look="secondary"
+          variant="secondary"
           label={`${verb} with build options`}
           data-testid="build-parameters-button"
           className="-ml-1.5"
@@ -87,7 +87,7 @@ function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
       )}
       <Button
         type="submit"
-        look="primary"
+        variant="primary"
         data-testid="build-parameters-submit"
         disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}
       >

@@ -3,7 +3,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
 
 import { ApiError } from "../../../api/client";
-import { buildByNumber, jobWhy } from "../../../api/queries/workspaces";
+import { buildByNumber, jobReasons } from "../../../api/queries/workspaces";
 import type { Workspace } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { StatusText } from "../../../ui/Badge";
@@ -41,14 +41,14 @@ function Loaded({ workspace }: { workspace: Workspace }) {
   const answer = useQuery({
     ...query,
     queryKey: [...query.queryKey, live ? workspace.latest_build.status : ""],
-    placeholderData: (known) =>
-      known && String(known.build_number) === number ? known : undefined,
+    placeholderData: (cached) =>
+      cached && String(cached.build_number) === number ? cached : undefined,
   });
   const build = answer.data;
   const job = live ? workspace.latest_build.job : build?.job; // live updates its queue position
   // A build names its provisioner by id; the job details name it.
   const worker = useQuery({
-    ...jobWhy(workspace.organization_id, build?.job.id ?? ""),
+    ...jobReasons(workspace.organization_id, build?.job.id ?? ""),
     enabled: build?.job.worker_id !== undefined,
     refetchInterval: false,
   }).data?.worker_name;

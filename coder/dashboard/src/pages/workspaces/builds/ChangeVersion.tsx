@@ -9,7 +9,7 @@ import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
 import { Loading } from "../../../ui/Loading";
 import { ago } from "../../../lib/time";
-import { startBuild, useAskingForValues } from "./builds";
+import { startBuild, useOpenForValues } from "./builds";
 
 export function ChangeVersion({
   workspace,
@@ -19,9 +19,9 @@ export function ChangeVersion({
   onClose: () => void;
 }) {
   const queries = useQueryClient();
-  const asking = useAskingForValues();
-  const found = useQuery(templateVersions(workspace.template_id));
-  const versions = found.data;
+  const openForValues = useOpenForValues();
+  const versionQuery = useQuery(templateVersions(workspace.template_id));
+  const versions = versionQuery.data;
   const [chosen, setChosen] = useState(workspace.latest_build.template_version_id);
   return (
     <Confirm
@@ -31,7 +31,7 @@ export function ChangeVersion({
       title={`Change the version of ${workspace.name}`}
       confirm="Promote version"
       onConfirm={async () => {
-        await asking(workspace, chosen, () =>
+        await openForValues(workspace, chosen, () =>
           startBuild(workspace.id, "start", { template_version_id: chosen }),
         );
         await queries.invalidateQueries({ queryKey: ["workspace"] });
@@ -50,11 +50,11 @@ export function ChangeVersion({
                 hint: hintOf(version, workspace),
               }))}
           />
-        ) : found.isLoadingError ? (
+        ) : versionQuery.isLoadingError ? (
           <Failure
-            error={found.error}
+            error={versionQuery.error}
             title="Failed to load the versions"
-            retry={() => void found.refetch()}
+            retry={() => void versionQuery.refetch()}
           />
         ) : (
           <Loading />

@@ -68,7 +68,7 @@ it("is hidden without ephemeral parameters", async () => {
     { "GET /api/v2/templateversions/v1/rich-parameters": [{ name: "size", ephemeral: false }] },
   );
   await waitFor(() =>
-    expect(page.asked).toContain("GET /api/v2/templateversions/v1/rich-parameters"),
+    expect(page.requests).toContain("GET /api/v2/templateversions/v1/rich-parameters"),
   );
   await act(async () => undefined);
   expect(screen.queryByRole("button")).toBeNull();

@@ -129,7 +129,7 @@ it("explains why a build waits", async () => {
 it("keeps content and focus while the build progresses", async () => {
   const page = open(2, running);
   const raw = await screen.findByRole("link", { name: "Raw log" });
-  const before = page.asked.filter((one) => one.endsWith("/builds/2")).length;
+  const before = page.requests.filter((request) => request.endsWith("/builds/2")).length;
   raw.focus();
   await act(async () =>
     FakeSocket.to("/workspaces/w1/watch")?.says({
@@ -150,14 +150,16 @@ it("keeps content and focus while the build progresses", async () => {
   );
   expect(screen.getByRole("link", { name: "Raw log" })).toBe(raw);
   await waitFor(() =>
-    expect(page.asked.filter((one) => one.endsWith("/builds/2"))).toHaveLength(before + 1),
+    expect(page.requests.filter((request) => request.endsWith("/builds/2"))).toHaveLength(
+      before + 1,
+    ),
   );
   expect(raw).toHaveFocus();
 });
 
 it("shows the queue position", async () => {
   open(3, waiting);
-  expect(await screen.findByText("It is number 1 of 1 in the queue.")).toBeVisible();
+  expect(await screen.findByText("Position 1 of 1 in the queue.")).toBeVisible();
   await act(async () =>
     FakeSocket.to("/workspaces/w1/watch")?.says({
       type: "data",
@@ -171,5 +173,5 @@ it("shows the queue position", async () => {
       },
     }),
   );
-  expect(await screen.findByText("It is number 2 of 5 in the queue.")).toBeVisible();
+  expect(await screen.findByText("Position 2 of 5 in the queue.")).toBeVisible();
 });

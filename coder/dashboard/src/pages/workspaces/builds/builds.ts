@@ -42,13 +42,13 @@ export const startWorkspace = (workspace: Workspace, options: BuildOptions = {})
  * Whether a build was rejected because of parameter values: missing ones, or ones no longer
  * allowed.
  */
-export const lacksValues = (refused: unknown): boolean =>
+export const isMissingValues = (refused: unknown): boolean =>
   refused instanceof ApiError && refused.status === 400 && refused.validations.length > 0;
 
 /**
  * Start a build; if the version requires values that the workspace lacks, open the parameters page.
  */
-export function useAskingForValues() {
+export function useOpenForValues() {
   const navigate = useNavigate();
   return async (
     workspace: Workspace,
@@ -58,7 +58,7 @@ export function useAskingForValues() {
     try {
       await begin();
     } catch (refused) {
-      if (!lacksValues(refused)) throw refused;
+      if (!isMissingValues(refused)) throw refused;
       await navigate(valuesPath(workspace, version));
     }
   };

@@ -18,7 +18,7 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../../ui/Page";
 import { templatePath } from "../../../features/template/paths";
-import { type Beginning } from "./begin";
+import { type InitialValues } from "./initial-values";
 import {
   buildValues,
   hasErrors,
@@ -50,7 +50,7 @@ export function CreateForm({
   const [owner, setOwner] = useState<Owner>(me);
   const [version, setVersion] = useState(params.get("version") ?? template.active_version_id);
   const [preset, setPreset] = useState<Preset | null>(null);
-  const [left, setLeft] = useState<Beginning["left"]>(null);
+  const [skippedPreset, setSkippedPreset] = useState<InitialValues["skipped"]>(null);
   const [own, setOwn] = useState(start); // values that no preset has set
   const locked = useMemo(
     () => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)),
@@ -64,7 +64,7 @@ export function CreateForm({
   const linked = owner.id === me.id ? null : owner.username;
   const { missing } = useExternalAuth(version, linked === null ? "me" : owner.id);
   const create = async (name: string) => {
-    const made = await post<Workspace>(`/api/v2/users/${owner.id}/workspaces`, {
+    const created = await post<Workspace>(`/api/v2/users/${owner.id}/workspaces`, {
       name,
       ...(version === template.active_version_id
         ? { template_id: template.id }
@@ -72,18 +72,18 @@ export function CreateForm({
       ...(preset ? { template_version_preset_id: preset.ID } : {}),
       rich_parameter_values: buildValues(dynamic),
     });
-    await navigate(`/@${made.owner_name}/${made.name}`);
+    await navigate(`/@${created.owner_name}/${created.name}`);
   };
   const form = useForm({ name: params.get("name") ?? "" }, ({ name }) => create(name));
   const [suggestion, suggest] = useState(suggestName);
   const auto = params.get("mode") === "auto";
-  const [asking, setAsking] = useState(auto);
-  const nobody =
+  const [confirming, setConfirming] = useState(auto);
+  const ownerProblem =
     !may.self && owner.id === me.id
       ? "Choose an owner. You cannot have workspaces of your own in this organization."
       : "";
   const blocked =
-    nobody ||
+    ownerProblem ||
     (missing.length > 0
       ? missingLinks(missing, linked)
       : hasErrors(dynamic)
@@ -145,7 +145,7 @@ export function CreateForm({
                 onChange={(next) => {
                   setVersion(next);
                   setPreset(null);
-                  setLeft(null);
+                  setSkippedPreset(null);
                 }}
               />
             </Stack>
@@ -169,10 +169,10 @@ export function CreateForm({
             name={params.get("preset") ?? ""}
             own={own}
             locked={locked}
-            left={left}
+            skipped={skippedPreset}
             onChoose={(next) => {
               setPreset(next.preset);
-              setLeft(next.left);
+              setSkippedPreset(next.skipped);
               if (Object.keys(next.values).length > 0) dynamic.choose(next.values);
             }}
           />
@@ -221,7 +221,7 @@ export function CreateForm({
             <ButtonLink to="/workspaces">Cancel</ButtonLink>
             <Button
               type="submit"
-              look="primary"
+              variant="primary"
               data-testid="create"
               busy={form.busy}
               disabled={blocked !== "" || !ready}
@@ -233,12 +233,12 @@ export function CreateForm({
         </Stack>
       </form>
       <AutoCreate
-        open={asking && ready && blocked === ""}
+        open={confirming && ready && blocked === ""}
         template={template}
         name={form.values.name || suggestion}
         preset={preset}
         dynamic={dynamic}
-        onClose={() => setAsking(false)}
+        onClose={() => setConfirming(false)}
         onConfirm={() => create(form.values.name || suggestion)}
       />
     </Narrow>

@@ -50,8 +50,11 @@ export function CreateWorkspacePage() {
           />
         </Narrow>
       );
-    const found = existing.data?.workspaces[0];
-    if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
+    const existingWorkspace = existing.data?.workspaces[0];
+    if (existingWorkspace)
+      return (
+        <Navigate to={`/@${existingWorkspace.owner_name}/${existingWorkspace.name}`} replace />
+      );
   }
   if (mayCreate === false) {
     return (
@@ -88,11 +91,11 @@ export function CreateWorkspacePage() {
 /** A duplicate starts with the values of the original. */
 function Prepared({ template }: { template: Template }) {
   const [params] = useSearchParams();
-  const like = params.get("like");
-  const values = useQuery({ ...buildParameters(like ?? ""), enabled: like !== null });
-  if (like !== null && values.isPending) return <SkeletonRows rows={3} />;
+  const original = params.get("like");
+  const values = useQuery({ ...buildParameters(original ?? ""), enabled: original !== null });
+  if (original !== null && values.isPending) return <SkeletonRows rows={3} />;
   // Without them it would silently not be a duplicate.
-  if (like !== null && values.isLoadingError)
+  if (original !== null && values.isLoadingError)
     return (
       <Failure
         title="Failed to load the parameters of the original workspace"

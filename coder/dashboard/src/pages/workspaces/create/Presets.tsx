@@ -6,7 +6,7 @@ import { Avatar } from "../../../ui/Avatar";
 import { Tag } from "../../../ui/Badge";
 import { Section } from "../../../ui/Card";
 import { RadioCards } from "../../../ui/forms/RadioCards";
-import { beginning, changedBy, presetValues, type Beginning } from "./begin";
+import { initialValues, changedBy, presetValues, type InitialValues } from "./initial-values";
 
 const NONE = "";
 
@@ -19,8 +19,8 @@ interface PresetsProps {
   own: Readonly<Record<string, string>>;
   /** Parameters fixed by the link. */
   locked: ReadonlySet<string>;
-  left: Beginning["left"];
-  onChoose: (chosen: Beginning) => void;
+  skipped: InitialValues["skipped"];
+  onChoose: (chosen: InitialValues) => void;
 }
 
 export function Presets({
@@ -30,19 +30,19 @@ export function Presets({
   name,
   own,
   locked,
-  left,
+  skipped: left,
   onChoose,
 }: PresetsProps) {
   const [touched, setTouched] = useState("");
   useEffect(() => {
     if (!presets || touched === version) return;
     setTouched(version);
-    onChoose(beginning(presets, name, own));
+    onChoose(initialValues(presets, name, own));
   }, [presets, touched, version, name, own, onChoose]);
   if (!presets || presets.length === 0) return null;
   const press = (id: string) => {
     const preset = presets.find((item) => item.ID === id) ?? null;
-    onChoose({ preset, values: preset ? presetValues(preset) : {}, left: null });
+    onChoose({ preset, values: preset ? presetValues(preset) : {}, skipped: null });
   };
   return (
     <Section
@@ -57,7 +57,7 @@ export function Presets({
         options={[
           { value: NONE, text: "None", hint: "Set all parameters yourself." },
           ...presets.map((item) => {
-            const against = changedBy(item, own).filter((parameter) => locked.has(parameter));
+            const conflicting = changedBy(item, own).filter((parameter) => locked.has(parameter));
             return {
               value: item.ID,
               text: (
@@ -71,10 +71,10 @@ export function Presets({
                 </>
               ),
               hint:
-                against.length > 0
-                  ? `It would change ${against.join(", ")}, which the link you opened has set.`
+                conflicting.length > 0
+                  ? `It would change ${conflicting.join(", ")}, which the link you opened has set.`
                   : item.Description,
-              disabled: against.length > 0,
+              disabled: conflicting.length > 0,
               icon: item.Icon ? (
                 <Avatar name={item.Name} src={item.Icon} size="sm" square />
               ) : undefined,

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Preset } from "../../../api/types";
-import { beginning } from "./begin";
+import { initialValues } from "./initial-values";
 
 const preset = (Name: string, values: Record<string, string>, Default = false): Preset => ({
   ID: Name.toLowerCase(),
@@ -64,10 +64,10 @@ describe("initial values of a workspace", () => {
       { region: "us", cpu: "8" },
       undefined,
     ],
-  ] as const)("%s", (_, presets, named, own, chosen, values, left) => {
-    const found = beginning(presets, named, own);
-    expect(found.preset?.ID).toBe(chosen);
-    expect(found.values).toEqual(values);
-    expect(found.left?.changes).toEqual(left);
+  ] as const)("%s", (_, presets, named, own, chosen, values, skipped) => {
+    const result = initialValues(presets, named, own);
+    expect(result.preset?.ID).toBe(chosen);
+    expect(result.values).toEqual(values);
+    expect(result.skipped?.changes).toEqual(skipped);
   });
 });

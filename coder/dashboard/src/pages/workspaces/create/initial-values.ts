@@ -14,26 +14,30 @@ export const changedBy = (preset: Preset, own: Values): string[] =>
     ({ Name }) => Name,
   );
 
-export interface Beginning {
+export interface InitialValues {
   preset: Preset | null;
   /** The values selected with it. */
   values: Values;
   /** A preset that was not applied, and the parameters it would have changed. */
-  left: { preset: Preset; changes: readonly string[] } | null;
+  skipped: { preset: Preset; changes: readonly string[] } | null;
 }
 
 /** `named` is the preset that a link requests; without it the template's default applies. */
-export function beginning(presets: readonly Preset[], named: string, own: Values): Beginning {
-  const asked = presets.find((item) => item.Name === named);
-  const preset = asked ?? presets.find((item) => item.Default);
-  if (!preset) return { preset: null, values: {}, left: null };
+export function initialValues(
+  presets: readonly Preset[],
+  named: string,
+  own: Values,
+): InitialValues {
+  const requested = presets.find((item) => item.Name === named);
+  const preset = requested ?? presets.find((item) => item.Default);
+  if (!preset) return { preset: null, values: {}, skipped: null };
   const changes = changedBy(preset, own);
-  if (changes.length === 0) return { preset, values: presetValues(preset), left: null };
+  if (changes.length === 0) return { preset, values: presetValues(preset), skipped: null };
   // A link that names a preset and another value for one of its parameters means the rest of the
   // preset.
   return {
     preset: null,
-    values: asked ? { ...presetValues(preset), ...own } : {},
-    left: { preset, changes },
+    values: requested ? { ...presetValues(preset), ...own } : {},
+    skipped: { preset, changes },
   };
 }

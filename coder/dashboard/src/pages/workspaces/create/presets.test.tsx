@@ -146,7 +146,7 @@ it("keeps a link's values against presets", async () => {
 
 it("confirms a link's values, hiding secrets", async () => {
   const page = await open("?name=new&mode=auto");
-  const dialog = within(await screen.findByRole("dialog", { name: "Create the workspace new?" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Create workspace new?" }));
   expect(dialog.getByText("Large")).toBeVisible();
   expect(
     within(dialog.getByRole("list", { name: "Parameters" }))

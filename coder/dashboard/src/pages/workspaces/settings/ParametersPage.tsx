@@ -47,7 +47,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
     <>
       {now.isPending ? <SkeletonRows rows={3} /> : null}
       {now.isError ? <Failure error={now.error} retry={() => void now.refetch()} /> : null}
-      {now.data ? <ParametersForm workspace={workspace} found={valuesOf(now.data)} /> : null}
+      {now.data ? <ParametersForm workspace={workspace} initial={valuesOf(now.data)} /> : null}
     </>
   );
 }
@@ -65,9 +65,9 @@ async function newestValues(workspace: string): Promise<Values> {
   );
 }
 
-function ParametersForm({ workspace, found }: { workspace: Workspace; found: Values }) {
+function ParametersForm({ workspace, initial }: { workspace: Workspace; initial: Values }) {
   const navigate = useNavigate();
-  const [start] = useState(found); // nor must a refetch of the same values
+  const [start] = useState(initial); // nor must a refetch of the same values
   const build = workspace.latest_build;
   const version = useSearchParams()[0].get("templateVersionId") ?? build.template_version_id;
   const dynamic = useDynamicParameters(version, workspace.owner_id, start);
@@ -139,7 +139,7 @@ function ParametersForm({ workspace, found }: { workspace: Workspace; found: Val
             </p>
           ) : null}
           <ButtonLink to={workspacePath(workspace)}>Cancel</ButtonLink>
-          <Button type="submit" look="primary" busy={form.busy} disabled={hasErrors(dynamic)}>
+          <Button type="submit" variant="primary" busy={form.busy} disabled={hasErrors(dynamic)}>
             {running ? "Update and restart" : "Update and start"}
           </Button>
         </div>

@@ -69,7 +69,7 @@ function fields(workspace: Workspace, template: Template) {
 function ScheduleForm({ workspace, template }: { workspace: Workspace; template: Template }) {
   const queries = useQueryClient();
   const set = workspace.autostart_schedule ? readCron(workspace.autostart_schedule) : null;
-  const pick = (found: Workspace) => fields(found, template);
+  const pick = (current: Workspace) => fields(current, template);
   const start = pick(workspace);
   const form = useSettingsForm(
     () => get<Workspace>(`/api/v2/workspaces/${workspace.id}`),
@@ -208,7 +208,7 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
           </Stack>
         </Section>
         <div className="flex justify-end">
-          <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+          <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
             Save
           </Button>
         </div>

@@ -40,7 +40,7 @@ export function SharingPage() {
       queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
       retry: false,
     }).data ?? [];
-  const found: Omit<Entry, "role">[] = [
+  const results: Omit<Entry, "role">[] = [
     ...groups
       .filter((group) => groupName(group).toLowerCase().includes(text.toLowerCase()))
       .map(groupEntry),
@@ -99,7 +99,7 @@ export function SharingPage() {
             label="Users and groups"
             entries={entries}
             roles={ROLES}
-            found={found}
+            results={results}
             onSearch={setText}
             onChange={change}
             emptyText="Only the owner can use this workspace. Add a user or a group above."

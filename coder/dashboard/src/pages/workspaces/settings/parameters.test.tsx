@@ -144,7 +144,7 @@ it("keeps input when a build starts, and warns of changes", async () => {
   const page = await open("10", "/", "A build begins");
   await screen.findByText("the workspace");
   expect(page.sent).toEqual([build("v1", "20")]);
-  expect(page.asked.filter((asked) => asked.includes("/b2/"))).toHaveLength(1); // by the save, which checks for changes of others
+  expect(page.requests.filter((request) => request.includes("/b2/"))).toHaveLength(1); // by the save, which checks for changes of others
 });
 
 it("does not mix values of two workspaces", async () => {
