@@ -1,5 +1,5 @@
-// Who may import whom below src. rooms.json names the rooms and the features from top to bottom; a file imports only what
-// stands in its own room or further down, a page only pages of its own area. scripts/lint_report.py counts by the same file.
+// Import rules below src. rooms.json lists the rooms and the features from top to bottom: a file imports only from its own
+// room or a lower one, and a page only pages of its own area. scripts/lint_report.py counts with the same file.
 import fs from "node:fs";
 import path from "node:path";
 
@@ -30,7 +30,7 @@ export function wrongImport(from, to) {
   }
   if (source.room === "features" && target.room === "features") {
     const [above, below] = [source.area, target.area].map((area) => features.indexOf(area));
-    if (above < 0 || below < 0) return "A folder of features/ has no place in rooms.json.";
+    if (above < 0 || below < 0) return "A folder of features/ is missing from rooms.json.";
     if (below < above) {
       return `features/${source.area} must not import features/${target.area}: rooms.json has it further up.`;
     }

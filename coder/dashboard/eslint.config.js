@@ -4,50 +4,50 @@ import tseslint from "typescript-eslint";
 
 import rooms from "./eslint-rooms.js";
 
-// tsc finds what has the wrong type; here is what it cannot see: hooks out of order, elements nobody can reach.
+// Rules beyond the reach of tsc: the order of hooks, accessibility, and the conventions of this code.
 const MARKUP = {
   selector: "JSXAttribute[name.name='dangerouslySetInnerHTML']",
-  message: "Markup from data is how scripts get in; use Markdown or text.",
+  message: "Markup from data allows script injection; use Markdown or text.",
 };
-const BY_HAND = {
+const SET_DATA = {
   selector: "MemberExpression[property.name=/^setQuer(y|ies)Data$/]",
   message:
-    "A fetch under way would come back over it; use setKnown or setAhead (api/overtaken.ts).",
+    "A fetch in flight would overwrite it; use setServerData or changeOptimistically (api/optimistic.ts).",
 };
 const COUNTS = {
   selector:
     "ConditionalExpression[test.operator='==='][test.right.value=1]:matches([consequent.type=/Literal$/], [alternate.type=/Literal$/])",
-  message: "One or many is chosen in lib/words.ts: counted, plural.",
+  message: "Choose singular or plural with counted or plural of lib/words.ts.",
 };
 
-// What the browser gives may be called when the page goes: scrolling answers with a promise in newer browsers.
-const ANSWERS = {
+// React calls the result of an effect on cleanup, but scrolling returns a promise in newer browsers.
+const EFFECT_RESULT = {
   selector:
     "CallExpression[callee.name=/^use(Layout)?Effect$/] > ArrowFunctionExpression[expression=true]:not([body.type='ArrowFunctionExpression'])",
-  message: "What an effect gives back is called as its end; use braces.",
+  message: "The result of an effect is called on cleanup; use braces.",
 };
 
-// While an input method composes, keys are its own.
+// While an input method composes, keys belong to the input method.
 const KEYS = {
   selector: "MemberExpression[object.name='event'][property.name='key']",
-  message: "Which key was pressed is keyOf (ui/keys.ts): an input method's are not the page's.",
+  message: "Use keyOf (ui/keys.ts): it ignores the keys of an input method.",
 };
 
-// A refresh may fail, as when the session has ended: what stands there stands on, with what was typed into it.
-const LOST = [
+// A refresh may fail, such as after the session has ended: the page keeps its content and the input.
+const REFRESH = [
   "IfStatement > MemberExpression.test[property.name='isError']",
   "ConditionalExpression:not([alternate.type='Literal']) > MemberExpression.test[property.name='isError']",
   "CallExpression[callee.property.name='find'] > ArrowFunctionExpression > MemberExpression.body[property.name='isError']",
   "LogicalExpression[operator='??'][right.property.name='error'] > MemberExpression.left[property.name='error']",
 ].map((selector) => ({
   selector,
-  message:
-    "A refresh that fails would take the page away, and what was typed there: use isLoadingError.",
+  message: "A failed refresh would remove the page and its input: use isLoadingError.",
 }));
 
-const A_SECOND = {
+const WAIT_FOR = {
   selector: "CallExpression[callee.object.name='vi'][callee.property.name='waitFor']",
-  message: "It gives up after a second, which says how fast a machine is; use soon (test/soon.ts).",
+  message:
+    "It gives up after a second, which measures the machine's speed; use soon (test/soon.ts).",
 };
 
 export default tseslint.config(
@@ -64,29 +64,38 @@ export default tseslint.config(
         "error",
         { argsIgnorePattern: "^_", varsIgnorePattern: "^_" },
       ],
-      "no-restricted-syntax": ["error", MARKUP, BY_HAND, COUNTS, ANSWERS, KEYS, A_SECOND, ...LOST],
-      // The search field of a list that has just been opened is where the person is.
+      "no-restricted-syntax": [
+        "error",
+        MARKUP,
+        SET_DATA,
+        COUNTS,
+        EFFECT_RESULT,
+        KEYS,
+        WAIT_FOR,
+        ...REFRESH,
+      ],
+      // A list that opens moves the focus to its search field.
       "jsx-a11y/no-autofocus": "off",
-      // A log or code block that scrolls has to be reachable by keyboard.
+      // A scrollable log or code block has to be focusable.
       "jsx-a11y/no-noninteractive-tabindex": "off",
       "jsx-a11y/label-has-associated-control": ["error", { assert: "either", depth: 3 }],
     },
   },
   {
-    files: ["src/api/overtaken.ts"],
-    rules: { "no-restricted-syntax": ["error", MARKUP, COUNTS, ANSWERS, KEYS] },
+    files: ["src/api/optimistic.ts"],
+    rules: { "no-restricted-syntax": ["error", MARKUP, COUNTS, EFFECT_RESULT, KEYS] },
   },
   {
     files: ["src/lib/words.ts"],
-    rules: { "no-restricted-syntax": ["error", MARKUP, BY_HAND, ANSWERS, KEYS] },
+    rules: { "no-restricted-syntax": ["error", MARKUP, SET_DATA, EFFECT_RESULT, KEYS] },
   },
   {
     files: ["src/test/soon.ts"],
-    rules: { "no-restricted-syntax": ["error", MARKUP, BY_HAND, COUNTS, ANSWERS, KEYS] },
+    rules: { "no-restricted-syntax": ["error", MARKUP, SET_DATA, COUNTS, EFFECT_RESULT, KEYS] },
   },
-  // Keys outside of fields have no input method.
+  // Outside fields there is no input method.
   {
     files: ["src/ui/keys.ts", "src/app/frame/shortcuts.ts"],
-    rules: { "no-restricted-syntax": ["error", MARKUP, BY_HAND, COUNTS, ANSWERS] },
+    rules: { "no-restricted-syntax": ["error", MARKUP, SET_DATA, COUNTS, EFFECT_RESULT] },
   },
 );

@@ -63,7 +63,7 @@ def browser_tests() -> list[Path]:
     ("after", "allowed"),
     [
         ('expect(page.get_by_text("Saved")).to_be_visible()', True),
-        ('told(page, "Saved")', True),
+        ('expect_message(page, "Saved")', True),
         ("button.click()", True),
         ("page.reload()", False),
         ('page.goto("/")', False),

@@ -1,7 +1,7 @@
-"""The dashboard in a real browser: the first account, signing in, attaching a machine and watching it by itself.
+"""The dashboard in a real browser: the first account, sign-in, attaching a machine and following its state.
 
-One flow in the order a person takes it; each part begins where the one before ended. Nothing reloads the page and
-nothing waits a fixed time: what is expected has to appear.
+One flow in a user's order; each test continues where the previous one ended. No test reloads the page or waits a fixed
+time: the expected content has to appear.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.dashboard.browser import PHONE, WIDE, excess, is_error, missing, told, visitor
+from tests.kit.dashboard.browser import PHONE, WIDE, excess, expect_message, is_error, missing, visitor
 from tests.kit.server.server_process import Loopback, end, open_loopback
 
 EMAIL = "ana.admin@example.com"
 PASSWORD = "Browser-Password-7-very-long"
 MACHINE = "hello-world"
-REASON = "This machine is managed elsewhere: Coder cannot start, stop or restart it."
+REASON = "This machine is managed outside Coder and cannot be started, stopped or restarted here."
 
 
 pytestmark = [
@@ -33,7 +33,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(browser: Browser) -> Iterator[Loopback]:  # the browser comes first because it may skip the test
     with open_loopback() as found:
         yield found
 
@@ -47,7 +47,7 @@ def context(browser: Browser, server: Loopback) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="module")
 def page(context: BrowserContext) -> Iterator[Page]:
-    """One tab for the whole flow. Any script error or refused policy in it fails the last part."""
+    """One tab for the whole flow. A script error or a policy violation fails the last test."""
     found = context.new_page()
     problems: list[str] = []
     found.on("pageerror", lambda error: problems.append(str(error)))
@@ -56,7 +56,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
     assert problems == []
 
 
-def test_first_account_is_made_on_the_page(page: Page) -> None:
+def test_setup_creates_first_account(page: Page) -> None:
     page.goto("/")
     expect(page).to_have_url(re.compile(r"/setup$"))
     expect(page).to_have_title(re.compile(r"^Set up your account - "))
@@ -74,8 +74,8 @@ def test_first_account_is_made_on_the_page(page: Page) -> None:
     expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
 
 
-def test_a_lost_session_loses_no_typing(page: Page, context: BrowserContext) -> None:
-    # Not by its role: another question may be refused before what is typed is asked, and the dialog hides the page.
+def test_expired_session_keeps_input(page: Page, context: BrowserContext) -> None:
+    # Not by its role: another request may be rejected before the search is sent, and the dialog hides the page.
     search = page.locator("input[aria-label='Search workspaces']")
     kept = context.cookies()
     context.clear_cookies(name="coder_session_token")
@@ -104,10 +104,10 @@ def test_sign_out_and_in_again(page: Page) -> None:
     page.get_by_role("button", name="Sign in").click()
     expect(page.get_by_role("heading", name="No templates yet")).to_be_visible()
     page.goto("/setup")
-    expect(page).to_have_url(re.compile(r"/workspaces$"))  # set-up is over, and this person is signed in
+    expect(page).to_have_url(re.compile(r"/workspaces$"))  # set-up is complete, and the user is signed in
 
 
-def test_list_shows_a_new_workspace_by_itself(page: Page, server: Loopback) -> None:
+def test_list_adds_new_workspace_live(page: Page, server: Loopback) -> None:
     expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()
     server.sign_in(EMAIL, PASSWORD)
     server.push_external_template()
@@ -121,7 +121,7 @@ def test_list_shows_a_new_workspace_by_itself(page: Page, server: Loopback) -> N
     expect(page.get_by_text("Workspace status: Running")).to_be_attached()
 
 
-def test_connection_command_hides_its_token(page: Page, server: Loopback) -> None:
+def test_attach_command_hides_token(page: Page, server: Loopback) -> None:
     token = agent_token(server)
     command = page.get_by_test_id("command")
     expect(page.get_by_text(f"attach an agent to the {MACHINE} workspace")).to_be_visible()
@@ -129,7 +129,7 @@ def test_connection_command_hides_its_token(page: Page, server: Loopback) -> Non
     expect(command).not_to_contain_text(token)
     whole = f'curl -fsSL "{server.url}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="{token}" sh'
     page.get_by_test_id("copy").click()
-    told(page, "It is on the clipboard.")
+    expect_message(page, "Copied to the clipboard.")
     is_on_the_clipboard(page, whole)
     page.get_by_role("button", name="Show token").click()
     expect(command).to_have_text(whole)
@@ -138,11 +138,11 @@ def test_connection_command_hides_its_token(page: Page, server: Loopback) -> Non
 
 
 def is_on_the_clipboard(page: Page, text: str) -> None:
-    """Sooner or later: what a page writes there is there some time after the click."""
+    """Wait for the clipboard: a page writes it some time after the click."""
     page.wait_for_function("async text => (await navigator.clipboard.readText()) === text", arg=text)
 
 
-def test_platform_changes_the_command(page: Page, server: Loopback) -> None:
+def test_platform_changes_attach_command(page: Page, server: Loopback) -> None:
     token = agent_token(server)
     page.get_by_label("Platform").select_option("windows/amd64")
     script = f"{server.url}/api/v2/init-script/windows/amd64"
@@ -154,11 +154,11 @@ def test_platform_changes_the_command(page: Page, server: Loopback) -> None:
     expect(page.get_by_test_id("command")).to_contain_text("/init-script/darwin/arm64")
 
 
-def test_a_new_token_for_the_machine(page: Page, server: Loopback) -> None:
+def test_token_rotation(page: Page, server: Loopback) -> None:
     before = agent_token(server)
     page.get_by_role("button", name="Rotate token").click()
     page.get_by_test_id("confirm-button").click()
-    told(page, "There is a new token.")
+    expect_message(page, "Token rotated.")
     after = agent_token(server)
     assert after != before
     page.get_by_role("button", name="Show token").click()
@@ -166,7 +166,7 @@ def test_a_new_token_for_the_machine(page: Page, server: Loopback) -> None:
     page.get_by_role("button", name="Hide token").click()
 
 
-def test_actions_are_disabled_with_the_reason(page: Page) -> None:
+def test_external_workspace_actions_disabled(page: Page) -> None:
     for name in ("Start", "Stop", "Restart"):
         button = page.get_by_role("button", name=name, exact=True)
         expect(button).to_be_disabled()
@@ -175,11 +175,11 @@ def test_actions_are_disabled_with_the_reason(page: Page) -> None:
 
 
 PROGRAM = f"cache/bin/coder-linux-{'amd64' if platform.machine() == 'x86_64' else 'arm64'}"
-"""Where the server finds what a machine like this one fetches."""
+"""Folder from which the server offers the program for this machine."""
 
 
 def shown_command(page: Page) -> str:
-    """What stands on the page for this machine, its token with it."""
+    """Return the command shown for this machine, including its token."""
     page.get_by_label("Platform").select_option(PROGRAM.rpartition("coder-")[2].replace("-", "/"))
     page.get_by_role("button", name="Show token").click()
     expect(page.get_by_test_id("command")).not_to_contain_text("•")
@@ -187,7 +187,7 @@ def shown_command(page: Page) -> str:
 
 
 def typed(server: Loopback, command: str) -> subprocess.Popen[bytes]:
-    """The command in a shell of this machine, as somebody would paste it; the server has the program for it."""
+    """Run the command in a shell of this machine, as a user would; the server has the program for it."""
     shelf, machine = server.folder / PROGRAM, server.folder / "machine"
     shelf.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(server.program_file(), shelf)
@@ -207,13 +207,15 @@ def typed(server: Loopback, command: str) -> subprocess.Popen[bytes]:
     return process
 
 
-def test_state_and_log_follow_the_agent(page: Page, server: Loopback) -> None:
+def test_state_and_log_update_live(page: Page, server: Loopback) -> None:
     state = page.get_by_test_id("agent-status")
     expect(state).to_have_attribute("data-status", re.compile("connecting|timeout"))
     agent = typed(server, shown_command(page))
     expect(state).to_have_attribute("data-status", "connected")
     expect(state).to_have_text("Connected")
-    (server.folder / PROGRAM).unlink()  # what was fetched runs on; other tests want a server without programs
+    (
+        server.folder / PROGRAM
+    ).unlink()  # the running agent is not affected; other tests require a server without programs
     expect(page.get_by_test_id("command")).to_have_count(0)
     expect(page.get_by_text(f"coder ssh {MACHINE}")).to_be_visible()
     server.write_agent_log(agent_token(server), "hello from the machine")
@@ -228,21 +230,21 @@ def test_state_and_log_follow_the_agent(page: Page, server: Loopback) -> None:
     expect(lines.get_by_text("hello from the machine")).to_have_count(1)
 
 
-def test_page_outlives_a_restart_of_the_server(page: Page, server: Loopback) -> None:
+def test_page_survives_server_restart(page: Page, server: Loopback) -> None:
     assert server.server is not None
     end(server.server)
-    expect(page.get_by_text("The connection to the server is lost.")).to_be_visible()
+    expect(page.get_by_text("Connection to the server lost.")).to_be_visible()
     expect(page.get_by_role("heading", name=MACHINE)).to_be_visible()
     server.start_server()
-    expect(page.get_by_text("The connection to the server is lost.")).to_have_count(0)
+    expect(page.get_by_text("Connection to the server lost.")).to_have_count(0)
     expect(page.get_by_test_id("agent-status")).to_have_attribute("data-status", "connected")
     server.write_agent_log(agent_token(server), "after the restart")
     expect(page.get_by_test_id("agent-log").get_by_text("after the restart")).to_have_count(1)
     expect(page.get_by_test_id("agent-log").get_by_text("hello from the machine")).to_have_count(1)
 
 
-def test_an_empty_log_holds_no_connection_back(page: Page) -> None:
-    """A browser opens one WebSocket at a time: a handshake that waits for a first line blocks those after it."""
+def test_empty_log_blocks_no_connection(page: Page) -> None:
+    """A browser opens one WebSocket at a time: a handshake that waits for a first line would block the next ones."""
     agent = page.get_by_role("article").get_attribute("data-agent")
     page.evaluate(
         """path => new Promise((done, failed) => {
@@ -256,7 +258,7 @@ def test_an_empty_log_holds_no_connection_back(page: Page) -> None:
 
 @pytest.fixture
 def ordinary(server: Loopback) -> Iterator[str]:
-    """A workspace that the server itself starts and stops; its process ends with the test."""
+    """A workspace that the server starts and stops; its process ends with the test."""
     server.push_local_template()
     server.coder("create", "mine", "--template=local-process", "-y")
     yield "mine"
@@ -264,7 +266,7 @@ def ordinary(server: Loopback) -> Iterator[str]:
         server.coder("delete", "mine", "-y")
 
 
-def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: Loopback, ordinary: str) -> None:
+def test_workspace_stop_start_restart_delete(page: Page, server: Loopback, ordinary: str) -> None:
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Workspaces").click()
     page.get_by_role("link", name=ordinary, exact=True).click()
     state, status = page.get_by_test_id("agent-status"), page.get_by_test_id("workspace-status")
@@ -272,10 +274,10 @@ def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: 
     expect(page.get_by_role("button", name="Start", exact=True)).to_be_disabled()
     page.get_by_role("button", name="Stop", exact=True).click()
     expect(status).to_contain_text("Workspace status: Stopped")
-    expect(page.get_by_text("Start it to reach its agents.")).to_be_visible()
+    expect(page.get_by_text("Start it to use its agents.")).to_be_visible()
     page.get_by_role("button", name="Start", exact=True).click()
     expect(state).to_have_attribute("data-status", "connected")
-    # A build may be over before a browser can show its log or its passing state: only what stays is looked for.
+    # A build may end before the browser shows its log or an intermediate state: only the final state is checked.
     before = page.get_by_role("article").get_attribute("data-agent")
     page.get_by_role("button", name="Restart").click()
     page.get_by_test_id("confirm-button").click()
@@ -283,7 +285,7 @@ def test_stop_start_restart_delete_of_an_ordinary_workspace(page: Page, server: 
     expect(status).to_contain_text("Workspace status: Running")
     expect(state).to_have_attribute("data-status", "connected")
     server.coder("delete", ordinary, "-y")
-    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+    expect(page.get_by_text("This workspace was deleted")).to_be_visible()
 
 
 TERMINAL_SIZES = (
@@ -295,7 +297,7 @@ TERMINAL_SIZES = (
     {"width": 320, "height": 568},
     WIDE,
 )
-# The rows, where the last one ends, and how much room they have: the box stands on the window's edge, less its padding.
+# The rows, the end of the last one, and their available height: the box fills the window except for its padding.
 _ROWS = """() => {
     const box = document.querySelector("[data-testid=terminal]");
     const rows = [...box.querySelectorAll(".xterm-rows > div")];
@@ -305,7 +307,7 @@ _ROWS = """() => {
         below: box.parentElement.getBoundingClientRect().bottom - innerHeight,
         page: document.documentElement.scrollHeight - innerHeight };
 }"""
-# Beyond 0 while a row is cut or would still fit, while the page is longer than the window, or ends before it.
+# Above 0 while a row is cut off or missing, while the page is longer than the window, or ends before it.
 _LEFT_OUT = f"""() => {{
     const now = ({_ROWS})();
     const cut = Math.max(-now.top, -now.left, -now.right), spare = now.left - now.row;
@@ -313,7 +315,7 @@ _LEFT_OUT = f"""() => {{
 }}"""
 
 
-def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserContext) -> None:
+def test_workspace_create_use_delete(page: Page, context: BrowserContext) -> None:
     page.get_by_role("navigation", name="Main").get_by_role("link", name="Workspaces").click()
     page.get_by_role("button", name="New workspace").click()
     page.get_by_role("list", name="Templates").get_by_role("link", name="local-process").click()
@@ -336,7 +338,7 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     for size in TERMINAL_SIZES:
         terminal.set_viewport_size(size)  # type: ignore[arg-type]
         assert excess(terminal, _LEFT_OUT) <= 0, (size, terminal.evaluate(_ROWS))
-    terminal.reload()  # the same terminal: what was on the screen is there again
+    terminal.reload()  # the same terminal: the screen content is restored
     expect(terminal.get_by_test_id("terminal")).to_contain_text("42-from-here")
     terminal.close()
     page.get_by_test_id("workspace-options-button").click()
@@ -344,10 +346,10 @@ def test_a_workspace_is_created_used_and_deleted(page: Page, context: BrowserCon
     expect(page.get_by_test_id("confirm-button")).to_be_disabled()
     page.get_by_test_id("delete-dialog-name-confirmation").fill("made-here")
     page.get_by_test_id("confirm-button").click()
-    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+    expect(page.get_by_text("This workspace was deleted")).to_be_visible()
 
 
-def test_pages_that_are_not_there(page: Page) -> None:
+def test_missing_pages(page: Page) -> None:
     page.goto(f"/@ana-admin/{MACHINE}-not")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
     page.goto("/@ana-admin/hello-world/no-such-page")
@@ -357,7 +359,7 @@ def test_pages_that_are_not_there(page: Page) -> None:
     expect(page.get_by_test_id(f"workspace-{MACHINE}")).to_be_visible()
 
 
-def test_without_an_account(browser: Browser, server: Loopback) -> None:
+def test_pages_without_account(browser: Browser, server: Loopback) -> None:
     context = visitor(browser, server.url)
     page = context.new_page()
     said: list[str] = []
@@ -384,7 +386,7 @@ def test_without_an_account(browser: Browser, server: Loopback) -> None:
 
 
 def said_missing(context: BrowserContext, server: Loopback) -> str:
-    """What the page says is not there: the server that is tested may be a program, and serve itself."""
+    """Return the missing program that the page names: the tested server may be a binary that offers itself."""
     processors = {"amd64": "Intel/AMD, 64-bit", "arm64": "ARM, 64-bit", "armv7": "ARM, 32-bit"}
     missing = [
         words
@@ -397,7 +399,7 @@ def said_missing(context: BrowserContext, server: Loopback) -> str:
 
 
 def agent_token(server: Loopback) -> str:
-    """The machine's token, as the command line tells it."""
+    """Return the machine's token from the CLI."""
     shown = server.coder("external-workspaces", "agent-instructions", MACHINE, "--output=text")
     found = re.search(r'CODER_AGENT_TOKEN="([^"]+)"', shown)
     assert found is not None, shown

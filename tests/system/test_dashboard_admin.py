@@ -1,4 +1,4 @@
-"""Administration in a real browser: people, groups, roles, organizations, a job that waits, keys, the audit log."""
+"""Administration in a real browser: users, groups, roles, organizations, a pending job, keys, the audit log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.kit.dashboard.browser import missing, told, visitor
+from tests.kit.dashboard.browser import expect_message, missing, visitor
 from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL = "ana.admin@example.com"
@@ -22,7 +22,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(browser: Browser) -> Iterator[Loopback]:  # the browser comes first because it may skip the test
     with open_loopback() as found:
         first = {"email": EMAIL, "username": "ana-admin", "password": PASSWORD, "name": "", "trial": False}
         found.request("POST", "/api/v2/users/first", first)
@@ -32,7 +32,7 @@ def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may
 
 @pytest.fixture(scope="module")
 def page(browser: Browser, server: Loopback) -> Iterator[Page]:
-    """One tab of the owner. Any script error in it fails the last part."""
+    """One tab of the owner. A script error fails the last test."""
     context = visitor(browser, server.url, server.token)
     found = context.new_page()
     problems: list[str] = []
@@ -51,7 +51,7 @@ def row_of(page: Page, text: str) -> Locator:
 
 
 def delete_typed(page: Page, label: str, name: str) -> None:
-    """The name has to be typed before anything is deleted."""
+    """Delete an object in the dialog that requires typing its name."""
     dialog = page.get_by_role("dialog")
     button = dialog.get_by_role("button", name="Delete", exact=True)
     expect(button).to_be_disabled()
@@ -60,7 +60,7 @@ def delete_typed(page: Page, label: str, name: str) -> None:
     expect(dialog).to_have_count(0)
 
 
-def test_a_colleague_is_invited_and_given_a_role(page: Page, server: Loopback) -> None:
+def test_user_create_and_role(page: Page, server: Loopback) -> None:
     page.goto("/")
     expect(page.get_by_role("heading", name="No workspaces yet")).to_be_visible()  # a menu closes when the page changes
     page.get_by_role("button", name="Admin settings").click()
@@ -74,10 +74,10 @@ def test_a_colleague_is_invited_and_given_a_role(page: Page, server: Loopback) -
     page.locator("input[name=password]").fill("short")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_role("alert")).to_be_visible()
-    expect(page.get_by_label("Full name")).to_have_value("Bob Builder")  # a refusal loses no typing
+    expect(page.get_by_label("Full name")).to_have_value("Bob Builder")  # a rejection keeps the input
     page.locator("input[name=password]").fill(PASSWORD)
     page.get_by_role("button", name="Save").click()
-    told(page, "Successfully created user.")
+    expect_message(page, "Successfully created user.")
     expect(page).to_have_title(re.compile("^Users - "))
     row = row_of(page, "bob@example.com")
     row.get_by_label("Edit user roles").click()
@@ -88,7 +88,7 @@ def test_a_colleague_is_invited_and_given_a_role(page: Page, server: Loopback) -
     assert [role["name"] for role in call(server, "GET", "/users/bob")["roles"]] == ["template-admin"]
 
 
-def test_an_account_is_suspended_activated_and_given_a_password(page: Page, server: Loopback) -> None:
+def test_user_suspend_activate_reset_password(page: Page, server: Loopback) -> None:
     row = row_of(page, "bob@example.com")
     for action, word in (("Suspend", "Suspended"), ("Activate", "Active")):
         row.get_by_role("button", name="Open menu").click()
@@ -100,8 +100,8 @@ def test_an_account_is_suspended_activated_and_given_a_password(page: Page, serv
     expect(page.get_by_role("dialog").get_by_test_id("command")).not_to_be_empty()
     password = page.get_by_role("dialog").get_by_test_id("command").inner_text()
     page.get_by_test_id("confirm-button").click()
-    told(page, "Successfully updated the user password.")
-    kept = page.get_by_role("dialog", name="The new password of bob")
+    expect_message(page, "Successfully updated the user password.")
+    kept = page.get_by_role("dialog", name="New password of bob")
     expect(kept.get_by_test_id("command")).to_have_text(password)
     kept.get_by_role("button", name="I have saved it").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
@@ -109,7 +109,7 @@ def test_an_account_is_suspended_activated_and_given_a_password(page: Page, serv
     assert login["session_token"]
 
 
-def test_what_is_looked_for_is_in_the_address(page: Page) -> None:
+def test_search_kept_in_address(page: Page) -> None:
     page.get_by_role("button", name="Role", exact=True).click()
     page.get_by_role("menuitem", name="Owner").click()
     expect(page).to_have_url(re.compile(r"filter=role%3Aowner"))
@@ -121,7 +121,7 @@ def test_what_is_looked_for_is_in_the_address(page: Page) -> None:
     expect(page.get_by_role("alert")).to_be_visible()
 
 
-def test_a_group_from_its_making_to_its_end(page: Page, server: Loopback) -> None:
+def test_group_create_edit_delete(page: Page, server: Loopback) -> None:
     page.goto("/organizations/coder/groups")
     page.get_by_role("link", name="Create group").first.click()
     page.get_by_label("Name", exact=True).fill("backend")
@@ -137,28 +137,28 @@ def test_a_group_from_its_making_to_its_end(page: Page, server: Loopback) -> Non
     page.locator("a[href$='/groups/backend/settings']").click()
     page.get_by_label("Quota allowance").fill("a lot")
     page.get_by_role("button", name="Save").click()
-    expect(page.get_by_text("A whole number, 0 for none.")).to_be_visible()
+    expect(page.get_by_text("Enter a whole number, or 0 for none.")).to_be_visible()
     page.get_by_label("Quota allowance").fill("25")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("quota allowance 25")).to_be_visible()
     row.get_by_role("button", name="Open menu").click()
     page.get_by_role("menuitem", name="Remove").click()
-    told(page, "Member removed successfully.")
+    expect_message(page, "Member removed successfully.")
     expect(row).to_have_count(0)
     page.get_by_role("button", name="Delete", exact=True).click()
     delete_typed(page, "Name of the group to delete", "backend")
-    told(page, "Group deleted successfully.")
+    expect_message(page, "Group deleted successfully.")
     names = [group["name"] for group in call(server, "GET", "/organizations/coder/groups")]
     assert names == ["Everyone"]
 
 
-def test_a_role_of_ones_own_is_made_given_and_deleted(page: Page, server: Loopback) -> None:
+def test_custom_role_create_assign_delete(page: Page, server: Loopback) -> None:
     page.goto("/organizations/coder/roles")
     page.get_by_role("link", name="Create custom role").first.click()
     page.get_by_label("Name", exact=True).fill("looker")
     page.get_by_label("Display name").fill("Looker")
     page.get_by_test_id("template-read").check()
-    page.get_by_test_id("audit_log").check()  # everything of it
+    page.get_by_test_id("audit_log").check()  # all of its actions
     page.get_by_test_id("audit_log-create").uncheck()
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_test_id("role-looker")).to_contain_text("Templates: read")
@@ -180,24 +180,24 @@ def test_a_role_of_ones_own_is_made_given_and_deleted(page: Page, server: Loopba
     expect(page.get_by_test_id("role-looker")).to_have_count(0)
 
 
-def test_an_organization_is_made_renamed_and_deleted(page: Page) -> None:
+def test_organization_create_rename_delete(page: Page) -> None:
     page.goto("/organizations/new")
     page.get_by_label("Slug").fill("research")
     page.get_by_label("Display name").fill("Research")
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile("/organizations/research$"))
-    told(page, "Organization created.")
+    expect_message(page, "Organization created.")
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Slug").fill("science")
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile("/organizations/science/settings$"))
-    told(page, "Organization settings updated.")
-    page.get_by_role("button", name="Delete this organization").click()
+    expect_message(page, "Organization settings updated.")
+    page.get_by_role("button", name="Delete organization").click()
     delete_typed(page, "Name of the organization to delete", "science")
-    told(page, "Organization deleted")
+    expect_message(page, "Organization deleted")
 
 
-def test_a_job_waits_and_says_why(page: Page, server: Loopback) -> None:
+def test_pending_job_shows_reason(page: Page, server: Loopback) -> None:
     server.push_external_template()
     organization = call(server, "GET", "/organizations/coder")["id"]
     file = call(server, "GET", f"/organizations/{organization}/provisionerjobs")[0]["file_id"]
@@ -207,7 +207,7 @@ def test_a_job_waits_and_says_why(page: Page, server: Loopback) -> None:
     waiting = page.get_by_role("listitem").filter(has=page.get_by_test_id("job-why"))
     expect(waiting).to_contain_text("No provisioner may run this job")
     waiting.get_by_role("button", name="Details of").click()
-    expect(waiting.get_by_role("region", name="Why it waits")).to_contain_text("gpu=yes")
+    expect(waiting.get_by_role("region", name="Reasons for waiting")).to_contain_text("gpu=yes")
     expect(waiting.get_by_test_id("command")).to_contain_text("--tag gpu=yes")
     waiting.get_by_role("button", name="Cancel job").click()
     page.get_by_test_id("confirm-button").click()
@@ -217,13 +217,13 @@ def test_a_job_waits_and_says_why(page: Page, server: Loopback) -> None:
     expect(page.get_by_role("list", name="Jobs")).to_contain_text("Canceled")
 
 
-def test_a_provisioner_key_is_shown_once(page: Page, server: Loopback) -> None:
+def test_provisioner_key_shown_once(page: Page, server: Loopback) -> None:
     page.goto("/organizations/coder/provisioner-keys")
     page.get_by_role("button", name="Create key").click()
     page.get_by_label("Name", exact=True).fill("farm")
     page.get_by_label("Tags").fill("gpu")
     page.get_by_role("button", name="Create", exact=True).click()
-    expect(page.get_by_text("Write each as name=value.")).to_be_visible()
+    expect(page.get_by_text("Enter each tag as name=value.")).to_be_visible()
     page.get_by_label("Tags").fill("gpu=yes")
     page.get_by_role("button", name="Create", exact=True).click()
     page.get_by_role("button", name="Show value").click()
@@ -240,7 +240,7 @@ def test_a_provisioner_key_is_shown_once(page: Page, server: Loopback) -> None:
     expect(row).to_have_count(0)
 
 
-def test_the_audit_log_tells_what_changed(page: Page) -> None:
+def test_audit_log_shows_changes(page: Page) -> None:
     page.goto("/audit")
     page.get_by_role("button", name="Type", exact=True).click()
     page.get_by_role("menuitem", name="Custom role").click()
@@ -254,18 +254,18 @@ def test_the_audit_log_tells_what_changed(page: Page) -> None:
     expect(page.get_by_text("updated user").first).to_be_visible()
 
 
-def test_a_user_is_deleted_by_name(page: Page, server: Loopback) -> None:
+def test_user_delete(page: Page, server: Loopback) -> None:
     page.goto("/deployment/users")
     row = row_of(page, "bob@example.com")
     row.get_by_role("button", name="Open menu").click()
     page.get_by_role("menuitem", name="Delete").click()
     delete_typed(page, "Name of the user to delete", "bob")
-    told(page, "Successfully deleted the user.")
+    expect_message(page, "Successfully deleted the user.")
     expect(row).to_have_count(0)
     assert [user["username"] for user in call(server, "GET", "/users")["users"]] == ["ana-admin"]
 
 
-def test_a_banner_is_seen_by_everybody(page: Page) -> None:
+def test_banner_shown_to_all(page: Page) -> None:
     page.goto("/deployment/appearance")
     page.get_by_role("button", name="New", exact=True).click()
     page.get_by_label("Message").fill("Work on **Sunday** <img src=x onerror=alert(1)>")

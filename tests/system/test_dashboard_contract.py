@@ -1,6 +1,7 @@
-"""What the dashboard's pages are called and what stands on them: the names by which browser suites and other programs
-find it. `tests/data/dashboard_pages/contract.tsv` says which; each page is visited as the person it is for, and has to
-be usable by everybody: in both themes, on a phone, and without an error the browser would tell of.
+"""Titles and elements of the dashboard's pages: the names that browser suites and other programs look for.
+
+`tests/data/dashboard_pages/contract.tsv` lists them. Each page is visited as the user it is for, and has to be
+accessible: in both themes, on a phone, and without an error in the browser's console.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from tests.kit.dashboard.pages import CONTRACT, NO_ACCOUNT, Names, Showcase, Vis
 from tests.kit.server.server_process import Loopback
 
 MISSED_MS = 3_000
-"""For what else is looked for on a page where something is missing already."""
+"""Timeout for the remaining elements of a page on which one is already missing."""
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.system,
@@ -43,13 +44,13 @@ pytestmark = [
 
 
 def of(*, before: bool) -> list[Visit]:
-    """Those before there is an account, and those after."""
+    """Return the visits before the first account exists, or those after."""
     return [visit for visit in CONTRACT if (visit.who == "first") is before]
 
 
 @dataclass
 class Tab:
-    """One person's. What its pages say went wrong is kept."""
+    """A user's browser tab. Errors of its pages are recorded."""
 
     page: Page
     said: list[str] = field(default_factory=list)
@@ -65,7 +66,7 @@ def _with_place(said: ConsoleMessage) -> str:
 
 @dataclass
 class Tabs:
-    """One for each person, opened when somebody first needs it."""
+    """One tab per user, opened on first use."""
 
     browser: Browser
     server: Loopback
@@ -77,13 +78,13 @@ class Tabs:
             context = visitor(self.browser, self.server.url, token, reduced_motion="reduce", viewport=WIDE)
             self.opened[who] = Tab(context.new_page())
         tab = self.opened[who]
-        tab.page.goto("about:blank")  # what the page before still waited for is said of that page
+        tab.page.goto("about:blank")  # pending errors of the previous page must be attributed to it
         tab.said.clear()
         return tab
 
 
 @pytest.fixture(scope="module")
-def tabs(browser: Browser, empty: Loopback) -> Iterator[Tabs]:  # the browser first: it may skip everything
+def tabs(browser: Browser, empty: Loopback) -> Iterator[Tabs]:  # the browser comes first because it may skip the test
     found = Tabs(browser, empty)
     yield found
     for tab in found.opened.values():
@@ -96,10 +97,10 @@ def called(shown: Showcase) -> Names:
 
 
 def misses(page: Page, visit: Visit, address: str, wanted: list[tuple[str, str]]) -> list[str]:
-    """What is not there, of a page that is."""
+    """Return the expected elements that a page lacks."""
     page.goto(address)
     if visit.steps:
-        settled(page)  # what opens beside something that is replaced closes again
+        settled(page)  # a popup closes when its trigger is replaced
     for kind, name in visit.steps:
         element(page, kind, name).first.click()
     found, patience = [], SOON
@@ -116,7 +117,7 @@ def misses(page: Page, visit: Visit, address: str, wanted: list[tuple[str, str]]
 
 
 def wrong_with(tab: Tab, visit: Visit) -> str:
-    """What somebody could not use of the page that was just visited, a line each."""
+    """Return the accessibility problems and console errors of the current page, one per line."""
     settled(tab.page)
     expected = SIGNED_OUT if visit.who in NO_ACCOUNT else EXPECTED.get(visit.page, "^$")
     said = [text for text in tab.said if not re.search(expected, text)]
@@ -125,37 +126,37 @@ def wrong_with(tab: Tab, visit: Visit) -> str:
 
 
 @pytest.mark.parametrize("visit", of(before=True), ids=str)
-def test_before_there_is_an_account(tabs: Tabs, visit: Visit) -> None:
+def test_contract_before_first_account(tabs: Tabs, visit: Visit) -> None:
     tab = tabs.of(visit.who)
     assert misses(tab.page, visit, visit.page, CONTRACT[visit]) == []
     assert wrong_with(tab, visit) == ""
 
 
 @pytest.mark.parametrize("visit", of(before=False), ids=str)
-def test_a_page_says_what_it_should_to_everybody(tabs: Tabs, called: Names, visit: Visit) -> None:
+def test_contract_of_each_page(tabs: Tabs, called: Names, visit: Visit) -> None:
     tab = tabs.of(visit.who)
     wanted = [(kind, called.filled(text)) for kind, text in CONTRACT[visit]]
     assert misses(tab.page, visit, called.filled(visit.page), wanted) == []
     assert wrong_with(tab, visit) == ""
 
 
-def test_every_page_has_a_row() -> None:
+def test_contract_covers_every_page() -> None:
     table = routes()
     met = {route_of(table, visit.page) for visit in CONTRACT}
     named = {route.pattern for route in met if route is not None}
-    # A template's pages, and groups of the default organization, have two addresses each.
+    # A template's pages, and the groups of the default organization, have two addresses each.
     named |= {pattern.replace("/:template", "/:organization/:template", 1) for pattern in named}
     open_ = {route.pattern for route in table if route.redirect is None} - named
     assert open_ == NO_ROW.keys()
 
 
 SIGNED_OUT = r"status of 401 .*/api/v2/|status of 404 .*/api/v2/users/first"
-"""Browsers tell of these, which is how a page learns who looks at it."""
+"""Errors that browsers log for the requests by which a page finds out whether the visitor is signed in."""
 EXPECTED = {
     "/templates/everything/workspace?mode=auto&match=nonsense:yes": "status of 400 .*/api/v2/workspaces",
     "/tasks/ana/mend-it": "status of 502 .*/logs",
 }
-"""Pages that say what is wrong with their address, or that the task's program does not answer."""
+"""Pages that show an error of their address, or that the task's program does not respond."""
 WITHOUT_HEADING = ("/@ana/whole.main/terminal",)
 PHONE_PAGES = (
     "/workspaces?filter=",
@@ -177,16 +178,16 @@ PHONE_PAGES = (
     "/tasks",
 )
 NO_ROW = {
-    "/templates/:template": "leads on to its docs",
-    "/templates/:organization/:template": "leads on to its docs",
-    "/deployment": "leads on to the first page of it that the person may see",
-    "/external-auth/:provider/callback": "leads back to where the person was",
-    "*": "every address that is none; /no-such-page has a row",
+    "/templates/:template": "redirects to its docs",
+    "/templates/:organization/:template": "redirects to its docs",
+    "/deployment": "redirects to its first page that the user may see",
+    "/external-auth/:provider/callback": "redirects to the previous page",
+    "*": "unknown addresses; /no-such-page has a row",
 }
 NOT_VISITED = {
-    "Things": "of the page that shows the parts of the design",
+    "Things": "on the page that shows the UI components",
 }
-# What each table says: names of its columns, and the words of each row (a second line belongs to the row before it).
+# The content of each table: column names, and the cells of each row (a second line belongs to the row before it).
 _TABLES = """() => [...document.querySelectorAll("main table[aria-label]")].map(table => ({
     label: table.getAttribute("aria-label"),
     over: table.parentElement.scrollWidth - table.parentElement.clientWidth,
@@ -202,17 +203,17 @@ _TABLES = """() => [...document.querySelectorAll("main table[aria-label]")].map(
 
 @pytest.fixture(scope="module")
 def tables() -> set[str]:
-    """Those the tests have come by."""
+    """Labels of the tables that the tests have checked."""
     return set()
 
 
 @pytest.mark.parametrize("path", PHONE_PAGES)
-def test_a_phone_loses_nothing_of_a_table(tabs: Tabs, shown: Showcase, tables: set[str], path: str) -> None:
+def test_phone_tables_lose_no_content(tabs: Tabs, shown: Showcase, tables: set[str], path: str) -> None:
     page = tabs.of("ana").page
     page.goto(path)
     page.locator("main table[aria-label] tbody tr").first.wait_for()
     settled(page)
-    page.route("**/api/**", lambda _: None)  # no news from now on: both looks are at the same
+    page.route("**/api/**", lambda _: None)  # no updates from now on, so that both readings see the same data
     wide = page.evaluate(_TABLES)
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     excess(page, f"() => Math.max(0, ...({_TABLES})().map(one => one.over))")
@@ -229,12 +230,12 @@ def test_a_phone_loses_nothing_of_a_table(tabs: Tabs, shown: Showcase, tables: s
         ]
 
 
-def test_every_table_was_looked_at(tables: set[str]) -> None:
-    assert tables, "run the whole file: the tests before are what this looks at"
+def test_phone_check_covers_every_table(tables: set[str]) -> None:
+    assert tables, "run the whole file: this test checks the earlier ones"
     sources = [path.read_text() for path in (DASHBOARD / "src/pages").rglob("*.tsx")]
     written = {label for text in sources for label in re.findall(r'<DataTable\s+label="([^"]+)"', text)}
     assert sorted(written - tables - set(NOT_VISITED)) == []
-    assert sorted(set(NOT_VISITED) - written) == [], "reasons for tables that are gone"
+    assert sorted(set(NOT_VISITED) - written) == [], "reasons for tables that no longer exist"
 
 
 HARMED = """() => [
@@ -265,8 +266,8 @@ HOSTILE_PAGES = (
 )
 
 
-def test_hostile_and_endless_words_harm_no_page(tabs: Tabs, shown: Showcase) -> None:
-    """The last test of the file: what it writes stands everywhere."""
+def test_hostile_and_long_texts_are_harmless(tabs: Tabs, shown: Showcase) -> None:
+    """Runs last in the file: its texts appear on every page."""
     bad, endless = '<img src=x onerror="window.harmed=1">', "W" * 10_000
 
     def words(most: int) -> str:
@@ -297,9 +298,9 @@ def test_hostile_and_endless_words_harm_no_page(tabs: Tabs, shown: Showcase) -> 
         found += [f"{path}: {one}" for one in page.evaluate(HARMED)]
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert found == []
-    assert "<img src=x" in page.inner_text("main"), "the words are not there at all"
+    assert "<img src=x" in page.inner_text("main"), "the hostile text is missing"
 
 
 def _steady(text: str) -> str:
-    """Without what passes meanwhile."""
+    """Return the text without values that change over time."""
     return re.sub(r"just now|(?:in )?\d+ (?:year|month|day|hour|minute)s?(?: ago)?|\d+ ms|Measuring…", "…", text)

@@ -1,7 +1,7 @@
-"""Every page of the dashboard is reached by links from the start page, and no link leads nowhere.
+"""Every page of the dashboard is linked from the start page, directly or indirectly, and every link works.
 
-Four people walk: the owner, an organization's administrator, an auditor, a member. The routes are those of the
-dashboard's own source, so that a page without a way to it fails here.
+Four users follow the links: the owner, an organization's administrator, an auditor, a member. The routes come from the
+dashboard's own source, so that a page without a link fails here.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ pytestmark = [
 
 ONLY_BY_ADDRESS = {
     "/setup": "before there is an account",
-    "/login": "for people who are not signed in",
+    "/login": "for signed-out visitors",
     "/login/device": "GitHub's device login, on the sign-in page",
     "/reset-password": "on the sign-in page, where mail is set up",
     "/reset-password/change": "in a mail",
     "/templates/new/builder": "where the first account's set-up leads; links use /templates/new",
     "/cli-auth": "opened by `coder login`",
-    "/external-auth/:provider": "opened by a button of a form, in a window of its own, where a provider is set up",
+    "/external-auth/:provider": "opened by a form's button in a new window, if a provider is configured",
     "/external-auth/:provider/callback": "where the provider sends people back to",
     "/settings": "leads on to /settings/account",
     "/users/create": "an address of former versions",
@@ -42,7 +42,7 @@ ONLY_BY_ADDRESS = {
 
 @pytest.fixture(scope="module")
 def walks() -> dict[str, Walk]:
-    """By person, as the tests come to them."""
+    """Walks by user, filled by the tests."""
     return {}
 
 
@@ -55,17 +55,15 @@ def walked(browser: Browser, shown: Showcase, name: str, table: tuple[Route, ...
 
 
 @pytest.mark.parametrize("name", ["ana", "ben", "chloe", "dmitri"])
-def test_no_link_leads_nowhere_and_no_page_says_an_error(
-    browser: Browser, shown: Showcase, walks: dict[str, Walk], name: str
-) -> None:
+def test_links_lead_to_working_pages(browser: Browser, shown: Showcase, walks: dict[str, Walk], name: str) -> None:
     walks[name] = walked(browser, shown, name, routes())
-    # Nothing runs in the showcase's task that could tell of a conversation.
+    # The showcase's task runs no program that could report a conversation.
     found = [fault for fault in walks[name].faults if not fault.startswith("/tasks/ana/")]
     assert found == [], "\n".join(found)
 
 
-def test_every_page_is_reached_by_links(walks: dict[str, Walk]) -> None:
-    assert walks, "run the whole file: the walks before are what this looks at"
+def test_every_page_is_linked(walks: dict[str, Walk]) -> None:
+    assert walks, "run the whole file: this test checks the earlier walks"
     reached = {pattern for walk in walks.values() for pattern in walk.reached}
     table = routes()
     missed = [route.pattern for route in table if route.pattern not in reached and not is_twin_reached(route, reached)]

@@ -1,4 +1,4 @@
-"""A person's own pages in a real browser: account, tokens, devices, messages."""
+"""A user's own pages in a real browser: account, tokens, devices, messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.dashboard.browser import missing, told, visitor
+from tests.kit.dashboard.browser import expect_message, missing, visitor
 from tests.kit.server.server_process import Loopback, open_loopback
 
 EMAIL = "ana@example.com"
@@ -23,7 +23,7 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(browser: Browser) -> Iterator[Loopback]:  # the browser comes first because it may skip the test
     with open_loopback("--wireguard-address", "127.0.0.1:0") as found:
         found.request("POST", "/api/v2/users/first", {"email": EMAIL, "username": "ana", "password": PASSWORD})
         found.sign_in(EMAIL, PASSWORD)
@@ -36,7 +36,7 @@ def signed_in(browser: Browser, server: Loopback) -> Page:
 
 @pytest.fixture
 def page(browser: Browser, server: Loopback) -> Iterator[Page]:
-    """A tab of its own; a script error or a refused policy fails the test."""
+    """A new tab; a script error or a policy violation fails the test."""
     found = signed_in(browser, server)
     problems: list[str] = []
     found.on("pageerror", lambda error: problems.append(str(error)))
@@ -50,34 +50,34 @@ def api(server: Loopback, method: str, path: str, body: object = None) -> Any:
     return server.request(method, f"/api/v2{path}", body, server.token)
 
 
-def test_the_account_is_changed_and_a_second_tab_is_told(page: Page, browser: Browser, server: Loopback) -> None:
+def test_account_edit_warns_second_tab(page: Page, browser: Browser, server: Loopback) -> None:
     page.goto("/settings/account")
     expect(page).to_have_title(re.compile("^Settings - "))
     name = page.get_by_label("Name", exact=True)
     name.fill("Ana Santos")
-    # Meanwhile somebody else saves the same thing.
+    # Meanwhile another tab saves the same object.
     other = signed_in(browser, server)
     other.goto("/settings/account")
     other.get_by_label("Name", exact=True).fill("Ana of the other tab")
     other.get_by_role("button", name="Update account").click()
-    told(other, "Your account is updated.")
+    expect_message(other, "Account updated.")
     other.context.close()
     page.get_by_role("button", name="Update account").click()
     notice = page.get_by_role("status").filter(has_text="This was changed elsewhere")
     expect(notice).to_contain_text("name is now Ana of the other tab")
-    expect(name).to_have_value("Ana Santos")  # nothing typed is lost
+    expect(name).to_have_value("Ana Santos")  # the input is kept
     assert api(server, "GET", "/users/me")["name"] == "Ana of the other tab"
-    notice.get_by_role("button", name="Save mine over it").click()
-    told(page, "Your account is updated.")
+    notice.get_by_role("button", name="Save anyway").click()
+    expect_message(page, "Account updated.")
     assert api(server, "GET", "/users/me")["name"] == "Ana Santos"
 
 
-def test_a_theme_holds_from_its_choice_on(page: Page) -> None:
+def test_theme_applies_at_once(page: Page) -> None:
     page.goto("/settings/appearance")
     page.get_by_label("Single theme").check()
     page.get_by_label("Dark high contrast", exact=True).check()
     expect(page.locator("html")).to_have_attribute("data-theme", "dark-contrast")
-    # The answer to this choice, not to one before it: they are sent one after the other.
+    # The answer to this choice, not to an earlier one: they are sent one after the other.
     with page.expect_response(lambda answer: "fira-code" in (answer.request.post_data or "")):
         page.get_by_label("Fira Code").check()
     page.reload()
@@ -87,14 +87,14 @@ def test_a_theme_holds_from_its_choice_on(page: Page) -> None:
         page.get_by_label("Sync with system").check()
 
 
-def test_a_token_is_made_used_and_deleted(page: Page, server: Loopback) -> None:
+def test_token_create_use_delete(page: Page, server: Loopback) -> None:
     page.goto("/settings/tokens")
     expect(page.get_by_role("heading", name="No tokens yet")).to_be_visible()
     page.get_by_role("link", name="Add token").first.click()
     expect(page).to_have_title(re.compile("^Create Token - "))
     page.get_by_label("Name").fill("ci")
-    page.get_by_label("Only some things").check()
-    page.get_by_label("Finer permissions").first.fill("user:read")
+    page.get_by_label("Selected permissions").check()
+    page.get_by_label("Fine-grained permissions").first.fill("user:read")
     page.get_by_role("checkbox", name="user:read", exact=True).check()
     page.get_by_role("button", name="Create token").click()
     box = page.get_by_test_id("new-token")
@@ -113,7 +113,7 @@ def test_a_token_is_made_used_and_deleted(page: Page, server: Loopback) -> None:
         server.request("GET", "/api/v2/users/me", None, token)
 
 
-def test_a_wireguard_device_is_added_and_removed(page: Page, server: Loopback) -> None:
+def test_wireguard_device_add_remove(page: Page, server: Loopback) -> None:
     page.goto("/settings/devices")
     page.get_by_role("button", name="Add device").click()
     dialog = page.get_by_role("dialog")
@@ -133,17 +133,17 @@ def test_a_wireguard_device_is_added_and_removed(page: Page, server: Loopback) -
     assert made["expires_at"] is not None
     dialog.get_by_role("button", name="Done").click()
     card = page.get_by_test_id("device-phone")
-    expect(card).to_contain_text("Never seen")
+    expect(card).to_contain_text("Never connected")
     card.get_by_role("button", name="Remove phone").click()
     page.get_by_test_id("confirm-button").click()
     expect(page.get_by_role("heading", name="No devices yet")).to_be_visible()
     assert api(server, "GET", "/users/me/wireguard-clients") == []
 
 
-def test_messages_come_by_themselves_and_are_read(page: Page, server: Loopback) -> None:
+def test_inbox_updates_live(page: Page, server: Loopback) -> None:
     page.goto("/templates")
     bell = page.get_by_test_id("inbox-bell")
-    expect(bell).to_have_accessible_name("Inbox, nothing unread")
+    expect(bell).to_have_accessible_name("Inbox, no unread messages")
     content = {"title": "Maintenance", "message": "On <b>Sunday</b> **early**."}
     api(server, "POST", "/notifications/custom", {"content": content})
     expect(bell).to_have_accessible_name("Inbox, 1 unread")
@@ -155,23 +155,23 @@ def test_messages_come_by_themselves_and_are_read(page: Page, server: Loopback) 
     expect(page.get_by_test_id("unread-count")).to_have_count(0)
     page.get_by_role("link", name="See all messages").click()
     expect(page).to_have_url(re.compile("/inbox$"))
-    page.get_by_label("Only unread").click()
-    expect(page.get_by_role("heading", name="Everything is read")).to_be_visible()
+    page.get_by_label("Unread only").click()
+    expect(page.get_by_role("heading", name="No unread messages")).to_be_visible()
 
 
-def test_a_kind_of_message_is_switched_off(page: Page, server: Loopback) -> None:
+def test_notification_kind_turned_off(page: Page, server: Loopback) -> None:
     page.goto("/settings/notifications")
     switch = page.get_by_role("switch", name="Workspace Deleted")
     expect(switch).to_be_checked()
     with page.expect_response(lambda answer: answer.request.method == "PUT" and "preferences" in answer.url):
-        switch.click()  # shown before it is answered: a page loaded meanwhile may ask before it was done
+        switch.click()  # shown before it is answered: a page loaded meanwhile may be served the old state
         expect(switch).not_to_be_checked()
     page.reload()
     expect(page.get_by_role("switch", name="Workspace Deleted")).not_to_be_checked()
     assert [item["disabled"] for item in api(server, "GET", "/users/me/notifications/preferences")] == [True]
 
 
-def test_a_secret_is_kept_and_deleted(page: Page, server: Loopback) -> None:
+def test_secret_create_delete(page: Page, server: Loopback) -> None:
     page.goto("/settings/secrets")
     page.get_by_role("button", name="Add secret").first.click()
     page.get_by_label("Name").fill("npm")
@@ -187,18 +187,18 @@ def test_a_secret_is_kept_and_deleted(page: Page, server: Loopback) -> None:
     assert api(server, "GET", "/users/me/secrets") == []
 
 
-def test_the_password_is_changed_last(page: Page, server: Loopback) -> None:
-    """It ends every session, also the one of this file's other tests."""
+def test_password_change(page: Page, server: Loopback) -> None:
+    """Runs last: it ends every session, including that of the other tests in this file."""
     page.goto("/settings/security")
     page.get_by_label("Old Password").fill(PASSWORD)
     page.get_by_label("New Password").fill(f"{PASSWORD}-new")
     page.get_by_label("Confirm Password").fill(f"{PASSWORD}-other")
     page.get_by_role("button", name="Update password").click()
-    expect(page.get_by_text("The two are not the same.")).to_be_visible()
+    expect(page.get_by_text("The passwords do not match.")).to_be_visible()
     page.get_by_label("Confirm Password").fill(f"{PASSWORD}-new")
     page.get_by_role("button", name="Update password").click()
     expect(page).to_have_url(re.compile("/login"))
-    expect(page.get_by_text("Your password is changed.")).to_be_visible()
+    expect(page.get_by_text("Your password was changed.")).to_be_visible()
     with pytest.raises(AssertionError, match="401"):
         api(server, "GET", "/users/me")
     page.get_by_label("Email").fill(EMAIL)

@@ -1,5 +1,5 @@
-"""Signing in and linking an account in a real browser, at an OpenID provider nobody here wrote (`oidc-provider`); by a
-code to type elsewhere, at a provider of our own; and this deployment as the provider, asked by an application.
+"""Sign-in and account linking in a real browser, at a third-party OpenID provider (`oidc-provider`); by device code, at
+a provider of the test suite; and this deployment as the provider of an application.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.kit.dashboard.browser import PHONE, TOO_WIDE, excess, missing, told, visitor
+from tests.kit.dashboard.browser import PHONE, TOO_WIDE, excess, expect_message, missing, visitor
 from tests.kit.server.server_process import ROOT, Loopback, open_loopback
 from tests.kit.stand_ins.oidc_provider import DeviceProvider
 
@@ -43,11 +43,13 @@ def desk() -> Iterator[DeviceProvider]:
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser, desk: DeviceProvider) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(
+    browser: Browser, desk: DeviceProvider
+) -> Iterator[Loopback]:  # the browser comes first because it may skip the test
     started: list[subprocess.Popen[bytes]] = []
 
     def with_provider(found: Loopback) -> None:
-        """A provider that knows this server's addresses, and a server that knows the provider."""
+        """Start a provider with this server's addresses, and configure the server with the provider."""
         back = [f"{found.url}/api/v2/users/oidc/callback", f"{found.url}/external-auth/forge/callback"]
         process = subprocess.Popen(
             ["node", str(PROVIDER / "provider.mjs"), *back],
@@ -99,7 +101,7 @@ def signed_in(page: Page, server: Loopback) -> None:
 
 
 def at_the_provider(page: Page, person: str) -> None:
-    """Its two forms: who one is, and whether this server may know."""
+    """Fill in the provider's two forms: the login, and the consent."""
     page.locator("input[name=login]").fill(person)
     page.locator("input[name=password]").fill("any")
     page.get_by_role("button", name="Sign-in").click()
@@ -110,9 +112,9 @@ def api(server: Loopback, path: str) -> Any:
     return server.request("GET", f"/api/v2{path}", None, server.token)
 
 
-def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopback) -> None:
+def test_external_account_link_unlink(page: Page, server: Loopback) -> None:
     signed_in(page, server)
-    page.goto("/external-auth/forge")  # leads on to the provider by itself
+    page.goto("/external-auth/forge")  # redirects to the provider
     at_the_provider(page, "subject-1")
     expect(page.get_by_role("heading", name="You've authenticated with Forge!")).to_be_visible()
     expect(page).to_have_title(re.compile("^Authenticate with Forge"))
@@ -122,11 +124,11 @@ def test_an_account_elsewhere_is_linked_and_unlinked(page: Page, server: Loopbac
     expect(page.get_by_text("Forge", exact=True)).to_be_visible()
     page.get_by_role("button", name=re.compile("^Unlink")).click()
     page.get_by_test_id("confirm-button").click()
-    told(page, "Forge is unlinked")
+    expect_message(page, "Forge unlinked")
     assert api(server, "/external-auth/forge")["authenticated"] is False
 
 
-def test_who_comes_back_unlinked_is_not_sent_there_again(page: Page, server: Loopback) -> None:
+def test_declined_link_is_not_redirected_again(page: Page, server: Loopback) -> None:
     signed_in(page, server)
     page.goto("/external-auth/forge?redirected=true")
     expect(page.get_by_role("heading", name="Link Forge")).to_be_visible()
@@ -134,13 +136,13 @@ def test_who_comes_back_unlinked_is_not_sent_there_again(page: Page, server: Loo
     expect(page.locator("input[name=login]").or_(page.get_by_role("button", name="Continue"))).to_be_visible()
 
 
-def test_a_provider_that_is_not_set_up_is_no_page(page: Page, server: Loopback) -> None:
+def test_unknown_provider_page_not_found(page: Page, server: Loopback) -> None:
     signed_in(page, server)
     page.goto("/external-auth/nowhere")
     expect(page.get_by_role("heading", name="Page not found")).to_be_visible()
 
 
-def test_a_person_of_the_provider_signs_in_and_lands_where_they_wanted(page: Page, server: Loopback) -> None:
+def test_oidc_sign_in_returns_to_target(page: Page, server: Loopback) -> None:
     page.goto("/templates")
     expect(page).to_have_url(re.compile(r"/login\?redirect=%2Ftemplates$"))
     page.get_by_role("link", name="Sign in with the Forge").click()
@@ -151,7 +153,7 @@ def test_a_person_of_the_provider_signs_in_and_lands_where_they_wanted(page: Pag
     assert (made["email"], made["login_type"]) == ("ada@example.com", "oidc")
 
 
-def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loopback, desk: DeviceProvider) -> None:
+def test_external_account_link_by_device_code(page: Page, server: Loopback, desk: DeviceProvider) -> None:
     signed_in(page, server)
     page.goto("/external-auth/desk")
     expect(page.get_by_test_id("user-code")).to_have_text("WDJB-MJHT")
@@ -159,14 +161,14 @@ def test_an_account_is_linked_by_a_code_typed_elsewhere(page: Page, server: Loop
     with page.expect_response(
         lambda answer: answer.request.method == "POST" and answer.url.endswith("/device")
     ) as said:
-        expect(page.get_by_text("Waiting until you have confirmed it there")).to_be_visible()
+        expect(page.get_by_text("Waiting for your confirmation there")).to_be_visible()
     assert said.value.status == 400  # not yet
     desk.confirmed = True
     expect(page.get_by_role("heading", name="You've authenticated with Desk!")).to_be_visible()
     assert api(server, "/external-auth/desk")["authenticated"] is True
 
 
-def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, desk: DeviceProvider) -> None:
+def test_oauth2_application_allow_and_deny(page: Page, server: Loopback, desk: DeviceProvider) -> None:
     body = {"name": "Wiki", "callback_url": f"{desk.url}/back", "icon": ""}
     app = server.request("POST", "/api/v2/oauth2-provider/apps", body, server.token)
     challenge = base64.urlsafe_b64encode(hashlib.sha256(b"v" * 43).digest()).rstrip(b"=").decode()
@@ -182,7 +184,7 @@ def test_an_application_asks_and_is_let_in_or_not(page: Page, server: Loopback, 
         }
     )
     page.goto(question)
-    expect(page).to_have_url(re.compile(r"/login\?"))  # who one is comes before what one allows
+    expect(page).to_have_url(re.compile(r"/login\?"))  # sign-in comes before consent
     page.get_by_label("Email").fill(EMAIL)
     page.get_by_label("Password").fill(PASSWORD)
     page.get_by_role("button", name="Sign in", exact=True).click()

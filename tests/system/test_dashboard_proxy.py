@@ -1,5 +1,5 @@
-"""A workspace proxy chosen in the dashboard: how far it is, that the choice is kept, and that terminals and
-applications go through it. The proxy is the real program, as is everything behind it.
+"""A workspace proxy selected in the dashboard: its latency, that the choice is kept, and that terminals and
+applications use it. The proxy is the real program, as is everything behind it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ pytestmark = [
 
 
 class Hello(http.server.BaseHTTPRequestHandler):
-    """What listens in the workspace."""
+    """Application that listens in the workspace."""
 
     def do_GET(self) -> None:
         self.send_response(200)
@@ -63,11 +63,11 @@ class Hello(http.server.BaseHTTPRequestHandler):
 class Scene:
     server: Loopback
     proxy: str
-    "Where the proxy is."
+    "Address of the proxy."
 
 
 @pytest.fixture(scope="module")
-def scene(browser: Browser) -> Iterator[Scene]:  # the browser first: it may skip everything
+def scene(browser: Browser) -> Iterator[Scene]:  # the browser comes first because it may skip the test
     listening = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hello)
     threading.Thread(target=listening.serve_forever, daemon=True).start()
     port = free_port()
@@ -101,7 +101,7 @@ def scene(browser: Browser) -> Iterator[Scene]:  # the browser first: it may ski
 
 
 def until_well(server: Loopback) -> None:
-    """What a page may reach is said when it is loaded: the proxy has to be well before."""
+    """Wait until the proxy is healthy: a page's policy lists the proxies that are healthy when it loads."""
     limit = time.monotonic() + SOON / 1000
     while not all(one["healthy"] for one in server.request("GET", "/api/v2/regions", None, server.token)["regions"]):
         assert time.monotonic() < limit, server.log_ends()
@@ -130,7 +130,7 @@ def a_workspace(server: Loopback, port: int) -> None:
 
 @pytest.fixture(scope="module")
 def context(browser: Browser, scene: Scene) -> Iterator[BrowserContext]:
-    """One browser for the whole file: what one part chooses, the next finds."""
+    """One browser for the whole file: a choice of one test is visible to the next."""
     found = visitor(browser, scene.server.url, scene.server.token)
     yield found
     found.close()
@@ -138,7 +138,7 @@ def context(browser: Browser, scene: Scene) -> Iterator[BrowserContext]:
 
 @pytest.fixture
 def page(context: BrowserContext) -> Iterator[Page]:
-    """A tab; a script error or a refused policy fails the test."""
+    """A tab; a script error or a policy violation fails the test."""
     problems: list[str] = []
     context.on("weberror", lambda error: problems.append(str(error.error)))
     found = context.new_page()
@@ -148,7 +148,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
     assert problems == []
 
 
-def test_each_proxy_says_how_far_it_is_and_the_choice_is_kept(page: Page, scene: Scene) -> None:
+def test_proxy_latency_and_choice(page: Page, scene: Scene) -> None:
     page.goto("/deployment/workspace-proxies")
     row = page.get_by_test_id("sydney")
     expect(row).to_contain_text("Healthy")
@@ -165,11 +165,11 @@ def test_each_proxy_says_how_far_it_is_and_the_choice_is_kept(page: Page, scene:
 
 
 @pytest.mark.parametrize("name", ["Page by path", "Page by host"])
-def test_an_application_opens_through_it(page: Page, scene: Scene, context: BrowserContext, name: str) -> None:
+def test_application_opens_through_proxy(page: Page, scene: Scene, context: BrowserContext, name: str) -> None:
     page.goto("/@ana/box")
     expect(page.get_by_test_id("agent-status")).to_have_attribute("data-status", "connected")
     link = page.get_by_role("link", name=name)
-    # Where the proxies are is asked after the page is there; until then the link leads by this server.
+    # The proxies are fetched after the page has loaded; until then the link uses this server.
     expect(link).to_have_attribute("href", re.compile(rf"^http://[^/]*:{urlsplit(scene.proxy).port}/"))
     with context.expect_page() as opened:
         link.click()
@@ -178,7 +178,7 @@ def test_an_application_opens_through_it(page: Page, scene: Scene, context: Brow
     opened.value.close()
 
 
-def test_a_terminal_goes_through_it_and_comes_back(page: Page, scene: Scene) -> None:
+def test_terminal_reconnects_through_proxy(page: Page, scene: Scene) -> None:
     sockets: list[str] = []
     page.on("websocket", lambda socket: sockets.append(socket.url))
     page.goto("/@ana/box.main/terminal")
@@ -187,14 +187,14 @@ def test_a_terminal_goes_through_it_and_comes_back(page: Page, scene: Scene) -> 
     page.keyboard.type("echo $((6*7))-from-here\n")
     screen = page.get_by_test_id("terminal")
     expect(screen).to_contain_text("42-from-here")
-    page.reload()  # a ticket is for one connection: the next has its own
+    page.reload()  # a ticket is valid for one connection: the next one has its own
     expect(screen).to_contain_text("42-from-here")
     streams = [url for url in sockets if "/pty?" in url]
     assert len(streams) == 2
     assert {f"http://{urlsplit(url).netloc}" for url in streams} == {scene.proxy}
 
 
-def test_this_server_can_be_chosen_again(page: Page, scene: Scene, context: BrowserContext) -> None:
+def test_primary_can_be_chosen_again(page: Page, scene: Scene, context: BrowserContext) -> None:
     page.goto("/@ana/box")
     page.get_by_test_id("proxy-menu").click()
     page.get_by_role("menuitem").first.click()

@@ -1,7 +1,7 @@
-"""From a template's archive to the end of a workspace made with it, in a real browser: upload, values it needs, a form
-that asks for what was chosen, an account elsewhere, applications by path and by host, the editor, an update.
+"""The life of a template and its workspace in a real browser: archive upload, required variables, dependent
+parameters, an external account, path and subdomain applications, the editor, an update, deletion.
 
-One flow in the order a person takes it; each part begins where the one before ended.
+One flow in a user's order; each test continues where the previous one ended.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 
-from tests.kit.dashboard.browser import SOON, missing, told, visitor
+from tests.kit.dashboard.browser import SOON, expect_message, missing, visitor
 from tests.kit.dashboard.pages import FOLDER
 from tests.kit.free_ports import free_port
 from tests.kit.server.server_process import Loopback, end, open_loopback
@@ -47,13 +47,13 @@ class Scene:
     server: Loopback
     desk: DeviceProvider
     app: WebApp
-    "What listens in the workspace."
+    "Application that listens in the workspace."
     lab: int
-    "The port where notebooks would."
+    "Port for notebooks."
 
     @property
     def near(self) -> str:
-        """The server by a name of the same site as its applications: browsers send cookies between them."""
+        """The server under a name that is same-site with its applications: browsers send cookies between them."""
         return self.server.url.replace("127.0.0.1", "coder.localhost")
 
     def api(self, method: str, path: str, body: object = None) -> Any:
@@ -61,7 +61,7 @@ class Scene:
 
 
 @pytest.fixture(scope="module")
-def scene(browser: Browser) -> Iterator[Scene]:  # the browser first: it may skip everything
+def scene(browser: Browser) -> Iterator[Scene]:  # the browser comes first because it may skip the test
     desk = DeviceProvider()
 
     def with_names(server: Loopback) -> None:
@@ -80,7 +80,7 @@ def scene(browser: Browser) -> Iterator[Scene]:  # the browser first: it may ski
 
 @pytest.fixture(scope="module")
 def context(browser: Browser, scene: Scene) -> Iterator[BrowserContext]:
-    """Signed in by the form, at both names: what a script may see of the session is up to the server's own cookie."""
+    """A browser signed in through the form, at both host names, so that its session cookie is the server's own."""
     found = visitor(browser, scene.server.url)
     for address in (scene.near, scene.server.url):
         page = found.new_page()
@@ -96,7 +96,7 @@ def context(browser: Browser, scene: Scene) -> Iterator[BrowserContext]:
 
 @pytest.fixture(scope="module")
 def page(context: BrowserContext) -> Iterator[Page]:
-    """One tab for the whole flow. A script error in it fails the last part."""
+    """One tab for the whole flow. A script error fails the last test."""
     found = context.new_page()
     problems: list[str] = []
     found.on("pageerror", lambda error: problems.append(str(error)))
@@ -105,7 +105,7 @@ def page(context: BrowserContext) -> Iterator[Page]:
 
 
 def archive(scene: Scene) -> bytes:
-    """The bundled template with everything this flow needs, as somebody would pack a folder."""
+    """Return a template archive with everything this flow needs."""
     folder, made = scene.server.folder / "packed", io.BytesIO()
     scene.server.coder("templates", "init", "--id", "local-process", str(folder))
     more = (FOLDER / "chosen.tf").read_text()
@@ -118,36 +118,36 @@ def archive(scene: Scene) -> bytes:
     return made.getvalue()
 
 
-def test_a_template_is_made_of_an_archive(page: Page, scene: Scene) -> None:
+def test_template_from_archive(page: Page, scene: Scene) -> None:
     packed = archive(scene)
     page.goto("/templates")
     page.get_by_role("link", name="New template").first.click()
     box = page.get_by_test_id("file-upload")
     box.set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"no archive"})
-    told(page, "Choose a .tar or .zip archive")
+    expect_message(page, "Choose a .tar or .zip archive")
     box.set_input_files({"name": "From an archive.tar", "mimeType": "application/x-tar", "buffer": packed})
     expect(page.get_by_label("Name *")).to_have_value(TEMPLATE)
     page.get_by_label("Display name").fill("From an archive")
     page.get_by_test_id("create").click()
-    # What has no value is asked for, and nothing that was typed is lost.
-    expect(page.get_by_text("Some variables have no value yet")).to_be_visible()
+    # The form asks for missing values and keeps the input.
+    expect(page.get_by_text("Some variables need a value")).to_be_visible()
     page.get_by_label("greeting").fill("hello")
     page.get_by_label("coder_binary").fill(str(scene.server.program_file()))
     page.get_by_label("data_dir").fill(str(scene.server.folder / "workspaces"))
     page.get_by_test_id("create").click()
-    told(page, "From an archive is ready.")
+    expect_message(page, "Template From an archive created.")
     expect(page).to_have_url(re.compile(rf"/templates/{TEMPLATE}/files$"))
     expect(page.get_by_text("chosen.tf").first).to_be_visible()
     assert scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["display_name"] == "From an archive"
 
 
-def test_a_workspace_is_what_was_chosen(page: Page, scene: Scene, context: BrowserContext) -> None:
+def test_workspace_with_dependent_parameters(page: Page, scene: Scene, context: BrowserContext) -> None:
     page.get_by_role("link", name="Create workspace").first.click()
     page.get_by_label("Workspace name").fill(NAME)
     cores = page.get_by_test_id("parameter-field-cores")
     expect(page.get_by_test_id("parameter-field-size")).to_be_visible()
     expect(cores).to_have_count(0)
-    # One parameter is there only for a value of another; what it is given is looked at while somebody types.
+    # One parameter exists only for a certain value of another; its value is validated while typing.
     page.get_by_test_id("parameter-field-size").get_by_role("radio", name="Custom").check()
     cores.get_by_role("spinbutton").fill("99")
     expect(cores.get_by_role("alert")).to_contain_text("maximum 8")
@@ -155,7 +155,7 @@ def test_a_workspace_is_what_was_chosen(page: Page, scene: Scene, context: Brows
     expect(cores).to_have_count(0)
     page.get_by_role("radio", name="Roomy").check()
     expect(cores.get_by_role("spinbutton")).to_have_value("6")
-    # The account elsewhere is linked in a window of its own; this page sees it by itself.
+    # The external account is linked in a new window; this page notices it.
     expect(page.get_by_test_id("create")).to_be_disabled()
     expect(page.get_by_text("Log in with Desk first.")).to_be_visible()
     with context.expect_page() as opened:
@@ -174,7 +174,7 @@ def test_a_workspace_is_what_was_chosen(page: Page, scene: Scene, context: Brows
     assert build["template_version_preset_id"] is not None
 
 
-# A WebSocket of an application's page to the application itself; then what its script tries at the dashboard.
+# A WebSocket from an application's page to the application; then requests of its script to the dashboard.
 _ECHO = """() => new Promise((done, failed) => {
     setTimeout(() => failed(new Error(`no answer at ${location.href}`)), 20_000);
     const socket = new WebSocket(location.href.replace(/^http/, "ws").replace(/echo.*$/, "") + "ws");
@@ -215,21 +215,21 @@ def opened_app(page: Page, context: BrowserContext, name: str) -> Page:
 
 
 def sessions(context: BrowserContext) -> set[str]:
-    """The values of the cookies by which the server knows this browser."""
+    """Return the values of this browser's session cookies."""
     found = {one["value"] for one in context.cookies() if one["name"] == "coder_session_token"}
-    assert len(found) == 2  # one for each name of the server
+    assert len(found) == 2  # one per host name of the server
     return found
 
 
 def sent_to(app: Page) -> dict[str, list[str]]:
-    """The header fields the application was sent."""
+    """Return the header fields that the application received."""
     found: dict[str, list[str]] = {}
     for name, value in app.evaluate("fetch(location.href).then(answer => answer.json())")["headers"]:
         found.setdefault(name.lower(), []).append(value)
     return found
 
 
-def test_an_application_by_path(page: Page, scene: Scene, context: BrowserContext) -> None:
+def test_path_application(page: Page, scene: Scene, context: BrowserContext) -> None:
     app = opened_app(page, context, "Page by path")
     assert app.url.startswith(f"{scene.server.url}/@ana/{NAME}")
     assert app.evaluate(_ECHO) == "there and back"
@@ -238,8 +238,8 @@ def test_an_application_by_path(page: Page, scene: Scene, context: BrowserContex
     app.close()
 
 
-def test_an_application_by_host_has_nothing_of_the_dashboard(page: Page, scene: Scene, context: BrowserContext) -> None:
-    """Its script is of the dashboard's site, as on a domain a company has for both, and may still do nothing there."""
+def test_subdomain_application_is_isolated(page: Page, scene: Scene, context: BrowserContext) -> None:
+    """Its script is same-site with the dashboard, as on a company domain, and still must not act on it."""
     app = opened_app(page, context, "Page by host")
     assert re.match(r"http://own--\S*ana\.apps\.coder\.localhost:\d+/", app.url), app.url
     assert app.evaluate(_ECHO) == "there and back"
@@ -251,7 +251,7 @@ def test_an_application_by_host_has_nothing_of_the_dashboard(page: Page, scene: 
         assert tried == {"read": "refused", "watch": "refused"}, address
     assert not scene.api("GET", "/users/me/keys/tokens")
     app.close()
-    # The same from a page of the dashboard, which has the one thing more that a change wants, is let through.
+    # The same request from a dashboard page, which has the CSRF token that a change requires, succeeds.
     home = context.new_page()
     home.goto(f"{scene.near}/icons")
     may = home.evaluate(_TRY, f"{scene.near}/api/v2")
@@ -263,12 +263,12 @@ def test_an_application_by_host_has_nothing_of_the_dashboard(page: Page, scene: 
 
 @pytest.fixture(scope="module")
 def lab(scene: Scene) -> Iterator[str]:
-    """JupyterLab as people install it, in an environment that ends with the test; its base path."""
+    """Install JupyterLab with pip in a temporary environment, and return its base path."""
     place, base = scene.server.folder / "lab", f"/@ana/{NAME}.main/apps/lab/"
     subprocess.run([sys.executable, "-m", "venv", str(place)], check=True)
     subprocess.run([str(place / "bin/pip"), "install", "-q", "jupyterlab>=4,<5"], check=True)
     listens = (f"--ServerApp.port={scene.lab}", f"--ServerApp.base_url={base}", "--IdentityProvider.token=")
-    hosts = "--ServerApp.allow_remote_access=True"  # it serves no name of another machine by itself
+    hosts = "--ServerApp.allow_remote_access=True"  # by default it rejects the host name of another machine
     with (scene.server.folder / "lab.log").open("ab") as log:
         process = subprocess.Popen(
             [str(place / "bin/jupyter"), "lab", "--no-browser", "--allow-root", "--ip=127.0.0.1", hosts, *listens],
@@ -284,7 +284,7 @@ def lab(scene: Scene) -> Iterator[str]:
 
 @pytest.mark.soak  # a hundred megabytes of packages. code-server has none without a compiler: docs/conformance.md
 @pytest.mark.parametrize("way", ["path", "host"])
-def test_notebooks_run_behind_it(scene: Scene, context: BrowserContext, lab: str, way: str) -> None:
+def test_jupyter_application(scene: Scene, context: BrowserContext, lab: str, way: str) -> None:
     server = scene.server.url
     host = server.replace("127.0.0.1", f"{scene.lab}--main--{NAME}--ana.apps.coder.localhost")
     address = f"{server if way == 'path' else host}{lab}lab?reset"  # without what the other way left open
@@ -306,7 +306,7 @@ def test_notebooks_run_behind_it(scene: Scene, context: BrowserContext, lab: str
     notebooks.close()
 
 
-def test_a_changed_template_is_published_from_the_editor(page: Page, scene: Scene) -> None:
+def test_template_editor_publish(page: Page, scene: Scene) -> None:
     before = scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["active_version_id"]
     page.goto(f"/templates/{TEMPLATE}/docs")
     page.get_by_role("button", name="Open template menu").click()
@@ -318,7 +318,7 @@ def test_a_changed_template_is_published_from_the_editor(page: Page, scene: Scen
     code.click()
     page.keyboard.insert_text('resource "coder_nonsense" "x" {}\n')
     page.get_by_role("button", name="Build", exact=True).click()
-    expect(page.get_by_text("The build failed.")).to_be_visible()
+    expect(page.get_by_text("The build failed")).to_be_visible()
     expect(page.get_by_role("button", name="Publish")).to_be_disabled()
     code.click()
     page.keyboard.press("Control+a")
@@ -333,13 +333,13 @@ def test_a_changed_template_is_published_from_the_editor(page: Page, scene: Scen
     dialog.get_by_label("Version name").fill("second")
     dialog.get_by_label("Message").fill("A variable more")
     dialog.get_by_role("button", name="Publish").click()
-    told(page, "second is published.")
+    expect_message(page, "Version second published.")
     active = scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["active_version_id"]
     assert active != before
     assert scene.api("GET", f"/templateversions/{active}")["name"] == "second"
 
 
-def test_a_workspace_is_updated_stopped_and_deleted(page: Page, scene: Scene) -> None:
+def test_workspace_update_stop_delete(page: Page, scene: Scene) -> None:
     page.goto(f"/@ana/{NAME}")
     status = page.get_by_test_id("workspace-status")
     agent = page.get_by_role("article").get_attribute("data-agent")
@@ -357,11 +357,11 @@ def test_a_workspace_is_updated_stopped_and_deleted(page: Page, scene: Scene) ->
     page.get_by_test_id("delete-button").click()
     page.get_by_test_id("delete-dialog-name-confirmation").fill(NAME)
     page.get_by_test_id("confirm-button").click()
-    expect(page.get_by_text("This workspace has been deleted.")).to_be_visible()
+    expect(page.get_by_text("This workspace was deleted")).to_be_visible()
     assert scene.api("GET", "/workspaces")["count"] == 0
 
 
-def test_a_template_is_deleted_by_name(page: Page, scene: Scene) -> None:
+def test_template_delete(page: Page, scene: Scene) -> None:
     page.goto(f"/templates/{TEMPLATE}/docs")
     page.get_by_role("button", name="Open template menu").click()
     page.get_by_role("menuitem", name="Delete…").click()

@@ -1,6 +1,7 @@
-"""Letting an OAuth2 application in, in a real browser: what its form sends is up to the browser, not to a test.
+"""The OAuth2 consent page in a real browser: the browser, not a test, decides what its form sends.
 
-By a name the browser trusts (a loopback address) and by one it does not: there it says less of where a request is from.
+At a host name that the browser trusts (a loopback address) and at one that it does not, where it sends less about the
+origin of a request.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ pytestmark = [
 
 @dataclass
 class Application:
-    """What is let in: it listens at its redirect address."""
+    """The authorized application, which listens at its redirect address."""
 
     url: str = ""
     asked: list[str] = field(default_factory=list)
@@ -49,7 +50,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="module")
-def server(browser: Browser) -> Iterator[Loopback]:  # the browser first: it may skip everything
+def server(browser: Browser) -> Iterator[Loopback]:  # the browser comes first because it may skip the test
     with open_loopback("--experiments", "oauth2") as found:
         found.request("POST", "/api/v2/users/first", {"email": EMAIL, "username": "ana", "password": PASSWORD})
         found.sign_in(EMAIL, PASSWORD)
@@ -96,9 +97,7 @@ def consent_page(browser: Browser, server: Loopback, app: Application, host: str
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", UNTRUSTED])
-def test_allow_returns_code_to_application(
-    browser: Browser, server: Loopback, application: Application, host: str
-) -> None:
+def test_allow_redirects_with_code(browser: Browser, server: Loopback, application: Application, host: str) -> None:
     page = consent_page(browser, server, application, host)
     page.get_by_role("button", name="Allow").click()
     expect(page.get_by_role("heading")).to_have_text("welcome back")
@@ -114,7 +113,7 @@ def test_allow_returns_code_to_application(
     assert me.json()["username"] == "ana"
 
 
-def test_cancel_leads_back_without_one(browser: Browser, server: Loopback, application: Application) -> None:
+def test_cancel_redirects_without_code(browser: Browser, server: Loopback, application: Application) -> None:
     page = consent_page(browser, server, application, "127.0.0.1")
     page.get_by_role("link", name="Cancel").click()
     expect(page.get_by_role("heading")).to_have_text("welcome back")

@@ -1,10 +1,10 @@
-// Runs before anything is painted, so that a dark page never flashes white. What it may read is written by features/appearance/theme.ts.
+// Runs before the first paint, so that a dark page never flashes white. Its value is written by features/appearance/theme.ts.
 (function () {
   var theme = null;
   try {
     theme = localStorage.getItem("coder-theme");
   } catch (error) {
-    // storage is switched off: the system decides
+    // storage is disabled: use the system preference
   }
   if (!theme || theme === "auto") {
     var dark = matchMedia("(prefers-color-scheme: dark)").matches;

@@ -31,7 +31,7 @@ PHONE = {"width": 390, "height": 844}
 
 
 def missing() -> str:
-    """What this machine lacks for a browser; "" for nothing."""
+    """Return the requirement for a browser that this machine lacks; "" for none."""
     if not CHROMIUM.exists():
         return "chromium is not installed"
     if shutil.which("terraform") is None:
@@ -40,7 +40,10 @@ def missing() -> str:
 
 
 def launched(*flags: str) -> Iterator[Browser]:
-    """For a fixture; `flags` of its command line besides the usual. Skips where Playwright's event loop cannot run."""
+    """Launch a browser for a fixture, with additional command line `flags`.
+
+    Skips the test if Playwright's event loop cannot run.
+    """
     import pytest
     from playwright.sync_api import expect, sync_playwright
 
@@ -53,8 +56,8 @@ def launched(*flags: str) -> Iterator[Browser]:
         found.close()
 
 
-# How many of the page's questions are not answered yet, and every sentence it told people in passing: messages in a
-# corner are gone after some seconds, and a look every second may find none of them.
+# The number of the page's pending requests, and every toast it has shown: toasts disappear after some seconds, and
+# polling every second could miss them.
 _WATCH = """(() => {
     const asked = window.fetch;
     window.__asking = 0;
@@ -81,8 +84,8 @@ _WATCH = """(() => {
     }).observe(document, { childList: true, characterData: true, subtree: true });
 })()"""
 _TOLD = "text => window.__told?.some(one => one.includes(text))"
-# There is a heading, nothing is on its way or loads, and it was so in three looks, between which the page had time for
-# whatever it still had to do.
+# There is a heading, nothing is pending or loading, and this was so in three checks, between which the page had time
+# for its remaining work.
 _SETTLED = """async () => {
     const places = () => `${location.pathname} ${document.querySelectorAll("a[href]").length}`;
     let looks = 0, before = "";
@@ -100,7 +103,10 @@ _SETTLED = """async () => {
 
 
 def visitor(browser: Browser, address: str, token: str = "", **options: Any) -> BrowserContext:
-    """Somebody's browser at a server: whoever the token is of, or a stranger. Its pages know `settled` and `told`."""
+    """Return a browser context at a server, signed in with the token if there is one.
+
+    `settled` and `expect_message` work on its pages.
+    """
     context = browser.new_context(base_url=address, **options)
     context.set_default_timeout(SOON)
     context.add_init_script(_WATCH)
@@ -109,18 +115,18 @@ def visitor(browser: Browser, address: str, token: str = "", **options: Any) -> 
     return context
 
 
-def told(page: Page, text: str) -> None:
-    """Waits until the page has said so, be it for a moment, since it was loaded."""
+def expect_message(page: Page, text: str) -> None:
+    """Wait until the page has shown the message since it was loaded, however briefly."""
     page.wait_for_function(_TOLD, arg=text)
 
 
 def settled(page: Page) -> None:
-    """Waits until the page shows what it will show for now: every answer is there."""
+    """Wait until the page is stable: every answer has arrived and is rendered."""
     page.wait_for_function(_SETTLED)
 
 
 def element(within: Page | Locator, kind: str, name: str) -> Locator:
-    """By what the contract calls its kind: a role with its name, or one of the other ways something is found."""
+    """Return the locator for a contract entry: a role with its name, or one of the other kinds."""
     match kind:
         case "testid":
             return within.get_by_test_id(name)
@@ -135,16 +141,16 @@ def element(within: Page | Locator, kind: str, name: str) -> Locator:
 
 
 def is_error(said: ConsoleMessage) -> bool:
-    """What a page says went wrong."""
+    """Whether a console message is an error."""
     return said.type == "error"
 
 
-# A theme is a set of colours and nothing else: in the second, the rules about colours are those that can differ.
+# A theme is only a set of colours: in the second theme, only the colour rules can have other results.
 THEMES: dict[str, dict[str, object]] = {
     "light": {},
     "dark": {"runOnly": {"type": "rule", "values": ["color-contrast", "link-in-text-block"]}},
 }
-# The next frame begins the transitions of colours; measured before their end, text would have neither theme's.
+# The next frame starts the colour transitions; measured before their end, text would have neither theme's colours.
 SWITCH = """async theme => {
     document.documentElement.dataset.theme = theme;
     await new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)));
@@ -155,9 +161,9 @@ TOO_WIDE = "() => document.documentElement.scrollWidth - document.documentElemen
 
 
 def excess(page: Page, measure: str) -> int:
-    """What a function gives once the page has laid itself out anew: nothing beyond 0, or so much for good.
+    """Return the result of a measuring function after layout: 0 or less, or the excess if it does not settle there.
 
-    A function and no expression: asking an expression again would be `eval`, which the page forbids.
+    Takes a function, not an expression: evaluating an expression repeatedly would be `eval`, which the page forbids.
     """
     from playwright.sync_api import TimeoutError as Missed
 
@@ -167,7 +173,7 @@ def excess(page: Page, measure: str) -> int:
 
 
 def faults(page: Page) -> list[str]:
-    """What is wrong with the page as it stands: serious findings of axe-core in either theme, width on a phone."""
+    """Return the problems of the current page: serious findings of axe-core in both themes, excess width on a phone."""
     found: list[str] = []
     page.evaluate(AXE.read_text())
     for theme, rules in THEMES.items():

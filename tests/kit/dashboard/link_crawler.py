@@ -1,6 +1,6 @@
-"""Follow every link of the dashboard as one person: each has to lead to a page without an error.
+"""Follow every link of the dashboard as one user: each has to lead to a page without an error.
 
-Also the dashboard's own table of routes, read from its source, and the route that an address belongs to.
+Also reads the dashboard's own table of routes from its source, and finds the route of an address.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.kit.dashboard.browser import is_error, settled
 from tests.kit.server.server_process import ROOT
 
 AT_MOST = {"/:owner/:workspace": 2}
-"""Pages of one route, where one is not enough: their states differ."""
+"""Number of pages to visit per route, if one is not enough because their states differ."""
 _STILL = (
     "api/",
     "bin/",
@@ -30,10 +30,10 @@ _STILL = (
     "swagger",
     "open-in-coder.svg",
     "favicon.svg",
-    "external-auth/",  # leads on to a provider by itself
+    "external-auth/",  # redirects to a provider
 )
 _APP = re.compile(r"/@[^/]+/[^/]+/apps/")
-# Within the one document, as the router does it itself for a click.
+# Within the same document, as the router does on a click.
 _GO = """address => {
     document.querySelectorAll("[data-walk]").forEach(one => delete one.dataset.walk);
     history.pushState(null, "", address);
@@ -42,21 +42,21 @@ _GO = """address => {
 }"""
 _LINKS = """() => [...document.querySelectorAll("a[href]")].filter(one => one.origin === location.origin)
     .map(one => one.pathname + one.search)"""
-# It is there a moment before it takes keys: the one key that closes it must not come too soon.
+# It appears a moment before it accepts keys: the key that closes it must not come too early.
 _OPEN = """() => document.querySelector("[role=menu][data-state=open], [role=dialog][data-state=open]")
     ?.contains(document.activeElement)"""
-# What was closed gives the focus back to its button some time later, and whatever is open by then takes that for
-# somebody who went elsewhere, and closes: the next one must not be opened sooner.
+# A closed popup returns the focus to its button some time later; a popup opened before that would lose the focus and
+# close. So the next one must not be opened earlier.
 _CLOSED = """button => document.querySelector("[role=menu][data-state], [role=dialog][data-state]") === null
     && (document.activeElement === button || !button.isConnected)"""
-# Buttons that open something: a number to find each again, its name, whether it is the frame's and so on every page.
+# Buttons that open a popup: a number to find it again, its name, and whether it belongs to the frame of every page.
 _NAMED_POPUPS = """() => [...document.querySelectorAll("button[aria-haspopup=menu], button[aria-haspopup=dialog]")]
     .filter(one => one.checkVisibility() && !one.disabled)
     .map((one, number) => {
         one.dataset.walk = number;
         return [number, one.getAttribute("aria-label") ?? one.innerText, one.closest("main") === null];
     })"""
-_ERRORS = ("Page not found", "This page has broken", "A new version is here")
+_ERRORS = ("Page not found", "This page has crashed", "A new version is available")
 
 
 @dataclass
@@ -94,7 +94,7 @@ class Walk:
         return True
 
     def _route(self, address: str) -> Route | None:
-        """The page at an address; a file has none, whatever the router would make of its words."""
+        """Return the route at an address; None for a file, even if the router would match it."""
         return None if address.lstrip("/").startswith(_STILL) else route_of(self.table, address)
 
     def _visit(self, address: str) -> list[str]:
@@ -121,14 +121,14 @@ class Walk:
             self._fault("signed out")
 
     def _links(self, place: str) -> list[str]:
-        """Those on the page, and those behind its menus, each menu once a route."""
+        """Return the links on the page and in its menus, each menu once per route."""
         found = self._seen()
         for number, name, framed in self.page.evaluate(_NAMED_POPUPS):
             key = ("" if framed else place, name.split(" of ")[0])
             if key in self._opened:
                 continue
             self._opened.add(key)
-            # By keyboard: what lies over a button is no matter.
+            # By keyboard, so that an element over the button does not matter.
             button = self.page.locator(f"[data-walk='{number}']").element_handle()
             button.press("Enter")
             self.page.wait_for_function(_OPEN)
@@ -145,11 +145,11 @@ class Walk:
         return found
 
     def _fetch(self, address: str) -> None:
-        """What is no page: a download, a file, the API. Anything else is a link into nothing."""
+        """Request an address that is no page: a download, a file, the API. Any other address is a broken link."""
         if address.startswith("/bin/") or _APP.match(address):
-            return  # programs of a release, which a checkout has none of; what runs in a workspace or does not
+            return  # programs of a release, which a checkout lacks; applications that may not be running
         if not address.lstrip("/").startswith(_STILL):
-            self._fault(f"no page has the address {address}", at=address)
+            self._fault(f"no page at {address}", at=address)
             return
         answer = self.page.request.get(address)
         if answer.status >= 400:
@@ -163,14 +163,14 @@ class Walk:
 
 DASHBOARD = ROOT / "coder/dashboard"
 _READER = Path(__file__).with_name("dashboard_routes.mjs")
-_STATIC, _DYNAMIC = 10, 3  # as the router ranks: a word before a parameter
+_STATIC, _DYNAMIC = 10, 3  # the router's ranking: a static segment before a parameter
 
 
 @dataclass(frozen=True)
 class Route:
     pattern: str
     redirect: str | None
-    "Where it only leads on to."
+    "Target of the redirect, if the route is only a redirect."
 
     @property
     def parts(self) -> list[str]:
@@ -188,19 +188,19 @@ class Route:
 
 
 def routes() -> tuple[Route, ...]:
-    """Every route, as `src/app/routes` has them."""
+    """Return all routes of `src/app/routes`."""
     command = ["node", str(_READER), str(DASHBOARD)]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
     return tuple(Route(**found) for found in json.loads(done.stdout))
 
 
 def route_of(table: tuple[Route, ...], address: str) -> Route | None:
-    """None: no page of the dashboard (a file, the API, an app of a workspace)."""
+    """Return the route of an address; None if it is no page (a file, the API, an app of a workspace)."""
     path = urlsplit(address).path
     found = [route for route in table if route.matches(path)]
     return max(found, key=lambda route: route.rank, default=None)
 
 
 def shape(address: str) -> str:
-    """An address without what differs from one thing to the next: for links that are no pages."""
+    """Return an address without ids and names, to group links that are no pages."""
     return re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+", "…", urlsplit(address).path)

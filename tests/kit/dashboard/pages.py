@@ -24,14 +24,14 @@ from tests.kit.server.server_process import ROOT, Loopback, open_loopback
 
 FOLDER = ROOT / "tests/data/dashboard_pages"
 NO_ACCOUNT = ("first", "nobody")
-"""Who is signed out: before there is any account, and after."""
+"""Signed-out visitors: before there is any account, and after."""
 OPTIONS = ("--wireguard-address", "127.0.0.1:0", "--agent-stats-refresh-interval", "5s", "--experiments=oauth2")
 TASK = {"name": "mend-it", "display_name": "Mend it", "input": "Mend the build."}
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One page as one person sees it, after something was opened on it."""
+    """A page as seen by one user, after the given elements were opened."""
 
     who: str
     page: str
@@ -42,7 +42,7 @@ class Visit:
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """What is pressed, one after the other: (kind, name)."""
+        """Elements to click, one after the other, as (kind, name)."""
         parts = [] if self.opened == "-" else self.opened.split(" > ")
         return [(kind, name) for kind, _, name in (part.partition(":") for part in parts)]
 
@@ -57,14 +57,14 @@ def _read() -> dict[Visit, list[tuple[str, str]]]:
 
 
 CONTRACT = _read()
-"""What stands where: (kind, name) of each visit."""
+"""Expected elements of each visit as (kind, name)."""
 PAGES = tuple(visit for visit in CONTRACT if not visit.steps)
-"""Each page once for everybody whom the table names, as it stands when nothing was pressed."""
+"""Visits without any click, one per page and user of the table."""
 
 
 @dataclass(frozen=True)
 class Names:
-    """What addresses and names of the table call `{so}`, in one deployment."""
+    """Values of the `{placeholders}` in the table's addresses and names, for one deployment."""
 
     version: str
     app: str
@@ -78,16 +78,16 @@ def names(made: Showcase) -> Names:
 
 
 def active(made: Showcase) -> dict[str, Any]:
-    """The version workspaces of the template with everything are made with."""
+    """Return the active version of the template `everything`."""
     version = made.api("GET", "/organizations/default/templates/everything")["active_version_id"]
     found: dict[str, Any] = made.api("GET", f"/templateversions/{version}")
     return found
 
 
 def with_provider(server: Loopback) -> None:
-    """An account elsewhere that people could link: nothing answers there, and nothing is asked before somebody does.
+    """Configure an external provider for linking: nothing answers at its address, and only a link requests it.
 
-    Nor does anything take the mail; that some is set up is enough for the form of those who forgot their password.
+    No server accepts the mail either; a configured mail server is enough for the password reset form.
     """
     link, forge = "CODER_EXTERNAL_AUTH_0_", "https://forge.example.com"
     server.variables = {
@@ -105,13 +105,13 @@ def with_provider(server: Loopback) -> None:
 
 @contextlib.contextmanager
 def open_empty() -> Iterator[Loopback]:
-    """Where nobody has an account yet; `furnish` is what comes next."""
+    """Open a deployment without accounts; `furnish` fills it later."""
     with open_loopback(*OPTIONS, before=with_provider) as found:
         yield found
 
 
 def furnish(server: Loopback) -> Showcase:
-    """Lived in, with one workspace of a template that has everything, and with people of every role."""
+    """Fill the deployment, including a workspace of the template `everything` and users of every role."""
     made = fill(server)
     _give_roles(made)
     template = server.folder / "everything"
@@ -122,7 +122,7 @@ def furnish(server: Loopback) -> Showcase:
     push = functools.partial(server.coder, "templates", "push", "everything", "-d", str(template), "-y", *variables)
     push()
     server.coder("create", "whole", "--template=everything", "-y", "--use-parameter-defaults")
-    push()  # a second version: there is something to update to, and to promote
+    push()  # a second version, for updating and promoting
     made.api("POST", "/oauth2-provider/apps", {"name": "wiki", "callback_url": "https://wiki.example.com/callback"})
     made.api("POST", "/organizations/coder/provisionerkeys", {"name": "builders", "tags": {"os": "linux"}})
     server.coder("ssh", "whole", "--", "true")
@@ -140,7 +140,7 @@ def _give_roles(made: Showcase) -> None:
 
 
 def session(server: Loopback, who: str) -> str:
-    """The token of a person of the showcase; "" for who is signed out."""
+    """Return the token of a user of the showcase; "" for signed-out visitors."""
     if who in NO_ACCOUNT:
         return ""
     login: dict[str, Any] = {"email": f"{who}@example.com", "password": PASSWORD}
@@ -160,9 +160,9 @@ SOON = 90.0
 class Showcase:
     server: Loopback
     external: str = MACHINES[0]
-    "An external machine whose agent runs."
+    "Name of the external workspace whose agent runs."
     built: str = BUILT[0]
-    "A workspace of the server's own machine."
+    "Name of the workspace on the server's own machine."
 
     @property
     def url(self) -> str:
@@ -223,7 +223,7 @@ def _personal(made: Showcase) -> None:
 
 
 def _attach(made: Showcase) -> None:
-    """The machine's agent connects and writes some of a log."""
+    """Connect the machine's agent and write some log lines."""
     import re
 
     shown = made.server.coder("external-workspaces", "agent-instructions", made.external, "--output=text")
@@ -245,25 +245,25 @@ def agent_status(made: Showcase, workspace: str) -> str:
 
 DIST = ROOT / "coder/dashboard/dist"
 LIMIT_KB = 220
-"""JavaScript and CSS before the first list is there, in thousands of bytes after gzip."""
+"""Limit of JavaScript and CSS loaded before the first list, in thousands of bytes after gzip."""
 _NAMED = re.compile(r"""(?:src|href)="/(assets/[^"]+\.(?:js|css))\"""")
 # `import"./a.js"`, `import{b}from"./a.js"`; `import("./a.js")` waits until somebody needs it.
 _IMPORTED = re.compile(r"""(?:\bfrom|\bimport)\s*["']\./([^"']+\.js)["']""")
 
 
 def shared_files(dist: Path = DIST) -> set[str]:
-    """What every page loads: paths below `dist`."""
+    """Return the files that every page loads, as paths below `dist`."""
     return _with_imports(dist, set(_NAMED.findall((dist / "index.html").read_text())))
 
 
 def page_files(page: str, dist: Path = DIST) -> set[str]:
-    """What one page adds. `page` is the name of its module."""
+    """Return the files that one page adds. `page` is the name of its module."""
     [part] = dist.glob(f"assets/{page}-*.js")
     return _with_imports(dist, {f"assets/{part.name}"}) - shared_files(dist)
 
 
 def kilobytes(files: set[str], dist: Path = DIST) -> float:
-    """Thousands of bytes, each file on its own as a server sends it."""
+    """Return the size in thousands of bytes, each file compressed on its own as a server sends it."""
     return sum(len(gzip.compress((dist / name).read_bytes(), 6)) for name in files) / 1000
 
 

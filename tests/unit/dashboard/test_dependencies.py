@@ -1,4 +1,4 @@
-"""What the dashboard depends on is used, and what the lock file names is what the package asks for."""
+"""The dashboard's dependencies are used, and the lock file matches the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.kit.paths import ROOT
 
 DASHBOARD = ROOT / "coder" / "dashboard"
 BUILDERS = {"vite", "typescript", "tailwindcss"}
-"""Run, not imported, or imported by a stylesheet."""
+"""Packages that are run, or imported by a stylesheet only."""
 
 
 def _package() -> dict[str, dict[str, str]]:
@@ -40,7 +40,7 @@ def _is_named(name: str, text: str) -> bool:
     return re.search(rf"[\"']{re.escape(name)}(?:/[^\"']*)?[\"']", text) is not None
 
 
-def test_the_lock_file_is_of_this_package() -> None:
+def test_lock_file_matches_package() -> None:
     lock = json.loads((DASHBOARD / "package-lock.json").read_text())["packages"]
     for kind in ("dependencies", "devDependencies"):
         assert lock[""][kind] == _package()[kind]

@@ -1,4 +1,4 @@
-"""How much a browser loads before the first list is there, of the dashboard as it was built last."""
+"""Size of the files a browser loads before the first list, in the last build of the dashboard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.kit.dashboard.pages import DIST, LIMIT_KB, kilobytes, page_files, sha
 PAGES = ("WorkspacesPage", "TemplatesPage", "CreateWorkspacePage", "UsersPage", "AuditPage")
 
 
-def test_imports_are_followed_and_what_waits_is_not(tmp_path: Path) -> None:
+def test_static_imports_counted_dynamic_not(tmp_path: Path) -> None:
     (tmp_path / "assets").mkdir()
     files = {
         "index-1.js": 'import{a}from"./vendor-1.js";const p=()=>import("./Page-1.js");',
@@ -31,5 +31,5 @@ def test_imports_are_followed_and_what_waits_is_not(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (DIST / "index.html").is_file(), reason="the dashboard is not built")
 @pytest.mark.parametrize("page", PAGES)
-def test_a_page_is_there_before_much_is_loaded(page: str) -> None:
+def test_page_size_limit(page: str) -> None:
     assert kilobytes(shared_files() | page_files(page)) <= LIMIT_KB

@@ -1,4 +1,4 @@
-"""The dashboard's types are the API's own: the committed file is what the generator writes today."""
+"""The dashboard's generated API types are current."""
 
 from __future__ import annotations
 

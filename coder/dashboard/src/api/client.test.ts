@@ -5,7 +5,7 @@ import {
   get,
   getBytes,
   LIMITS_MS,
-  mayPass,
+  isTransient,
   NoAnswer,
   patch,
   post,
@@ -14,13 +14,16 @@ import {
   upload,
 } from "./client";
 
-const asked: { how: string; keepalive: boolean }[] = [];
+const requests: { method: string; keepalive: boolean }[] = [];
 const answers: (() => void)[] = [];
 
 beforeEach(() => {
-  asked.length = answers.length = 0;
+  requests.length = answers.length = 0;
   vi.stubGlobal("fetch", (path: string, init: RequestInit) => {
-    asked.push({ how: `${init.method ?? "GET"} ${path}`, keepalive: init.keepalive === true });
+    requests.push({
+      method: `${init.method ?? "GET"} ${path}`,
+      keepalive: init.keepalive === true,
+    });
     return new Promise<Response>((done) => answers.push(() => done(Response.json({}))));
   });
 });
@@ -29,10 +32,10 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-it("lets whatever changes something outlive its page, and questions end with it", () => {
+it("keeps writes, not reads, alive after the page is left", () => {
   for (const send of [post, put, patch, remove]) void send(`/${send.name}`, { on: true });
   void get("/list");
-  expect(asked).toEqual([
+  expect(requests).toEqual([
     { how: "POST /post", keepalive: true },
     { how: "PUT /put", keepalive: true },
     { how: "PATCH /patch", keepalive: true },
@@ -41,18 +44,18 @@ it("lets whatever changes something outlive its page, and questions end with it"
   ]);
 });
 
-it("keeps to what browsers let outlive a page at a time", async () => {
+it("respects the browser's limit for keepalive bodies", async () => {
   const large = post("/large", { text: "é".repeat(25_000) });
   void post("/beside", { text: "é".repeat(25_000) });
-  expect(asked.map((one) => one.keepalive)).toEqual([true, false]);
+  expect(requests.map((request) => request.keepalive)).toEqual([true, false]);
   answers[0]?.();
   await large;
   void post("/later", { text: "é".repeat(25_000) });
-  expect(asked.at(-1)).toEqual({ how: "POST /later", keepalive: true });
+  expect(requests.at(-1)).toEqual({ how: "POST /later", keepalive: true });
 });
 
 const JSON_TYPE = { "content-type": "application/json" };
-const CUT = "The answer was cut off on its way, or is not from this server.";
+const CUT = "The answer was cut off, or did not come from this server.";
 
 function answersWith(answer: (init: RequestInit) => Response | Promise<Response>): void {
   vi.stubGlobal("fetch", async (_: string, init: RequestInit = {}) => answer(init));
@@ -73,15 +76,19 @@ it.each([
   ["half", '{"workspaces": [{"na', "application/json"],
   ["nothing", "", "application/json"],
   ["the page of a gateway", "<!doctype html><title>Sign in to the network</title>", "text/html"],
-])("says of %s in place of JSON that it is no answer", async (_, body, type) => {
+])("rejects %s in place of JSON", async (_, body, type) => {
   answersWith(() => new Response(body, { status: 200, headers: { "content-type": type } }));
-  const asked = await refusal(get("/api/v2/workspaces"));
-  expect([asked.message, asked instanceof NoAnswer, mayPass(asked)]).toEqual([CUT, true, true]);
-  expect(asked.detail).not.toBe("");
+  const failure = await refusal(get("/api/v2/workspaces"));
+  expect([failure.message, failure instanceof NoAnswer, isTransient(failure)]).toEqual([
+    CUT,
+    true,
+    true,
+  ]);
+  expect(failure.detail).not.toBe("");
   for (const change of [post, put, patch]) {
     const sent = await refusal(change(`/${change.name}`, {}));
-    expect([sent.message, mayPass(sent)]).toEqual([CUT, false]);
-    expect(sent.detail).toContain("It may have been done all the same");
+    expect([sent.message, isTransient(sent)]).toEqual([CUT, false]);
+    expect(sent.detail).toContain("The change may have been applied all the same");
   }
   expect(
     (await refusal(upload("/api/v2/files", new Blob(["x"]), "application/x-tar"))).message,
@@ -93,9 +100,9 @@ it.each([
   ["POST", 204, () => post("/x")],
   ["DELETE", 202, () => remove("/x")],
   ["PUT", 204, () => put("/x")],
-] as const)("takes an empty answer to %s with status %s for done", async (_, status, ask) => {
+] as const)("accepts an empty answer to %s with status %s", async (_, status, call) => {
   answersWith(() => new Response(status === 204 ? null : "", { status }));
-  expect(await ask()).toBeUndefined();
+  expect(await call()).toBeUndefined();
 });
 
 it.each([
@@ -104,28 +111,28 @@ it.each([
   [500, '{"message": "Cut', "The server answered with status 500."],
   [500, '{"message": {"a": 1}}', "The server answered with status 500."],
   [500, '{"message": "Broken.", "validations": 7}', "Broken."],
-])("tells a %s that says %j as a refusal", async (status, body, said) => {
+])("treats a %s with %j as an error", async (status, body, message) => {
   answersWith(() => new Response(body, { status, headers: JSON_TYPE }));
-  for (const ask of [() => get("/x"), () => post("/x", {}), () => getBytes("/x")]) {
-    const error = await refusal(ask());
-    expect([error.status, error.message, error.validations, mayPass(error)]).toEqual([
+  for (const call of [() => get("/x"), () => post("/x", {}), () => getBytes("/x")]) {
+    const error = await refusal(call());
+    expect([error.status, error.message, error.validations, isTransient(error)]).toEqual([
       status,
-      said,
+      message,
       [],
       true,
     ]);
   }
 });
 
-it("says that the server cannot be reached, whoever asks", async () => {
+it("reports an unreachable server for every method", async () => {
   answersWith(() => Promise.reject(new TypeError("Failed to fetch")));
-  for (const ask of [
+  for (const call of [
     () => get("/x"),
     () => post("/x"),
     () => upload("/x", new Blob(), "x"),
     () => getBytes("/x"),
   ]) {
-    expect((await refusal(ask())).message).toBe("The server cannot be reached.");
+    expect((await refusal(call())).message).toBe("The server is unreachable.");
   }
 });
 
@@ -147,26 +154,26 @@ const stuck = (init: RequestInit) =>
 it.each([
   ["silent from the start", silent],
   ["silent in the middle of its answer", stuck],
-])("waits for a server that is %s no longer than the limit", async (_, answer) => {
+])("stops waiting for a server that is %s at the limit", async (_, answer) => {
   vi.useFakeTimers();
   try {
     answersWith(answer);
-    for (const [kind, ask] of [
+    for (const [kind, call] of [
       ["question", () => get("/x")],
       ["change", () => put("/y", {})],
       ["bytes", () => upload("/x", new Blob(), "x")],
       ["bytes", () => getBytes("/x")],
     ] as const) {
       let ended = false;
-      const asking = refusal(ask()).finally(() => {
+      const asking = refusal(call()).finally(() => {
         ended = true;
       });
       await vi.advanceTimersByTimeAsync(LIMITS_MS[kind] - 1000);
       expect(ended).toBe(false);
       await vi.advanceTimersByTimeAsync(1000);
       const error = await asking;
-      expect([error.message, mayPass(error)]).toEqual([
-        `The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`,
+      expect([error.message, isTransient(error)]).toEqual([
+        `The server did not answer within ${LIMITS_MS[kind] / 60_000} min.`,
         false,
       ]);
     }
@@ -175,7 +182,7 @@ it.each([
   }
 });
 
-it("lets an archive take as long as a slow line needs", () => {
+it("gives an archive enough time on a slow line", () => {
   const slow_bytes_per_s = 12_500; // 100 kbit/s
   expect((LIMITS_MS.bytes / 1000) * slow_bytes_per_s).toBeGreaterThan(10 << 20);
 });

@@ -1,5 +1,6 @@
-// One way to the API: JSON in, JSON out, the error envelope as an exception. Nothing here knows a page.
-import { inTurn } from "./turns";
+// The API client: JSON in, JSON out, the error envelope as an exception. It knows nothing about
+// pages.
+import { serialized } from "./serialized";
 
 export class ApiError extends Error {
   readonly status: number;
@@ -17,9 +18,12 @@ export class ApiError extends Error {
   }
 }
 
-/** There is no answer that could be read: nothing came, too late, or cut off on the way. */
+/** The server sent no readable answer: nothing arrived, it came too late, or it was cut off. */
 export class NoAnswer extends ApiError {
-  /** Whether the same question may be asked again at once. Who has waited for a silent server waits no second time. */
+  /**
+   * Whether the same query may be retried at once. A user who has already waited for a timeout does
+   * not wait a second time.
+   */
   readonly again: boolean;
 
   constructor(message: string, detail: string, again: boolean) {
@@ -28,18 +32,20 @@ export class NoAnswer extends ApiError {
   }
 }
 
-/** What the server refused it refuses again; what failed on the way may come through. */
-export function mayPass(error: Error): boolean {
+/** Do not retry what the server rejected; retry network failures. */
+export function isTransient(error: Error): boolean {
   if (error instanceof NoAnswer) return error.again;
   return !(error instanceof ApiError) || error.status >= 500;
 }
 
-/** How long an answer may take, until its last byte. Archives of templates go over slow lines. */
+/**
+ * Time limits for an answer up to its last byte. Template archives are sent over slow connections.
+ */
 export const LIMITS_MS = { question: 60_000, change: 120_000, bytes: 1_800_000 } as const;
 
-const UNKNOWN_OUTCOME = "It may have been done all the same: look before you do it again.";
+const UNKNOWN_OUTCOME = "The change may have been applied all the same. Check before you retry.";
 
-/** Asks, and says in plain words why there is no answer. */
+/** Send the request, and explain in plain words when there is no answer. */
 async function answered<T>(
   kind: keyof typeof LIMITS_MS,
   changes: boolean,
@@ -53,12 +59,11 @@ async function answered<T>(
     const outcome = changes ? UNKNOWN_OUTCOME : "";
     if (control.signal.aborted)
       throw new NoAnswer(
-        `The server has not answered within ${LIMITS_MS[kind] / 60_000} min.`,
+        `The server did not answer within ${LIMITS_MS[kind] / 60_000} min.`,
         outcome,
         false,
       );
-    if (error instanceof TypeError)
-      throw new NoAnswer("The server cannot be reached.", outcome, true); // what fetch says for every failure of the network
+    if (error instanceof TypeError) throw new NoAnswer("The server is unreachable.", outcome, true); // fetch's only network error
     throw error;
   } finally {
     window.clearTimeout(timer);
@@ -70,28 +75,31 @@ function csrfToken(): string {
   return document.querySelector<HTMLMetaElement>('meta[property="csrf-token"]')?.content ?? "";
 }
 
-/** Methods that say how a thing is to be from now on: the last one counts, so it has to come last. */
-const IN_TURN: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
+/** Methods that set the final state of a resource: the last request must also arrive last. */
+const ORDERED_METHODS: ReadonlySet<string> = new Set(["PUT", "PATCH"]);
 
 export function request<T>(method: string, path: string, body?: unknown): Promise<T> {
-  return IN_TURN.has(method)
-    ? inTurn(path, () => send<T>(method, path, body))
+  return ORDERED_METHODS.has(method)
+    ? serialized(path, () => send<T>(method, path, body))
     : send<T>(method, path, body);
 }
 
-// Browsers refuse requests that outlive their page beyond 64 KiB of bodies at a time.
-const OUTLIVING_BYTES = 60_000;
-let outliving = 0;
+// Browsers reject keepalive requests once their bodies exceed 64 KiB in total.
+const KEEPALIVE_BYTES = 60_000;
+let keepaliveBytes = 0;
 
-/** Does what was clicked although the page is left at once: without that the browser takes back what is on its way. */
+/**
+ * Send the request even if the user leaves the page immediately; otherwise the browser aborts
+ * requests in flight.
+ */
 async function sendOnce(path: string, init: RequestInit, body: string): Promise<Response> {
   const size = new TextEncoder().encode(body).length;
-  if (outliving + size > OUTLIVING_BYTES) return fetch(path, init);
-  outliving += size;
+  if (keepaliveBytes + size > KEEPALIVE_BYTES) return fetch(path, init);
+  keepaliveBytes += size;
   try {
     return await fetch(path, { ...init, keepalive: true });
   } finally {
-    outliving -= size;
+    keepaliveBytes -= size;
   }
 }
 
@@ -118,33 +126,37 @@ async function send<T>(method: string, path: string, body: unknown): Promise<T> 
 }
 
 const UNAUTHORIZED = 401;
-const EMPTY_IS_DONE: ReadonlySet<number> = new Set([202, 204]);
+const EMPTY_STATUSES: ReadonlySet<number> = new Set([202, 204]);
 
-const WHO_IS_HERE = "/api/v2/users/me"; // whose answer is just that
+const CURRENT_USER = "/api/v2/users/me"; // the endpoint whose answer says only this
 let hearSignedOut: () => void = () => undefined;
 
-/** Told of every answer that says nobody is signed in, whoever asked: a form as well as a list. */
-export function onSignedOut(hear: () => void): void {
-  hearSignedOut = hear;
+/**
+ * Called for every answer that says the session is invalid, whichever form or list sent the
+ * request.
+ */
+export function onSignedOut(notifySignedOut: () => void): void {
+  hearSignedOut = notifySignedOut;
 }
 
 async function readAnswer<T>(response: Response, method: string, path: string): Promise<T> {
-  if (response.status === UNAUTHORIZED && path !== WHO_IS_HERE) hearSignedOut();
+  if (response.status === UNAUTHORIZED && path !== CURRENT_USER) hearSignedOut();
   const text = await response.text();
   const value: unknown = parse(text);
   if (!response.ok) throw new ApiError(response.status, isEnvelope(value) ? value : {});
   if (value !== undefined) return value as T;
-  if (text === "" && (method === "DELETE" || EMPTY_IS_DONE.has(response.status)))
+  if (text === "" && (method === "DELETE" || EMPTY_STATUSES.has(response.status)))
     return undefined as T;
-  const what = text === "" ? "It was empty." : `It began with: ${text.trim().slice(0, 80)}`;
+  const explanation =
+    text === "" ? "The answer was empty." : `The answer began with: ${text.trim().slice(0, 80)}`;
   throw new NoAnswer(
-    "The answer was cut off on its way, or is not from this server.",
-    method === "GET" ? what : `${what} ${UNKNOWN_OUTCOME}`,
+    "The answer was cut off, or did not come from this server.",
+    method === "GET" ? explanation : `${explanation} ${UNKNOWN_OUTCOME}`,
     method === "GET",
   );
 }
 
-/** undefined for what is no JSON. */
+/** undefined for text that is not JSON. */
 function parse(text: string): unknown {
   try {
     return JSON.parse(text);
@@ -170,7 +182,7 @@ export const patch = <T>(path: string, body?: unknown): Promise<T> =>
 export const remove = <T>(path: string, body?: unknown): Promise<T> =>
   request<T>("DELETE", path, body);
 
-/** Bytes up, JSON down: template archives. */
+/** Send bytes, receive JSON: template archives. */
 export function upload<T>(path: string, body: Blob, type: string): Promise<T> {
   const headers = { Accept: "application/json", "Content-Type": type, "X-CSRF-TOKEN": csrfToken() };
   return answered("bytes", true, async (signal) =>
@@ -191,7 +203,7 @@ export function getBytes(path: string): Promise<Uint8Array> {
   });
 }
 
-/** `path?name=value&…`, without what is undefined or empty. */
+/** `path?name=value&…`, without undefined and empty values. */
 export function withQuery(
   path: string,
   values: Record<string, string | number | boolean | undefined>,
@@ -204,7 +216,7 @@ export function withQuery(
   return text === "" ? path : `${path}?${text}`;
 }
 
-/** One segment of a path. */
+/** Escape one segment of a path. */
 export const seg = (value: string): string => encodeURIComponent(value);
 
 export function socketUrl(path: string): string {

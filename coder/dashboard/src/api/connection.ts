@@ -1,4 +1,4 @@
-// Which live connections are lost at the moment: the frame says "reconnecting" while there is any.
+// Live connections that are lost at the moment: the frame says "reconnecting" while there is one.
 import { useSyncExternalStore } from "react";
 
 let signedOut = false;
@@ -6,17 +6,20 @@ const resumes = new Set<() => void>();
 const lost = new Set<symbol>();
 const listeners = new Set<() => void>();
 
-/** While the session has ended no connection can come back: they wait for signing in, and none is "lost". */
+/**
+ * While the session is expired no connection can come back: they wait for sign-in, and none counts
+ * as lost.
+ */
 export function setSignedOut(isOut: boolean): void {
   if (signedOut === isOut) return;
   signedOut = isOut;
   if (!isOut) for (const resume of [...resumes]) resume();
-  for (const tell of listeners) tell();
+  for (const listener of listeners) listener();
 }
 
 export const isSignedOut = (): boolean => signedOut;
 
-/** Called when somebody has signed in again. Returns how to stop being called. */
+/** Call `again` after the user signs in again. Return the function that unsubscribes. */
 export function onSignedIn(resume: () => void): () => void {
   resumes.add(resume);
   return () => resumes.delete(resume);
@@ -26,14 +29,14 @@ export function setLost(connection: symbol, isLost: boolean): void {
   if (lost.has(connection) === isLost) return;
   if (isLost) lost.add(connection);
   else lost.delete(connection);
-  for (const tell of listeners) tell();
+  for (const listener of listeners) listener();
 }
 
 export function useConnectionLost(): boolean {
   return useSyncExternalStore(
-    (tell) => {
-      listeners.add(tell);
-      return () => listeners.delete(tell);
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     () => lost.size > 0 && !signedOut,
   );

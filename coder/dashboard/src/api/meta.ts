@@ -1,5 +1,5 @@
-// What the server has put into the page, so that the first view asks for nothing it already has.
-/** A value that is text as it stands, not JSON; "" for none. */
+// Values that the server embedded in the page, so that the first view needs no requests for them.
+/** Return a value that is plain text, not JSON; "" for none. */
 export const pageText = (name: string): string =>
   document.querySelector<HTMLMetaElement>(`meta[property="${name}"]`)?.content ?? "";
 
@@ -13,7 +13,9 @@ export function pageValue<T>(name: string): T | undefined {
   }
 }
 
-/** Used once: after signing in or out the values in the page are somebody else's. */
+/**
+ * Each value is used once: after sign-in or sign-out the embedded values belong to another user.
+ */
 export function takePageValue<T>(name: string): T | undefined {
   const value = pageValue<T>(name);
   document.querySelector(`meta[property="${name}"]`)?.remove();

@@ -1,5 +1,6 @@
-// What pages offer to change, and the right each asks for before it does. A call that is not in the table is an offer nobody
-// has thought about: say which right it needs, and show it only to people who have that.
+// Write requests of pages, and the permission each page checks first. A request that is missing
+// from the table has not been reviewed: name its permission, and show the control only to users who
+// have it.
 import ts from "typescript";
 import { describe, expect, it } from "vitest";
 
@@ -10,14 +11,20 @@ const sources = import.meta.glob<string>(
 const textOf = (file: string) =>
   sources[`../${file}`] ?? sources[`./${file.replace("api/", "")}`] ?? "";
 
-/** One's own things and what is open to everybody: whoever is signed in may, or the page comes before signing in. */
+/**
+ * The user's own objects and public requests: any signed-in user may send them, or the page comes
+ * before sign-in.
+ */
 const OWN = "own";
-/** File | call | right | file that asks for the right, when it is another one. An indented line goes on with the one before. */
+/**
+ * File | call | permission | file that checks it, if another one. An indented line continues the
+ * one before.
+ */
 const TABLE = `
 app/frame/SignInAgain.tsx | POST /api/v2/users/login | own
 app/frame/UserMenu.tsx | POST /api/v2/users/logout | own
 pages/account/AppearancePage.tsx | PUT /api/v2/users/me/appearance | own
-pages/account/AuthorizedAppsPage.tsx | DELETE withQuery("/oauth2/tokens", { client_id: ending.id }) | own
+pages/account/AuthorizedAppsPage.tsx | DELETE withQuery("/oauth2/tokens", { client_id: revoking.id }) | own
 pages/account/ExternalLinksPage.tsx | DELETE /api/v2/external-auth/: | own
 pages/account/NewTokenPage.tsx | POST /api/v2/users/me/keys/tokens | own
 pages/account/NotificationsPage.tsx | PUT /api/v2/users/:/notifications/preferences | own
@@ -52,7 +59,7 @@ pages/health/SectionPage.tsx | PUT /api/v2/debug/health/settings | editDeploymen
 features/notification/inbox.ts | PUT /api/v2/notifications/inbox/:/read-status | own
 features/notification/inbox.ts | PUT /api/v2/notifications/inbox/mark-all-as-read | own
 pages/organizations/CreateOrganizationPage.tsx | POST /api/v2/organizations | createOrganization
-pages/organizations/IdpSyncPage.tsx | PATCH pathOf(view, what) | editSync
+pages/organizations/IdpSyncPage.tsx | PATCH pathOf(view, kind) | editSync
 pages/organizations/MembersPage.tsx | POST /api/v2/organizations/:/members/: | addMembers
 pages/organizations/MembersPage.tsx | DELETE /api/v2/organizations/:/members/: | removeMembers
 pages/organizations/MembersPage.tsx | PUT /api/v2/organizations/:/members/:/roles | assignRoles
@@ -106,13 +113,14 @@ pages/templates/archive.ts | POST /api/v2/organizations/:/templateversions | cre
 pages/templates/settings/PermissionsPage.tsx | PATCH /api/v2/templates/:/acl | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/VariablesPage.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/settings/SettingsLayout.tsx
 pages/templates/settings/save.ts | PATCH /api/v2/templates/: | update | pages/templates/settings/SettingsLayout.tsx
-pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayEnter | pages/workspaces/agent/AgentCard.tsx
+pages/terminal/stream-address.ts | POST /api/v2/applications/reconnecting-pty-signed-token | mayConnect
+  | pages/workspaces/agent/AgentCard.tsx
 pages/workspaces/Banners.tsx | PUT /api/v2/workspaces/:/dormant | update
 pages/workspaces/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update | pages/workspaces/WorkspacePage.tsx
 pages/workspaces/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 pages/workspaces/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
-pages/workspaces/agent/Containers.tsx | POST :/recreate | mayEnter
-pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayEnter
+pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
+pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx
@@ -130,7 +138,10 @@ pages/workspaces/RowActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/RowActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 `;
 
-/** Begins a build, so what is asked for depends on the build: each place that calls one, and the rights it asks for. */
+/**
+ * Functions that start a build, whose permission depends on the build: each call site, and the
+ * permissions it checks.
+ */
 const BUILDS: Readonly<Record<string, readonly string[]>> = {
   "pages/workspaces/WorkspaceActions.tsx": ["start", "stop", "update"],
   "pages/workspaces/Banners.tsx": ["mayBuild"],
@@ -140,7 +151,7 @@ const BUILDS: Readonly<Record<string, readonly string[]>> = {
   "pages/workspaces/BatchBar.tsx": ["start", "stop", "remove"],
   "pages/workspaces/RowActions.tsx": ["start", "stop", "remove"],
 };
-/** Those of them that are opened from another place, which asks. */
+/** Those that another component opens, which does the check. */
 const ASKED_BY: Readonly<Record<string, string>> = {
   "pages/workspaces/DeleteWorkspace.tsx": "pages/workspaces/WorkspaceActions.tsx",
   "pages/workspaces/builds/ChangeVersion.tsx": "pages/workspaces/WorkspaceActions.tsx",
@@ -151,8 +162,8 @@ const rows = TABLE.trim()
   .replace(/\n +/g, " ")
   .split("\n")
   .map((line) => {
-    const [file = "", call = "", right = "", asker = file] = line.split(" | ");
-    return { file, call, right, asker };
+    const [file = "", call = "", right = "", checker = file] = line.split(" | ");
+    return { file, call, right, asker: checker };
   });
 
 const VERBS: Readonly<Record<string, string>> = {
@@ -163,14 +174,16 @@ const VERBS: Readonly<Record<string, string>> = {
   upload: "UPLOAD",
 };
 
-function pathOf(given: ts.Expression | undefined): string {
-  if (given && ts.isStringLiteralLike(given)) return given.text;
-  if (given && ts.isTemplateExpression(given))
-    return given.head.text + given.templateSpans.map((span) => `:${span.literal.text}`).join("");
-  return given?.getText() ?? "";
+function pathOf(argument: ts.Expression | undefined): string {
+  if (argument && ts.isStringLiteralLike(argument)) return argument.text;
+  if (argument && ts.isTemplateExpression(argument))
+    return (
+      argument.head.text + argument.templateSpans.map((span) => `:${span.literal.text}`).join("")
+    );
+  return argument?.getText() ?? "";
 }
 
-/** Every use of what changes things at the server: [verb and path], of what the client's module gives. */
+/** Every use of the client's writing functions: [verb and path]. */
 function callsOf(file: string, text: string): string[] {
   const tree = ts.createSourceFile(
     file,
@@ -179,56 +192,56 @@ function callsOf(file: string, text: string): string[] {
     true,
     file.endsWith("x") ? ts.ScriptKind.TSX : ts.ScriptKind.TS,
   );
-  const given = new Map<string, string>();
-  const found: string[] = [];
-  const look = (node: ts.Node): void => {
+  const imports = new Map<string, string>();
+  const matches: string[] = [];
+  const visitNode = (node: ts.Node): void => {
     if (ts.isImportDeclaration(node)) {
       const named = node.importClause?.namedBindings;
       if (/\/client"$/.test(node.moduleSpecifier.getText()) && named && ts.isNamedImports(named)) {
         for (const { name, propertyName } of named.elements)
-          given.set(name.text, (propertyName ?? name).text);
+          imports.set(name.text, (propertyName ?? name).text);
       }
       return;
     }
     if (
       ts.isIdentifier(node) &&
       !ts.isPropertyAccessExpression(node.parent) &&
-      VERBS[given.get(node.text) ?? ""]
+      VERBS[imports.get(node.text) ?? ""]
     ) {
-      const verb = VERBS[given.get(node.text) ?? ""];
+      const verb = VERBS[imports.get(node.text) ?? ""];
       const around = node.parent;
       if (ts.isCallExpression(around) && around.expression === node)
-        found.push(`${verb} ${pathOf(around.arguments[0])}`);
+        matches.push(`${verb} ${pathOf(around.arguments[0])}`);
       else if (!ts.isPropertyAssignment(around) && !ts.isJsxAttribute(around))
-        found.push(`${verb} ${around.parent.getText()}`);
+        matches.push(`${verb} ${around.parent.getText()}`);
     }
-    node.forEachChild(look);
+    node.forEachChild(visitNode);
   };
-  look(tree);
-  return found.filter((call) => call !== "POST /api/v2/authcheck");
+  visitNode(tree);
+  return matches.filter((call) => call !== "POST /api/v2/authcheck");
 }
 
 const calls = Object.entries(sources).map(
   ([file, text]) => [file.replace(/^\.\.\//, "").replace(/^\.\//, "api/"), text] as const,
 );
-const found = new Set(
+const actual = new Set(
   calls.flatMap(([file, text]) => callsOf(file, text).map((call) => `${file} | ${call}`)),
 );
 
-describe("what pages offer", () => {
-  it("is in the table, and the table has nothing else", () => {
-    expect([...found].sort()).toEqual(rows.map(({ file, call }) => `${file} | ${call}`).sort());
+describe("write requests of pages", () => {
+  it("are exactly those in the table", () => {
+    expect([...actual].sort()).toEqual(rows.map(({ file, call }) => `${file} | ${call}`).sort());
   });
 
   it.each(rows.filter(({ right }) => right !== OWN))(
-    "$file asks for $right before $call",
-    ({ right, asker }) => {
-      expect(textOf(asker)).toMatch(new RegExp(`\\b${right}\\b`));
-      expect(textOf(asker)).toMatch(/\bmay\w*\b/);
+    "$file checks $right before $call",
+    ({ right, asker: checker }) => {
+      expect(textOf(checker)).toMatch(new RegExp(`\\b${right}\\b`));
+      expect(textOf(checker)).toMatch(/\bmay\w*\b/);
     },
   );
 
-  it("begins builds in known places alone", () => {
+  it("start builds only in known files", () => {
     const begin = calls
       .filter(
         ([file, text]) =>
@@ -239,10 +252,10 @@ describe("what pages offer", () => {
     expect(begin.sort()).toEqual(Object.keys(BUILDS).sort());
   });
 
-  it.each(Object.entries(BUILDS))("%s asks for %j", (file, rights) => {
-    const asker = textOf(ASKED_BY[file] ?? file);
+  it.each(Object.entries(BUILDS))("%s checks %j", (file, rights) => {
+    const checker = textOf(ASKED_BY[file] ?? file);
     for (const right of rights)
-      expect(asker).toMatch(
+      expect(checker).toMatch(
         new RegExp(
           `(?:may|rights)\\b.*\\b${right}\\b|\\b${right}\\b.*\\bmay\\b|right: "${right}"|"${right}"`,
         ),

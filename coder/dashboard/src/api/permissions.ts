@@ -1,5 +1,5 @@
-// What the person may do, asked in one request. A page shows what is allowed, and says one sentence where people look
-// for what is not. A new question is one line in the table.
+// Permissions of the signed-in user, checked in one request. A page shows the controls that are
+// allowed, and one sentence in place of those that are not. A new check is one line in the table.
 import { keepPreviousData, queryOptions, useQuery } from "@tanstack/react-query";
 
 import { post } from "./client";
@@ -41,7 +41,7 @@ const DEPLOYMENT = {
   viewOAuth2Apps: check("oauth2_app", "read"),
   editOAuth2Apps: check("oauth2_app", "create"),
   viewAnyWorkspace: check("workspace", "read", { any_org: true }),
-  enterAnyWorkspace: check("workspace", "ssh"),
+  connectToAnyWorkspace: check("workspace", "ssh"),
   viewAnyTask: check("task", "read", { any_org: true }),
   createWorkspaceForAny: check("workspace", "create", { any_org: true, owner_id: "*" }),
   createOwnWorkspace: check("workspace", "create", { any_org: true, owner_id: "me" }),
@@ -59,7 +59,10 @@ const permissions = queryOptions({
   staleTime: 60_000,
 });
 
-/** Nothing is allowed until the answer is there: what appears late disturbs less than what disappears. */
+/**
+ * Nothing is allowed until the answer arrives: a control that appears late disturbs less than one
+ * that disappears.
+ */
 export function usePermissions(): Permissions & { known: boolean } {
   const answer = useQuery(permissions);
   return { ...(answer.data ?? NOTHING), known: answer.data !== undefined };
@@ -75,8 +78,10 @@ const answers = <T extends string>(
     staleTime: 60_000,
   });
 
-/** Questions about one thing, under a key of its own. `keep`: the last answers stand until those of a new key are there;
- * only for names that say what they are about. */
+/**
+ * Checks about one object, under a key of their own. `keep`: the last answers stay until those of
+ * the new key arrive; use it only for names that include the object.
+ */
 export function useChecks<T extends string>(
   key: readonly unknown[],
   checks: Record<T, AuthorizationCheck> | null,
@@ -90,7 +95,10 @@ export function useChecks<T extends string>(
   return answer.data ?? {};
 }
 
-/** For whom the person may make workspaces in this very organization: whoever administers one may be nobody in the next. */
+/**
+ * Whose workspaces the user may create in exactly this organization: an administrator of one
+ * organization may have no rights in the next.
+ */
 function useWorkspaceCreation(organization: string | undefined) {
   return useChecks(
     ["workspaces", organization],
@@ -103,31 +111,40 @@ function useWorkspaceCreation(organization: string | undefined) {
   );
 }
 
-/** Whether the person may make workspaces in an organization, for themselves or for anybody; undefined until it is known. */
+/**
+ * Whether the user may create workspaces in an organization, for themselves or for any other owner;
+ * undefined until known.
+ */
 export function useMayCreateWorkspace(organization: string | undefined): boolean | undefined {
   const { own, any } = useWorkspaceCreation(organization);
   return own || any;
 }
 
-const MAKING = {
+const CREATE_CHECKS = {
   templates: (organization_id: string) => check("template", "create", { organization_id }),
   tasks: (organization_id: string) => check("task", "create", { organization_id, owner_id: "me" }),
 };
 
-/** In which of these organizations the person may make such things: somebody who administers one may be nobody in the next. */
-export const makingOf = (what: keyof typeof MAKING, organizations: readonly string[]) =>
+/**
+ * The organizations among these in which the user may create such objects: an administrator of one
+ * may have no rights in the next.
+ */
+export const createChecksOf = (
+  kind: keyof typeof CREATE_CHECKS,
+  organizations: readonly string[],
+) =>
   answers(
-    ["making", what, [...organizations].sort()],
-    Object.fromEntries(organizations.map((id) => [id, MAKING[what](id)])),
+    ["making", kind, [...organizations].sort()],
+    Object.fromEntries(organizations.map((id) => [id, CREATE_CHECKS[kind](id)])),
   );
 
-/** The same, as those of them where it is so; undefined until it is known. */
-export function useMakingIn(
-  what: keyof typeof MAKING,
+/** The same result as a list of organizations; undefined until known. */
+export function useCreationIn(
+  kind: keyof typeof CREATE_CHECKS,
   organizations: readonly string[],
 ): readonly string[] | undefined {
   const answer = useQuery({
-    ...makingOf(what, organizations),
+    ...createChecksOf(kind, organizations),
     enabled: organizations.length > 0,
   }).data;
   return organizations.length === 0
@@ -135,18 +152,21 @@ export function useMakingIn(
     : answer && organizations.filter((id) => answer[id] === true);
 }
 
-/** For whom: for others, and for themselves. Whoever makes them for others alone has to say for whom. */
+/**
+ * Possible owners: others, and the user. A user who may create only for others has to choose an
+ * owner.
+ */
 export function useWorkspaceOwners(organization: string): { others: boolean; self: boolean } {
   const { own, any } = useWorkspaceCreation(organization);
   return { others: any === true, self: own !== false };
 }
 
-// Sentences that stand where people look for what they may not do.
-export const NO_WORKSPACES = "You may not create workspaces in this organization.";
-export const NO_WORKSPACES_ANYWHERE = "You may look at workspaces, not create them.";
-export const NO_TEMPLATES = "You may use templates, not make them.";
-export const NO_CHANGES = "You may see this workspace, not change it.";
-export const NO_TASKS = "You may look at tasks, not begin them.";
+// Sentences shown in place of controls that the user may not use.
+export const NO_WORKSPACES = "You need permission to create workspaces in this organization.";
+export const NO_WORKSPACES_ANYWHERE = "You can view workspaces but not create them.";
+export const NO_TEMPLATES = "You can use templates but not create them.";
+export const NO_CHANGES = "You can view this workspace but not change it.";
+export const NO_TASKS = "You can view tasks but not create them.";
 
 function templateChecks(id: string, organization: string) {
   const object = { resource_id: id, organization_id: organization };
@@ -158,7 +178,10 @@ function templateChecks(id: string, organization: string) {
   };
 }
 
-/** Tasks are not shared one by one: all of one owner in an organization are alike. */
+/**
+ * Tasks are not shared individually: all tasks of one owner in an organization have the same
+ * rights.
+ */
 export function useTaskRights(organization: string, owner: string) {
   const object = { organization_id: organization, owner_id: owner };
   return useChecks(["tasks", organization, owner], {
@@ -167,10 +190,10 @@ export function useTaskRights(organization: string, owner: string) {
   });
 }
 
-/** What of a workspace decides who may do what with it. */
+/** The fields of a workspace that decide who may do what with it. */
 type Guarded = Pick<Workspace, "id" | "organization_id" | "owner_id" | "dormant_at">;
 
-/** What the person may do with one workspace; nothing until it is known. */
+/** The user's permissions on one workspace; nothing is allowed until known. */
 export function useWorkspaceRights(workspace: Guarded, { enabled = true } = {}): WorkspaceRights {
   return useChecks(
     ["workspace", rightsKey(workspace)],
@@ -178,11 +201,11 @@ export function useWorkspaceRights(workspace: Guarded, { enabled = true } = {}):
   );
 }
 
-/** Changes with what was answered about it: a workspace that was woken may be started and shared. */
+/** Invalidated together with the workspace: one that was woken can be started and shared. */
 export const rightsKey = ({ id, dormant_at }: Guarded): string =>
   dormant_at ? `${id} dormant` : id;
 
-/** The same of a template; null while it is not there yet. */
+/** The user's permissions on one template; null until the template is loaded. */
 export function useTemplateRights(
   template: Pick<Template, "id" | "organization_id"> | null,
 ): TemplateRights {
@@ -204,13 +227,14 @@ export function workspaceChecks({ id, organization_id, owner_id, dormant_at }: G
     share: check("workspace", "share", object),
     ssh: check("workspace", "ssh", object),
     connect: check("workspace", "application_connect", object),
-    // Starting wakes a dormant one: the server judges it as the workspace it will be, not as the one that has this id.
+    // Starting wakes a dormant workspace: the server judges the workspace in its new state, not the row
+    // with this id.
     start: check("workspace", "start", dormant_at ? { organization_id, owner_id } : object),
     stop: check("workspace", "stop", object),
   };
 }
 
-/** What the pages of one organization ask: the same words as its rules. */
+/** The permission checks of an organization's pages, in the same words as the server's rules. */
 export function organizationChecks(id: string) {
   const object = { organization_id: id };
   return {
@@ -240,5 +264,5 @@ export type OrganizationPermissions = Partial<
   Record<keyof ReturnType<typeof organizationChecks>, boolean>
 >;
 
-/** For everything else. */
+/** All other checks. */
 export { check as authorizationCheck };

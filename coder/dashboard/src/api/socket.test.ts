@@ -40,25 +40,25 @@ afterEach(() => {
   vi.unstubAllGlobals();
 });
 
-function lose(): void {
+function loseConnection(): void {
   const last = opened.at(-1);
   if (!last) return;
   last.readyState = 3;
   last.onclose?.({ code: 1006 });
 }
 
-it("comes back by itself", () => {
+it("reconnects after a loss", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
-  lose();
+  loseConnection();
   vi.advanceTimersByTime(60_000);
   expect(opened).toHaveLength(2);
   end();
 });
 
-it("waits for signing in when the session has ended", () => {
+it("waits for sign-in after the session ended", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
   setSignedOut(true);
-  lose();
+  loseConnection();
   vi.advanceTimersByTime(600_000);
   expect(opened).toHaveLength(1);
   setSignedOut(false);
@@ -66,7 +66,7 @@ it("waits for signing in when the session has ended", () => {
   end();
 });
 
-it("does not come back after an orderly end", () => {
+it("stays closed after a normal close", () => {
   const end = openSocket(() => "/watch", { onMessage: () => undefined });
   const last = opened.at(-1);
   if (last) {
@@ -79,9 +79,9 @@ it("does not come back after an orderly end", () => {
   end();
 });
 
-it("starts again, more and more slowly, when what came cannot be read", () => {
-  const heard: unknown[] = [];
-  const end = openSocket(() => "/watch", { onMessage: (value) => heard.push(value) });
+it("restarts with increasing delays after unreadable messages", () => {
+  const messages: unknown[] = [];
+  const end = openSocket(() => "/watch", { onMessage: (value) => messages.push(value) });
   opened[0]?.onopen?.();
   opened[0]?.onmessage?.({ data: '{"type": "data", "da' });
   expect(opened).toHaveLength(1);
@@ -95,6 +95,6 @@ it("starts again, more and more slowly, when what came cannot be read", () => {
   expect(opened).toHaveLength(3);
   opened[2]?.onopen?.();
   opened[2]?.onmessage?.({ data: '{"type": "data"}' });
-  expect(heard).toEqual([{ type: "data" }]);
+  expect(messages).toEqual([{ type: "data" }]);
   end();
 });

@@ -1,5 +1,6 @@
-// A WebSocket that comes back: waits longer after each failure, begins at once when the machine is online again, and
-// says in `connection.ts` that it is lost. An orderly end by the server is the end.
+// A WebSocket that reconnects: it waits longer after each failure, retries at once when the machine
+// is online again, and reports itself as lost in `connection.ts`. It does not reconnect after a
+// normal close by the server.
 import { useEffect, useRef } from "react";
 
 import { socketUrl } from "./client";
@@ -7,13 +8,13 @@ import { isSignedOut, onSignedIn, setLost } from "./connection";
 
 const FIRST_MS = 500;
 const LONGEST_MS = 10_000;
-const UNREADABLE = 4000; // of the range browsers leave to programs
+const UNREADABLE = 4000; // from the range that browsers leave to applications
 
 export interface SocketHandlers {
   onMessage: (data: unknown) => void;
-  /** Each time it is open, again after a loss. */
+  /** Called each time the socket opens, also after a loss. */
   onOpen?: (send: (value: unknown) => void) => void;
-  /** The server has ended it in order: nothing more will come. */
+  /** The server has closed it normally: nothing more will come. */
   onEnd?: () => void;
 }
 
@@ -25,7 +26,10 @@ function read(text: string): { value: unknown } | null {
   }
 }
 
-/** `path` is asked anew for each attempt, so that it can say where to go on. Ends by the function returned. */
+/**
+ * `path` is evaluated for each attempt, so that it can say where to resume. Returns the function
+ * that closes the connection.
+ */
 export function openSocket(path: () => string, handlers: SocketHandlers): () => void {
   const connection = Symbol("socket");
   let socket: WebSocket | null = null;
@@ -33,14 +37,14 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
   let wait = FIRST_MS;
   let closed = false;
   let ended = false;
-  let spoiled = false;
+  let unreadable = false;
   const open = () => {
     window.clearTimeout(timer);
-    if (isSignedOut()) return; // it goes on when somebody has signed in again
+    if (isSignedOut()) return; // it reconnects when the user has signed in again
     const current = new WebSocket(socketUrl(path()));
     socket = current;
     current.onopen = () => {
-      if (!spoiled) wait = FIRST_MS;
+      if (!unreadable) wait = FIRST_MS;
       setLost(connection, false);
       handlers.onOpen?.((value) => {
         if (current.readyState === WebSocket.OPEN) current.send(JSON.stringify(value));
@@ -48,8 +52,9 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     };
     current.onmessage = (event: MessageEvent<string>) => {
       const message = read(event.data);
-      spoiled = message === null;
-      // What was lost may have been the state of everything after: from the start again, not on without it.
+      unreadable = message === null;
+      // The lost message may have been the state that all later ones build on: start over instead of
+      // resuming without it.
       if (message === null) current.close(UNREADABLE, "unreadable");
       else handlers.onMessage(message.value);
     };
@@ -69,14 +74,14 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
     if (!ended && (socket === null || socket.readyState === WebSocket.CLOSED)) open();
   };
   window.addEventListener("online", online);
-  const forget = onSignedIn(() => {
+  const unsubscribe = onSignedIn(() => {
     wait = FIRST_MS;
     online();
   });
   open();
   return () => {
     closed = true;
-    forget();
+    unsubscribe();
     window.clearTimeout(timer);
     window.removeEventListener("online", online);
     setLost(connection, false);
@@ -84,7 +89,10 @@ export function openSocket(path: () => string, handlers: SocketHandlers): () => 
   };
 }
 
-/** The same for a component; null for no connection. Handlers may change between renders without a new connection. */
+/**
+ * The same for a component; null for no connection. Handlers may change between renders without a
+ * new connection.
+ */
 export function useSocket(path: string | null, handlers: SocketHandlers): void {
   const current = useRef(handlers);
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Providers and the router. Which address shows which page is in routes/, one file per area.
+// Providers and the router. Routes are in routes/, one file per area.
 import { QueryClientProvider } from "@tanstack/react-query";
 import {
   createBrowserRouter,
@@ -12,7 +12,7 @@ import { CrashPage } from "./CrashPage";
 import { bareRoutes, framedRoutes, openRoutes, openFramedRoutes } from "./routes";
 import { Loading } from "../ui/Loading";
 import { Toasts } from "../ui/toast";
-import { Anyone, SignedIn } from "./guards";
+import { Public, SignedIn } from "./guards";
 import { queries } from "./query-client";
 import { useTheme } from "../features/appearance/theme";
 
@@ -32,7 +32,7 @@ function Root() {
   );
 }
 
-/** A page that breaks leaves the frame standing. */
+/** Keep the frame when a page crashes. */
 const guarded = (routes: RouteObject[]): RouteObject[] => [
   { ErrorBoundary: CrashPage, children: routes },
 ];
@@ -46,7 +46,7 @@ const router = createBrowserRouter([
       ...openRoutes,
       { element: <SignedIn bare />, children: guarded(bareRoutes) },
       { element: <SignedIn />, children: guarded(framedRoutes) },
-      { element: <Anyone />, children: guarded(openFramedRoutes) },
+      { element: <Public />, children: guarded(openFramedRoutes) },
     ],
   },
 ]);

@@ -1,5 +1,5 @@
-// Who may see a page: everybody, or whoever is signed in. A session that ends while a page is open is renewed in a
-// dialog over the page: what was typed stays.
+// Access to pages: public, or signed-in users only. A session that expires while a page is open is
+// renewed in a dialog over the page, which keeps the user's input.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { Navigate, Outlet, useLocation } from "react-router";
@@ -22,14 +22,14 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
     if (user.data) setLast(user.data);
   }, [user.data]);
   const shown = user.data ?? last;
-  const out = user.data === null && last !== null;
+  const sessionExpired = user.data === null && last !== null;
   const lost = useConnectionLost();
   const queries = useQueryClient();
   useEffect(() => {
-    setSignedOut(out);
+    setSignedOut(sessionExpired);
     return () => setSignedOut(false);
-  }, [out]);
-  // A connection may be lost because the session has ended: then the dialog says so, and nothing else.
+  }, [sessionExpired]);
+  // A connection may be lost because the session has expired: then only the sign-in dialog says so.
   useEffect(() => {
     if (lost) void queries.invalidateQueries({ queryKey: me.queryKey, exact: true });
   }, [lost, queries]);
@@ -60,8 +60,8 @@ export function SignedIn({ bare = false }: { bare?: boolean }) {
   return <Navigate to={`/login?redirect=${back}`} replace />;
 }
 
-/** Pages that need no account: the frame has whoever is signed in. */
-export function Anyone() {
+/** Pages that need no account: the frame shows the signed-in user if there is one. */
+export function Public() {
   const user = useQuery(me);
   return user.isPending ? (
     <Loading />

@@ -29,12 +29,15 @@ const staff = {
   organization_id: "o",
 };
 
-/** A server whose session ends when it is told to, and begins again with the right password. */
+/**
+ * A server whose session expires on demand, and which accepts a new sign-in with the right
+ * password.
+ */
 function server(answers: Answers) {
   const state = { out: false };
   const gated = Object.fromEntries(
-    Object.entries(answers).map(([what, answer]) => [
-      what,
+    Object.entries(answers).map(([request, answer]) => [
+      request,
       () => (state.out ? new Refusal(401, "You are signed out.") : answer),
     ]),
   );
@@ -75,7 +78,7 @@ async function signInAgain(): Promise<void> {
   await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
 }
 
-it("keeps a form whose session ends while it is filled in, and sends it after signing in again", async () => {
+it("keeps a form through session expiry and resubmits it", async () => {
   const { end, answers } = server({
     ...COMMON,
     "GET /api/v2/organizations/coder/groups/staff": staff,
@@ -99,7 +102,7 @@ it("keeps a form whose session ends while it is filled in, and sends it after si
   await userEvent.clear(name);
   await userEvent.type(name, "Everybody here");
   end();
-  // The window is looked at again: what is shown is asked for anew, and refused.
+  // Refocusing the window refetches the page's data, which is rejected.
   focusManager.setFocused(false);
   focusManager.setFocused(true);
   focusManager.setFocused(undefined);
@@ -115,7 +118,7 @@ it("keeps a form whose session ends while it is filled in, and sends it after si
   );
 });
 
-it("asks whoever submits a form after their session has ended to sign in, over the form", async () => {
+it("asks for sign-in when a form is submitted after expiry", async () => {
   const { end, answers } = server({
     ...COMMON,
     "POST /api/v2/users": { ...ana, id: "n", username: "nora" },
@@ -144,7 +147,7 @@ it("asks whoever submits a form after their session has ended to sign in, over t
   expect(screen.getByLabelText("Password")).toHaveValue("a long password 1!");
   await userEvent.click(screen.getByRole("button", { name: /^(Save|Create user)/ }));
   await waitFor(() => expect(page.at()).not.toBe("/create"));
-  expect(page.sent.filter((one) => one.path === "/api/v2/users")).toHaveLength(2);
+  expect(page.sent.filter((request) => request.path === "/api/v2/users")).toHaveLength(2);
   expect(page.sent.at(-1)).toMatchObject({
     path: "/api/v2/users",
     body: { username: "nora", email: "nora@example.com", password: "a long password 1!" },

@@ -1,4 +1,4 @@
-// Amounts of data as people read them: "1.4 MiB".
+// Amounts of data in readable units: "1.4 MiB".
 const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 export function byteSize(count: number): string {

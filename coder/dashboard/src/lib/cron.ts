@@ -1,4 +1,4 @@
-// A daily schedule as people set it, and as the API has it: `CRON_TZ=Europe/Berlin 30 9 * * 1-5`.
+// A daily schedule in the form and in the API: `CRON_TZ=Europe/Berlin 30 9 * 1-5`.
 export interface Daily {
   time: string;
   days: readonly number[];
@@ -15,7 +15,7 @@ export const DAYS = [
   "Saturday",
 ] as const;
 
-/** null for a schedule that is no daily one. */
+/** null for a schedule that is not daily. */
 export function readCron(text: string): Daily | null {
   const match = /^(?:CRON_TZ=(\S+)\s+)?(\d{1,2})\s+(\d{1,2})\s+\*\s+\*\s+(\S+)$/.exec(text.trim());
   if (!match) return null;
@@ -27,15 +27,15 @@ export function readCron(text: string): Daily | null {
 
 function readDays(text: string): number[] | null {
   if (text === "*") return [0, 1, 2, 3, 4, 5, 6];
-  const found = new Set<number>();
+  const daySet = new Set<number>();
   for (const part of text.split(",")) {
     const match = /^([0-7])(?:-([0-7]))?$/.exec(part);
     if (!match) return null;
     const from = Number(match[1]);
     const to = match[2] === undefined ? from : Number(match[2]);
-    for (let day = from; day <= to; day++) found.add(day % 7);
+    for (let day = from; day <= to; day++) daySet.add(day % 7);
   }
-  return [...found].sort();
+  return [...daySet].sort();
 }
 
 export function writeCron({ time, days, timezone }: Daily): string {
@@ -44,6 +44,6 @@ export function writeCron({ time, days, timezone }: Daily): string {
 }
 
 export function timezones(): string[] {
-  const found = Intl.supportedValuesOf("timeZone");
-  return found.includes("UTC") ? found : ["UTC", ...found];
+  const zones = Intl.supportedValuesOf("timeZone");
+  return zones.includes("UTC") ? zones : ["UTC", ...zones];
 }

@@ -7,11 +7,11 @@ it.each([
   ["Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7)", "darwin"],
   ["Mozilla/5.0 (X11; Linux x86_64)", "linux"],
   ["", "linux"],
-])("%s is %s", (agent, system) => {
+])("names %s as %s", (agent, system) => {
   expect(systemOf(agent)).toBe(system);
 });
 
-it("calls each program as the server serves it, and each platform by a name of its own", () => {
+it("matches the server's file names, with unique platform names", () => {
   for (const platform of PLATFORMS)
     expect(fileOf(platform)).toBe(
       `coder-${keyOf(platform).replace("/", "-")}${platform.system === "windows" ? ".exe" : ""}`,

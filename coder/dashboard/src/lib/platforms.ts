@@ -1,4 +1,4 @@
-// The platforms programs are made for, in words, and which system a browser runs on.
+// The platforms that binaries exist for, in words, and the operating system of the browser.
 export type System = "linux" | "darwin" | "windows";
 
 export const SYSTEMS: readonly { value: System; text: string }[] = [
@@ -10,7 +10,7 @@ export const SYSTEMS: readonly { value: System; text: string }[] = [
 export interface Platform {
   system: System;
   architecture: string;
-  /** Of the machines, without the system. */
+  /** Architectures in words, without the operating system. */
   text: string;
 }
 
@@ -24,7 +24,7 @@ export const PLATFORMS: readonly Platform[] = [
   { system: "windows", architecture: "arm64", text: "ARM" },
 ];
 
-/** As the server writes it: `linux/amd64`. */
+/** In the server's notation: `linux/amd64`. */
 export const keyOf = (platform: Platform): string => `${platform.system}/${platform.architecture}`;
 
 export const nameOf = (platform: Platform): string =>

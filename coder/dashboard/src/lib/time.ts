@@ -1,4 +1,4 @@
-// Moments and spans in words.
+// Times and durations in words.
 import { counted } from "./words";
 
 const STEPS: readonly (readonly [number, string])[] = [
@@ -9,15 +9,18 @@ const STEPS: readonly (readonly [number, string])[] = [
   [60, "minute"],
 ];
 
-/** Of what is to come, a hundredth may be gone already: seven days are not six a minute after they were given. */
-const NEARLY = 1.01;
+/**
+ * A future time may be a hundredth short: seven days do not become six a minute after they were
+ * set.
+ */
+const ROUNDING = 1.01;
 
 /** "3 hours ago", "in 2 days", "just now"; "never" for the API's zero time. */
 export function ago(text: string | null | undefined, now: number = Date.now()): string {
   const moment = text ? Date.parse(text) : NaN;
   if (Number.isNaN(moment) || moment < 0) return "never";
   const seconds = (now - moment) / 1000;
-  const words = spanWords(seconds < 0 ? -seconds * NEARLY : seconds);
+  const words = spanWords(seconds < 0 ? -seconds * ROUNDING : seconds);
   if (words === "") return "just now";
   return seconds < 0 ? `in ${words}` : `${words} ago`;
 }
@@ -29,7 +32,7 @@ function spanWords(seconds: number): string {
   return "";
 }
 
-/** "1.4s", "2m 5s", "3h 10m": how long something took. */
+/** "1.4s", "2m 5s", "3h 10m": a duration. */
 export function duration(ms: number): string {
   const seconds = Math.max(0, ms) / 1000;
   if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)}s`;

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { countedAtStart, counted, plural, usedBy } from "./words";
 
 it.each([
-  [0, "no members", "No members", "nobody when last counted"],
+  [0, "no members", "No members", "no active developers"],
   [1, "1 member", "1 member", "1 developer"],
   [2, "2 members", "2 members", "2 developers"],
   [
@@ -20,7 +20,7 @@ it.each([
   ]);
 });
 
-it("knows words with a plural of their own", () => {
+it("accepts an irregular plural", () => {
   expect([
     counted(1, "person", "people"),
     counted(3, "person", "people"),

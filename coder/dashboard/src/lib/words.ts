@@ -1,6 +1,6 @@
-// Numbers with their words. The linter refuses to choose between one and many elsewhere.
+// Counts with their nouns. The linter rejects choosing between singular and plural elsewhere.
 
-/** The word for so many of it. */
+/** Return the noun for a count. */
 export const plural = (count: number, one: string, many = `${one}s`): string =>
   count === 1 ? one : many;
 
@@ -8,12 +8,12 @@ export const plural = (count: number, one: string, many = `${one}s`): string =>
 export const counted = (count: number, one: string, many?: string): string =>
   `${count === 0 ? "no" : count.toLocaleString()} ${plural(count, one, many)}`;
 
-/** The same where a sentence begins with it. */
+/** The same at the beginning of a sentence. */
 export const countedAtStart = (count: number, one: string, many?: string): string => {
   const text = counted(count, one, many);
   return text.charAt(0).toUpperCase() + text.slice(1);
 };
 
-/** Who works with a template, after "Used by". */
+/** The number of active developers of a template, after "Used by". */
 export const usedBy = (developers: number): string =>
-  developers === 0 ? "nobody when last counted" : counted(developers, "developer");
+  developers === 0 ? "no active developers" : counted(developers, "developer");

@@ -1,4 +1,4 @@
-// What is written on a coloured button can be read in every theme, also while the pointer is on it.
+// Text on coloured buttons has enough contrast in every theme, also on hover.
 import { readFileSync } from "node:fs";
 import { expect, test } from "vitest";
 
@@ -45,7 +45,7 @@ test.each(themes)("%s", (theme) => {
   for (const [text, ground] of PAIRS) {
     const [darker = 0, lighter = 0] = [tokens[text] ?? "", tokens[ground] ?? ""]
       .map(luminance)
-      .sort((one, other) => one - other);
+      .sort((first, other) => first - other);
     expect((lighter + 0.05) / (darker + 0.05), `${text} on ${ground}`).toBeGreaterThanOrEqual(
       READABLE,
     );

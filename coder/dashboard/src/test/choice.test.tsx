@@ -20,9 +20,9 @@ const role = (name: string) => ({
 });
 const ROLES = [role("auditor"), role("owner")];
 
-/** A server that answers when the test says so. */
+/** A server that answers when the test decides. */
 function world() {
-  let had: string[] = [];
+  let values: string[] = [];
   const sent: string[][] = [];
   const answers: ((refused?: Error) => void)[] = [];
   const send = (next: string[]) =>
@@ -31,13 +31,13 @@ function world() {
       answers.push((refused) => {
         if (refused) refuse(refused);
         else {
-          had = next;
+          values = next;
           done();
         }
       });
     });
   function Example() {
-    const now = useQuery({ queryKey: ["roles"], queryFn: async () => had }).data;
+    const now = useQuery({ queryKey: ["roles"], queryFn: async () => values }).data;
     const { value, choose } = useChoice(now ?? [], {
       send,
       seen: ["roles"],
@@ -59,7 +59,7 @@ function world() {
   return { sent, answers };
 }
 
-it("takes the second of two quick clicks, and begins it from the first", async () => {
+it("builds the second of two quick clicks on the first", async () => {
   const { sent, answers } = world();
   await userEvent.click(await screen.findByRole("button", { name: "Edit user roles" }));
   await userEvent.click(screen.getByRole("checkbox", { name: "auditor" }));
@@ -71,7 +71,7 @@ it("takes the second of two quick clicks, and begins it from the first", async (
   await waitFor(() => expect(screen.getByTestId("now")).toHaveTextContent("auditor,owner"));
 });
 
-it("takes back what is refused, and says why", async () => {
+it("rolls back a rejection and shows the reason", async () => {
   const { answers } = world();
   await userEvent.click(await screen.findByRole("button", { name: "Edit user roles" }));
   await userEvent.click(screen.getByRole("checkbox", { name: "owner" }));

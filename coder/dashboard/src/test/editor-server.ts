@@ -28,7 +28,7 @@ const archive = writeTar([
   { path: "main.tf", data: new TextEncoder().encode("# one") },
   { path: "README.md", data: new TextEncoder().encode("# Docs") },
 ]);
-export const usual: Answers = {
+export const defaults: Answers = {
   "GET /api/v2/organizations/default/templates/docker": template,
   "GET /api/v2/organizations/coder/templates/docker/versions/v1-name": version("v1", "succeeded"),
   "GET /api/v2/templates/t": template,
@@ -41,7 +41,7 @@ export const usual: Answers = {
   "PATCH /api/v2/templates/t/versions": {},
 };
 
-/** jsdom's blobs are not those `Response` reads. */
+/** jsdom's blobs are not those that `Response` reads. */
 export function bytesOf(blob: Blob): Promise<Uint8Array> {
   return new Promise((done) => {
     const reader = new FileReader();

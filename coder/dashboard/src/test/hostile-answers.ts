@@ -1,4 +1,4 @@
-// What a server full of hostile texts answers.
+// Answers of a server full of hostile texts.
 import { HOSTILE } from "./hostile";
 import { type Answers } from "./world";
 import {

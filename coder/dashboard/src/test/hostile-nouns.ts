@@ -1,4 +1,4 @@
-// Nouns whose every text is hostile, for the test of pages that show them.
+// Objects whose every text is hostile, for the tests of pages that show them.
 import { HOSTILE } from "./hostile";
 
 export const AT = "2026-01-01T00:00:00Z";

@@ -1,4 +1,4 @@
-// Every page that shows what people, templates and programs have written, with the worst they can write.
+// Every page that shows text from users, templates and programs, with hostile text.
 import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { Outlet, type RouteObject } from "react-router";
@@ -9,7 +9,7 @@ import { SignedIn } from "./world";
 import { Announcements } from "../features/appearance/Announcements";
 import { CommandPalette } from "../app/frame/CommandPalette";
 import { UserMenu } from "../app/frame/UserMenu";
-import { harmOf, hostile, HOSTILE, readOf } from "./hostile";
+import { findHarm, hostile, HOSTILE, countHostile } from "./hostile";
 import { FakeSocket, Refusal, visit } from "./world";
 import { Failure } from "../ui/Failure";
 import { Line } from "../ui/text/LogView";
@@ -37,8 +37,8 @@ import { WorkspacesPage } from "../pages/workspaces/WorkspacesPage";
 import { ANSWERS } from "./hostile-answers";
 import { workspace, template, version, AT, user, parameter } from "./hostile-nouns";
 
-const given = hostile(ANSWERS);
-const whole = hostile(workspace) as unknown as Workspace;
+const answers = hostile(ANSWERS);
+const hostileWorkspace = hostile(workspace) as unknown as Workspace;
 const context = {
   template: hostile(template),
   version: hostile(version),
@@ -49,7 +49,7 @@ interface Showing {
   page: NonNullable<RouteObject["element"]>;
   path?: string;
   at?: string;
-  /** At least so many of the hostile words are to be read. */
+  /** The minimum number of hostile texts that must be visible. */
   read: number;
   then?: () => Promise<void>;
 }
@@ -59,7 +59,7 @@ const OUTPUT = Object.values(HOSTILE);
 const PAGES: Record<string, Showing> = {
   workspaces: { page: <WorkspacesPage />, read: 1 },
   "what a workspace is made of": {
-    page: <Resources workspace={whole} />,
+    page: <Resources workspace={hostileWorkspace} />,
     read: 20,
     then: async () => {
       await waitFor(() => expect(FakeSocket.to("/logs")).toBeDefined());
@@ -76,7 +76,7 @@ const PAGES: Record<string, Showing> = {
       });
     },
   },
-  "a workspace's banners": { page: <Banners workspace={whole} />, read: 1 },
+  "a workspace's banners": { page: <Banners workspace={hostileWorkspace} />, read: 1 },
   "lines of a log": {
     page: OUTPUT.map((text, id) => (
       <Line
@@ -160,7 +160,7 @@ const PAGES: Record<string, Showing> = {
 };
 
 it.each(Object.entries(PAGES))(
-  "%s: what is hostile stands there as words, and does nothing",
+  "%s: shows hostile text as plain text",
   async (_, { page, path = "/", at = "/", read, then }) => {
     const seen = visit(
       [
@@ -172,30 +172,30 @@ it.each(Object.entries(PAGES))(
         },
       ],
       at,
-      given,
+      answers,
     );
     await waitFor(() => {
-      expect(seen.asked.length).toBeGreaterThan(0);
+      expect(seen.requests.length).toBeGreaterThan(0);
       expect(seen.fetching()).toBe(0);
     });
     await then?.();
-    await waitFor(() => expect(readOf(document)).toBeGreaterThanOrEqual(read));
-    expect(harmOf(document)).toEqual([]);
+    await waitFor(() => expect(countHostile(document)).toBeGreaterThanOrEqual(read));
+    expect(findHarm(document)).toEqual([]);
     expect(document.body).not.toHaveTextContent("Unexpected Application Error");
   },
 );
 
-it("shows a refusal that is hostile as words", async () => {
+it("shows a hostile error as plain text", async () => {
   visit(
     [{ element: <SignedIn bare />, children: [{ path: "/", element: <WorkspacesPage /> }] }],
     "/",
-    { ...given, "GET /api/v2/workspaces": new Refusal(500, HOSTILE.closed) },
+    { ...answers, "GET /api/v2/workspaces": new Refusal(500, HOSTILE.closed) },
   );
   expect(await screen.findByText(HOSTILE.closed)).toBeVisible();
-  expect(harmOf(document)).toEqual([]);
+  expect(findHarm(document)).toEqual([]);
 });
 
-it("would be seen to be harmed", () => {
+it("detects harm", () => {
   const frame = document.createElement("div");
   document.body.append(frame);
   for (const bad of [
@@ -207,8 +207,8 @@ it("would be seen to be harmed", () => {
     "<a href='data:text/html,x'>x</a>",
   ]) {
     frame.innerHTML = bad;
-    expect(harmOf(document), bad).not.toEqual([]);
+    expect(findHarm(document), bad).not.toEqual([]);
   }
   frame.remove();
-  expect(harmOf(document)).toEqual([]);
+  expect(findHarm(document)).toEqual([]);
 });

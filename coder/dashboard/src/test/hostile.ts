@@ -1,4 +1,4 @@
-// What somebody may write wherever words are taken, and how a page shows that none of it did anything.
+// Hostile text for every field, and checks that none of it had any effect.
 const MARK = "Wozzeck";
 
 export const HOSTILE = {
@@ -25,24 +25,24 @@ const ADDRESSES = [
   'https://x.example/"onerror="window.harmed=1',
 ];
 
-/** Fields that hold addresses, whatever kind of thing they belong to. */
+/** Fields that hold addresses, whatever object they belong to. */
 const IS_ADDRESS = /(^|_)(icon|url|uri|target|src|link)$|^avatar_url$/;
 
-/** `value` with something hostile in place of every text that is marked "?"; each time another. */
+/** `value` with a different hostile text in place of each text marked "?". */
 export function hostile<T>(value: T): T {
   let words = 0;
   let addresses = 0;
-  const swap = (one: unknown, field: string): unknown => {
-    if (one === "?")
+  const swap = (part: unknown, field: string): unknown => {
+    if (part === "?")
       return IS_ADDRESS.test(field)
         ? ADDRESSES[addresses++ % ADDRESSES.length]
         : WORDS[words++ % WORDS.length];
-    if (Array.isArray(one)) return one.map((item) => swap(item, field));
-    if (typeof one === "object" && one !== null)
+    if (Array.isArray(part)) return part.map((item) => swap(item, field));
+    if (typeof part === "object" && part !== null)
       return Object.fromEntries(
-        Object.entries(one).map(([name, item]) => [name, swap(item, name)]),
+        Object.entries(part).map(([name, item]) => [name, swap(item, name)]),
       );
-    return one;
+    return part;
   };
   return swap(value, "") as T;
 }
@@ -51,9 +51,9 @@ const RUNS =
   /^\s*(?:j\s*a\s*v\s*a\s*s\s*c\s*r\s*i\s*p\s*t|v\s*b\s*s\s*c\s*r\s*i\s*p\s*t)\s*:|^\s*data:(?!image\/)/i;
 const GOES_TO = ["href", "src", "action", "formaction", "xlink:href", "srcdoc", "data"];
 
-/** What a page has become that no page of ours is: empty for a page that is unharmed. */
-export function harmOf(page: Document): string[] {
-  const found = [
+/** Elements that no page of the dashboard has: empty for an unharmed page. */
+export function findHarm(page: Document): string[] {
+  const harmful = [
     ...page.querySelectorAll(
       "script, iframe, object, embed, base, link[rel=import], meta[http-equiv], b, marquee, form[action]",
     ),
@@ -65,14 +65,14 @@ export function harmOf(page: Document): string[] {
         name === "srcdoc" ||
         (GOES_TO.includes(name) && RUNS.test(value))
       )
-        found.push(`${element.tagName} ${name}=${value.slice(0, 80)}`);
+        harmful.push(`${element.tagName} ${name}=${value.slice(0, 80)}`);
     }
   }
-  if ("harmed" in (page.defaultView ?? {})) found.push("a script ran");
-  return found;
+  if ("harmed" in (page.defaultView ?? {})) harmful.push("a script ran");
+  return harmful;
 }
 
-/** How often something hostile is to be read as the plain words it is. */
-export function readOf(page: Document): number {
+/** The number of hostile texts displayed as plain text. */
+export function countHostile(page: Document): number {
   return (page.body.textContent ?? "").split(MARK).length - 1;
 }

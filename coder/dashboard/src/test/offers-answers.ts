@@ -1,4 +1,4 @@
-// What the server answers to the pages whose offers are looked at.
+// Server answers for the pages whose controls are checked.
 import { type Answers } from "./world";
 import type { Workspace } from "../api/types";
 

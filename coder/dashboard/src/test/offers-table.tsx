@@ -1,4 +1,4 @@
-// What pages offer: where it stands, how it is found, and the right it needs.
+// Controls of pages: their page, how to find them, and the permission each needs.
 import type { RouteObject } from "react-router";
 
 import {
@@ -28,16 +28,16 @@ import { workspace, failed } from "./offers-answers";
 export interface Offer {
   page: RouteObject[];
   at?: string;
-  /** Pressed first: what opens the menu it stands in. */
+  /** Clicked first: opens the menu that contains it. */
   open?: string | RegExp;
-  /** Role and name of the offer. */
+  /** Role and name of the control. */
   shown: readonly [string, string | RegExp];
-  /** What has to be allowed: resource.action. */
+  /** The required permission: resource.action. */
   right: string;
   sentence: string | RegExp | null;
 }
 
-const alone = (element: RouteObject["element"]): RouteObject[] => [{ path: "*", element }];
+const onlyRoute = (element: RouteObject["element"]): RouteObject[] => [{ path: "*", element }];
 export const page = (
   path: string,
   Component: NonNullable<RouteObject["Component"]>,
@@ -57,7 +57,7 @@ export const OFFERS: Record<string, Offer> = {
     at: "/templates",
     shown: ["link", "Create workspace from Box"],
     right: "workspace.create",
-    sentence: "Only to look at",
+    sentence: "View only",
   },
   "a new workspace, of a template": {
     page: page("/templates/:template", TemplateLayout),
@@ -67,13 +67,13 @@ export const OFFERS: Record<string, Offer> = {
     sentence: NO_WORKSPACES,
   },
   "a new workspace, in the palette": {
-    page: alone(<CommandPalette onClose={() => undefined} />),
+    page: onlyRoute(<CommandPalette onClose={() => undefined} />),
     shown: ["option", "Box"],
     right: "workspace.create",
     sentence: null,
   },
   "a machine to attach, in the palette": {
-    page: alone(<CommandPalette onClose={() => undefined} />),
+    page: onlyRoute(<CommandPalette onClose={() => undefined} />),
     shown: ["option", "Attach a machine"],
     right: "workspace.create",
     sentence: null,
@@ -88,7 +88,7 @@ export const OFFERS: Record<string, Offer> = {
   "another template of such machines": {
     page: page("/workspaces/attach", AttachPage),
     at: "/workspaces/attach",
-    shown: ["link", "Begin with the starter template"],
+    shown: ["link", "Use starter template"],
     right: "template.create",
     sentence: null,
   },
@@ -125,39 +125,39 @@ export const OFFERS: Record<string, Offer> = {
     sentence: NO_CHANGES,
   },
   starting: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     shown: ["button", "Start"],
     right: "workspace.start",
     sentence: null,
   },
   stopping: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     shown: ["button", "Stop"],
     right: "workspace.stop",
     sentence: null,
   },
   "starting and stopping": {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     shown: ["button", "Start"],
     right: "workspace.*",
-    sentence: "You may look at this workspace, not start or stop it.",
+    sentence: "You can view this workspace but not start or stop it.",
   },
   settings: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     open: "Workspace actions",
     shown: ["menuitem", "Settings"],
     right: "workspace.update",
     sentence: NO_CHANGES,
   },
   deleting: {
-    page: alone(<WorkspaceActions workspace={workspace} />),
+    page: onlyRoute(<WorkspaceActions workspace={workspace} />),
     open: "Workspace actions",
     shown: ["menuitem", "Delete…"],
     right: "workspace.delete",
     sentence: null,
   },
   "building again": {
-    page: alone(<Banners workspace={failed} />),
+    page: onlyRoute(<Banners workspace={failed} />),
     shown: ["button", "Retry"],
     right: "workspace.start",
     sentence: null,
@@ -176,13 +176,13 @@ export const OFFERS: Record<string, Offer> = {
     sentence: NO_CHANGES,
   },
   "sharing a port": {
-    page: alone(
+    page: onlyRoute(
       <PortsButton workspace={workspace} agent={{ id: "a", name: "main" } as WorkspaceAgent} />,
     ),
     open: /Open ports/,
     shown: ["button", "Share"],
     right: "workspace.update",
-    sentence: "Who may change the workspace may share its ports.",
+    sentence: "You need update permission on this workspace to share its ports.",
   },
   "a new template": {
     page: page("/templates", TemplatesPage),
@@ -233,7 +233,7 @@ export const OFFERS: Record<string, Offer> = {
     at: "/templates/box/versions/first/edit",
     shown: ["button", "Publish"],
     right: "template.update",
-    sentence: "You may use this template, not change it.",
+    sentence: "You can use this template but not change it",
   },
   "a task": {
     page: page("/tasks", TasksPage),

@@ -1,4 +1,5 @@
-// What a page shows to somebody who may do a thing, and to somebody who may not: the offer, or a sentence in its place.
+// Controls of a page for users with and without the permission: the control, or a sentence in its
+// place.
 import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
@@ -9,7 +10,7 @@ import { visit } from "./world";
 import { OFFERS, type Offer } from "./offers-table";
 import { ANSWERS } from "./offers-answers";
 
-/** How every question is answered, and which were answered with no. */
+/** Answers every permission check, and records which were denied. */
 function allowing(denied: string | null) {
   const [kind, action] = (denied ?? " . ").split(".");
   const refused: string[] = [];
@@ -27,16 +28,19 @@ function allowing(denied: string | null) {
 
 async function open({ page: routes, at = "/", open: trigger }: Offer, denied: string | null) {
   const { answer, refused } = allowing(denied);
-  const given = visit([{ element: <SignedIn bare />, children: routes }], at, {
+  const page = visit([{ element: <SignedIn bare />, children: routes }], at, {
     ...ANSWERS,
     "POST /api/v2/authcheck": answer,
   });
   if (trigger) await userEvent.click(await screen.findByRole("button", { name: trigger }));
-  await waitFor(() => expect(given.asked).toContain("POST /api/v2/authcheck"));
-  return { ...given, refused };
+  await waitFor(() => expect(page.requests).toContain("POST /api/v2/authcheck"));
+  return { ...page, refused };
 }
 
-/** Until the refusal has arrived and nothing else is awaited: before, a page offers nothing to anybody. */
+/**
+ * Waits until the denial has arrived and no request is pending: before that, a page offers nothing
+ * to any user.
+ */
 async function settled({ fetching, refused }: Awaited<ReturnType<typeof open>>) {
   await waitFor(() => {
     expect(refused).not.toEqual([]);
@@ -44,19 +48,19 @@ async function settled({ fetching, refused }: Awaited<ReturnType<typeof open>>) 
   });
   await act(async () => {
     await new Promise((done) => setTimeout(done));
-  }); // what came last is shown
-  await waitFor(() => expect(fetching()).toBe(0)); // and what that asked for in its turn
+  }); // the last answer is displayed
+  await waitFor(() => expect(fetching()).toBe(0)); // and so are the requests it caused
 }
 
 const rows = Object.entries(OFFERS).map(([what, offer]) => ({ what, ...offer }));
 
-it.each(rows)("$what: is offered to whoever has $right", async (offer) => {
+it.each(rows)("$what: is offered with $right", async (offer) => {
   await open(offer, null);
   expect(await screen.findByRole(offer.shown[0], { name: offer.shown[1] })).toBeVisible();
   if (offer.sentence) expect(screen.queryByText(offer.sentence)).toBeNull();
 });
 
-it.each(rows)("$what: is not offered to whoever lacks $right", async (offer) => {
+it.each(rows)("$what: is not offered without $right", async (offer) => {
   await settled(await open(offer, offer.right));
   if (offer.sentence) expect((await screen.findAllByText(offer.sentence))[0]).toBeVisible();
   expect(screen.queryByRole(offer.shown[0], { name: offer.shown[1] })).toBeNull();

@@ -41,15 +41,15 @@ function Bar() {
   );
 }
 
-it("finds at the server whom it did not show, by name as well", async () => {
-  let looked = "";
+it("finds users at the server beyond the first ones", async () => {
+  let searched = "";
   visit([{ path: "/", element: <Bar /> }], "/", {
     "GET /api/v2/users": () =>
-      looked === "zoe" ? { users: [person("u2999", "Zoe Zander")], count: 1 } : FIRST,
+      searched === "zoe" ? { users: [person("u2999", "Zoe Zander")], count: 1 } : FIRST,
   });
   const real = globalThis.fetch;
   vi.stubGlobal("fetch", (target: string, init?: RequestInit) => {
-    looked = new URL(target, "http://x").searchParams.get("q") ?? "";
+    searched = new URL(target, "http://x").searchParams.get("q") ?? "";
     return real(target, init);
   });
   await userEvent.click(screen.getByRole("button", { name: "Owner" }));
@@ -87,14 +87,14 @@ const PEOPLE: readonly (readonly [ComponentType, string, string])[] = [
   [ConnectionLogPage, "Owner", "workspace_owner"],
 ];
 
-it.each(PEOPLE)("%o has a menu of people that asks the server", async (Page, label, term) => {
+it.each(PEOPLE)("%o has a user menu that searches the server", async (Page, label, term) => {
   const page = visit([{ path: "/", element: <Page /> }], "/?filter=x", ANSWERS);
   await userEvent.click(await screen.findByRole("button", { name: label }));
   await userEvent.click(await screen.findByRole("option", { name: /bob/ }));
   await waitFor(() => expect(page.at()).toContain(encodeURIComponent(`${term}:bob`)));
 });
 
-it("offers every state a workspace in the list may be in", async () => {
+it("offers every state of a listed workspace", async () => {
   visit([{ path: "/", element: <WorkspacesPage /> }], "/", ANSWERS);
   await userEvent.click(await screen.findByRole("button", { name: "Status" }));
   const offered = (await screen.findAllByRole("menuitem")).map((item) => item.textContent);
@@ -106,7 +106,7 @@ it("offers every state a workspace in the list may be in", async () => {
   ]);
 });
 
-it("lets templates be looked for by organization where there are several", async () => {
+it("filters templates by organization if there are several", async () => {
   const page = visit([{ path: "/", element: <TemplatesPage /> }], "/", ANSWERS);
   await userEvent.click(await screen.findByRole("button", { name: "Organization" }));
   await userEvent.click(await screen.findByRole("menuitem", { name: "B" }));

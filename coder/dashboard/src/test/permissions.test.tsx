@@ -1,4 +1,5 @@
-// Who administers one organization may be nobody in the next: what a page of an organization offers is asked of that one.
+// An administrator of one organization may have no permissions in the next: controls of an
+// organization's page are checked against that organization.
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useState, type ReactNode } from "react";
@@ -25,7 +26,10 @@ const ROUTES = [
   },
 ];
 
-/** A page of a template of `organization`, to somebody who may make workspaces for anybody in "a", and in `own` their own. */
+/**
+ * A page of a template of `organization`, for a user who may create workspaces for anyone in "a",
+ * and own ones in `own`.
+ */
 function open(organization: string, own: readonly string[], address: string) {
   const template = {
     id: "t",
@@ -80,7 +84,7 @@ it.each([
   { organization: "b", own: [], offered: false },
   { organization: "b", own: ["a"], offered: false },
 ])(
-  "offers a workspace in $organization to who administers a and may have their own in $own: $offered",
+  "workspace in $organization for an administrator of a with own in $own: $offered",
   async ({ organization, own, offered }) => {
     const page = open(organization, own, "/templates/box");
     if (offered)
@@ -97,7 +101,7 @@ it.each([
   ["a", 1],
   ["b", 0],
 ])(
-  "lets who administers a choose the owner of a workspace in %s: %i",
+  "administrator of a chooses the owner of a workspace in %s: %i",
   async (organization, fields) => {
     const page = open(organization, ["a", "b"], "/templates/box/workspace");
     expect(await screen.findByLabelText(/^Workspace name/)).toBeVisible();
@@ -106,16 +110,21 @@ it.each([
   },
 );
 
-it("makes whoever may have no workspace of their own say whose it is to be", async () => {
+it("requires an owner if the user may have no own workspace", async () => {
   open("a", [], "/templates/box/workspace");
   expect(
-    await screen.findByText("Choose an owner: you may not have workspaces of your own here."),
+    await screen.findByText(
+      "Choose an owner. You cannot have workspaces of your own in this organization.",
+    ),
   ).toBeVisible();
   expect(screen.getByTestId("create")).toBeDisabled();
 });
 
-/** A workspace that sleeps, and a button that wakes it. Of one that sleeps nobody may "start" that very one: starting wakes it first. */
-function sleeping(shown: (workspace: Workspace) => ReactNode) {
+/**
+ * A dormant workspace, and a button that wakes it. No user may "start" a dormant one directly:
+ * starting wakes it first.
+ */
+function dormantWorkspace(shown: (workspace: Workspace) => ReactNode) {
   const workspace = {
     id: "w",
     name: "lab",
@@ -173,16 +182,16 @@ function sleeping(shown: (workspace: Workspace) => ReactNode) {
   });
 }
 
-it("lets the owner of a workspace that sleeps start it, and share it once it is awake", async () => {
-  sleeping((workspace) => <WorkspaceActions workspace={workspace} />);
+it("lets the owner start and share a dormant workspace", async () => {
+  dormantWorkspace((workspace) => <WorkspaceActions workspace={workspace} />);
   expect(await screen.findByRole("button", { name: "Start" })).toBeEnabled();
   await userEvent.click(screen.getByRole("button", { name: "Wake" }));
   await userEvent.click(screen.getByRole("button", { name: "Workspace actions" }));
   expect(await screen.findByRole("menuitem", { name: "Share" })).toBeVisible();
 });
 
-it("lets them start it from the list", async () => {
-  sleeping((workspace) => (
+it("lets the owner start it from the list", async () => {
+  dormantWorkspace((workspace) => (
     <RightsOfList list={[workspace]}>
       <RowActions workspace={workspace} />
     </RightsOfList>

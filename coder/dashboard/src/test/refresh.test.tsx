@@ -1,4 +1,4 @@
-// A refresh that fails takes no page away, nor what was typed into it.
+// A failed refresh removes neither a page nor its input.
 import { focusManager } from "@tanstack/react-query";
 import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
@@ -27,7 +27,7 @@ const template = {
   enabled_by_default: true,
 };
 
-async function lookAgain(): Promise<void> {
+async function refocus(): Promise<void> {
   await act(async () => {
     focusManager.setFocused(false);
     focusManager.setFocused(true);
@@ -35,8 +35,8 @@ async function lookAgain(): Promise<void> {
   });
 }
 
-it("of the notifications a person hears of", async () => {
-  let gone = false;
+it("of the notification preferences", async () => {
+  let sessionEnded = false;
   const page = visit(
     [{ element: <SignedIn bare />, children: [{ path: "/", Component: NotificationsPage }] }],
     "/",
@@ -44,7 +44,7 @@ it("of the notifications a person hears of", async () => {
       "GET /api/v2/users/me": me,
       "GET /api/v2/organizations": [organization],
       "GET /api/v2/users/me/notifications/preferences": () =>
-        gone ? new Refusal(500, "The database is gone.") : [],
+        sessionEnded ? new Refusal(500, "The database is gone.") : [],
       "GET /api/v2/notifications/templates/system": [template],
       "GET /api/v2/notifications/templates/custom": [],
       "GET /api/v2/notifications/dispatch-methods": { available: [], default: "smtp" },
@@ -52,17 +52,19 @@ it("of the notifications a person hears of", async () => {
     },
   );
   expect(await screen.findByRole("switch", { name: /Workspace Deleted/ })).toBeVisible();
-  gone = true;
-  await lookAgain();
+  sessionEnded = true;
+  await refocus();
   await waitFor(() =>
-    expect(page.asked.filter((one) => one.endsWith("/notifications/preferences"))).toHaveLength(2),
+    expect(
+      page.requests.filter((request) => request.endsWith("/notifications/preferences")),
+    ).toHaveLength(2),
   );
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.getByRole("switch", { name: /Workspace Deleted/ })).toBeVisible();
 });
 
-it("of what an identity provider's groups become", async () => {
-  let gone = false;
+it("of the group mappings", async () => {
+  let sessionEnded = false;
   const settings = {
     field: "",
     mapping: {},
@@ -82,17 +84,17 @@ it("of what an identity provider's groups become", async () => {
       "GET /api/v2/organizations": [organization],
       "GET /api/v2/organizations/coder": organization,
       "GET /api/v2/organizations/coder/settings/idpsync/groups": () =>
-        gone ? new Refusal(500, "The database is gone.") : settings,
+        sessionEnded ? new Refusal(500, "The database is gone.") : settings,
       "GET /api/v2/organizations/coder/settings/idpsync/roles": { field: "", mapping: {} },
       "GET /api/v2/organizations/coder/groups": [],
       "GET /api/v2/organizations/coder/members/roles": [],
     },
   );
   await userEvent.type(await screen.findByLabelText("Group sync field"), "groups");
-  gone = true;
-  await lookAgain();
+  sessionEnded = true;
+  await refocus();
   await waitFor(() =>
-    expect(page.asked.filter((one) => one.endsWith("/idpsync/groups"))).toHaveLength(2),
+    expect(page.requests.filter((request) => request.endsWith("/idpsync/groups"))).toHaveLength(2),
   );
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.getByLabelText("Group sync field")).toHaveValue("groups");

@@ -7,7 +7,7 @@ import { templateRoutes } from "../app/routes/templates";
 import { Refusal, visit } from "./world";
 import { SetupPage } from "../pages/signin/SetupPage";
 
-it("leads whoever has made the first account to a first template", async () => {
+it("leads from the first account to a first template", async () => {
   const page = visit(
     [
       { path: "/setup", Component: SetupPage },
@@ -30,13 +30,16 @@ it("leads whoever has made the first account to a first template", async () => {
   await userEvent.type(screen.getByLabelText(/Password/), "a-long-password-1");
   await userEvent.click(screen.getByRole("button", { name: "Create account" }));
   await screen.findByText("somewhere");
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/first", "/api/v2/users/login"]);
+  expect(page.sent.map((request) => request.path)).toEqual([
+    "/api/v2/users/first",
+    "/api/v2/users/login",
+  ]);
   expect(page.at()).toBe("/templates/new/builder");
   // Not a template "builder" of an organization "new".
   expect(matchRoutes(templateRoutes, page.at())?.at(-1)?.route.path).toBe("/templates/new/builder");
 });
 
-it("makes one account, however often signing in to it fails", async () => {
+it("creates one account despite failed sign-ins", async () => {
   let login: unknown = new Refusal(500, "The database is gone.");
   const page = visit(
     [
@@ -63,7 +66,7 @@ it("makes one account, however often signing in to it fails", async () => {
   login = {};
   await userEvent.click(screen.getByRole("button", { name: "Create account" }));
   await screen.findByText("somewhere");
-  expect(page.sent.map((one) => one.path)).toEqual([
+  expect(page.sent.map((request) => request.path)).toEqual([
     "/api/v2/users/first",
     "/api/v2/users/login",
     "/api/v2/users/login",

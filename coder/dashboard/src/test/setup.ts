@@ -1,4 +1,4 @@
-// What the component tests share: matchers, and what jsdom lacks of a browser.
+// Setup of the component tests: matchers, and browser APIs that jsdom lacks.
 import "@testing-library/jest-dom/vitest";
 import { cleanup, configure } from "@testing-library/react";
 import { afterEach } from "vitest";

@@ -1,4 +1,5 @@
-// A wait without a page. Vitest's own gives up after a second, which says how fast a machine is.
+// Waiting without a page. Vitest's own wait gives up after a second, which measures the machine's
+// speed.
 import { vi } from "vitest";
 
 const LIMIT_MS = 20_000;

@@ -1,4 +1,5 @@
-// A state is never told by colour alone: wherever a tone is given, words stand in it or beside it. Read from the sources.
+// Colour is never the only sign of a state: every tone comes with text in or next to it. Checked in
+// the sources.
 import ts from "typescript";
 import { expect, it } from "vitest";
 
@@ -14,19 +15,19 @@ const sources = import.meta.glob<string>(
 const TONE = /\b(?:text|bg|border|fill|stroke)-(?:good|warn|bad|busy|idle|solid-bad)\b/;
 
 type Element = ts.JsxElement | ts.JsxSelfClosingElement;
-const opening = (one: Element) => (ts.isJsxElement(one) ? one.openingElement : one);
-const attribute = (one: Element, name: string) =>
-  opening(one).attributes.properties.find(
+const opening = (element: Element) => (ts.isJsxElement(element) ? element.openingElement : element);
+const attribute = (element: Element, name: string) =>
+  opening(element).attributes.properties.find(
     (item) => ts.isJsxAttribute(item) && item.name.getText() === name,
   );
 
-/** Text, a value, or an element that has some or is named. What screen readers are told to pass over says nothing. */
-function speaks(one: ts.JsxChild): boolean {
-  if (ts.isJsxText(one)) return /[\p{L}\p{N}]/u.test(one.text);
-  if (ts.isJsxExpression(one)) return one.expression !== undefined;
-  if (ts.isJsxFragment(one)) return one.children.some(speaks);
-  if (attribute(one, "aria-label") || attribute(one, "label")) return true;
-  return !attribute(one, "aria-hidden") && ts.isJsxElement(one) && one.children.some(speaks);
+/** Text, a value, or a labelled element. Content hidden from screen readers does not count. */
+function hasText(part: ts.JsxChild): boolean {
+  if (ts.isJsxText(part)) return /[\p{L}\p{N}]/u.test(part.text);
+  if (ts.isJsxExpression(part)) return part.expression !== undefined;
+  if (ts.isJsxFragment(part)) return part.children.some(hasText);
+  if (attribute(part, "aria-label") || attribute(part, "label")) return true;
+  return !attribute(part, "aria-hidden") && ts.isJsxElement(part) && part.children.some(hasText);
 }
 
 function* elements(node: ts.Node): Generator<Element> {
@@ -34,9 +35,12 @@ function* elements(node: ts.Node): Generator<Element> {
   for (const child of node.getChildren()) yield* elements(child);
 }
 
-/** What stands beside an element: of one that is chosen by a condition, beside the whole; of a part of a drawing, beside that. */
-function beside(one: Element): ts.JsxChild[] {
-  let outer: ts.Node = one;
+/**
+ * The siblings of an element: of the whole expression for a conditional one, of the drawing for a
+ * part of it.
+ */
+function siblingsOf(element: Element): ts.JsxChild[] {
+  let outer: ts.Node = element;
   while (
     outer.parent &&
     !ts.isJsxElement(outer.parent) &&
@@ -46,27 +50,27 @@ function beside(one: Element): ts.JsxChild[] {
     outer = outer.parent;
   const around = outer.parent;
   if (!around || !(ts.isJsxElement(around) || ts.isJsxFragment(around))) return [];
-  if (ts.isJsxElement(around) && attribute(around, "aria-hidden")) return beside(around);
+  if (ts.isJsxElement(around) && attribute(around, "aria-hidden")) return siblingsOf(around);
   return around.children.filter((other) => other !== outer);
 }
 
-/** Places where a tone has no words: [line, tag]. */
-function mute(file: string, text: string): string[] {
+/** Toned elements without text: [line, tag]. */
+function unlabelled(file: string, text: string): string[] {
   const tree = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true, ts.ScriptKind.TSX);
   return [...elements(tree)]
-    .filter((one) => {
-      const tag = opening(one).tagName.getText();
-      if (tag === "StatusText" || tag === "Tag") return !speaks(one);
-      if (!TONE.test(attribute(one, "className")?.getText() ?? "")) return false;
+    .filter((element) => {
+      const tag = opening(element).tagName.getText();
+      if (tag === "StatusText" || tag === "Tag") return !hasText(element);
+      if (!TONE.test(attribute(element, "className")?.getText() ?? "")) return false;
       return (
-        !speaks(one) &&
-        !(ts.isJsxElement(one) && one.children.some(speaks)) &&
-        !beside(one).some(speaks)
+        !hasText(element) &&
+        !(ts.isJsxElement(element) && element.children.some(hasText)) &&
+        !siblingsOf(element).some(hasText)
       );
     })
     .map(
-      (one) =>
-        `${file}:${tree.getLineAndCharacterOfPosition(one.getStart()).line + 1} <${opening(one).tagName.getText()}>`,
+      (element) =>
+        `${file}:${tree.getLineAndCharacterOfPosition(element.getStart()).line + 1} <${opening(element).tagName.getText()}>`,
     );
 }
 
@@ -79,15 +83,15 @@ it.each([
   ['<i className="text-warn" role="img" aria-label="Warning" />', 0],
   ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}{word}</p>', 0],
   ['<p>{a ? <i className="text-good" /> : <i className="text-bad" />}</p>', 2],
-])("%s has %d places without words", (markup, places) => {
-  expect(mute("a.tsx", `const a = ${markup};`)).toHaveLength(places);
+])("%s has %d places without text", (markup, places) => {
+  expect(unlabelled("a.tsx", `const a = ${markup};`)).toHaveLength(places);
 });
 
-it.each(Object.entries(sources))("%s says in words what it says in colours", (file, text) => {
-  expect(mute(file, text)).toEqual([]);
+it.each(Object.entries(sources))("%s labels its colours", (file, text) => {
+  expect(unlabelled(file, text)).toEqual([]);
 });
 
-it("nobody can draw a dot without its word", () => {
+it("a dot is never drawn without its label", () => {
   expect(Object.keys(badge).sort()).toEqual(["Count", "StatusText", "Tag"]);
 });
 
@@ -96,7 +100,7 @@ it.each([
   ["agents", Object.values(AGENT_STATUS).map(([word]) => word)],
   ["jobs", Object.values(JOB_WORDS)],
   ["health", Object.values(WORDS)],
-])("the states of %s have a word each, and no two the same", (_, words) => {
+])("states of %s have unique labels", (_, words) => {
   expect(words.every((word) => /\p{L}/u.test(word))).toBe(true);
   expect(new Set(words).size).toBe(words.length);
 });

@@ -1,12 +1,13 @@
-// A page in a component test: the server's answers stand in a table, what it was sent is kept, sockets are played by hand.
+// A page in a component test: server answers come from a table, requests are recorded, sockets are
+// controlled by the test.
 import { QueryClient, QueryClientProvider } from "@tanstack/react-query";
 import { render } from "@testing-library/react";
 import { createMemoryRouter, RouterProvider, type RouteObject } from "react-router";
 import { afterEach, vi } from "vitest";
 
-import { askWhoIsHere } from "../app/query-client";
+import { refetchUser } from "../app/query-client";
 
-/** What stands around the pages of signed-in people. */
+/** The providers around the pages of signed-in users. */
 export { SignedIn } from "../app/guards";
 
 export interface Sent {
@@ -15,7 +16,10 @@ export interface Sent {
   body: unknown;
 }
 
-/** "GET /api/v2/…" without its query: what the server answers, or how from what was sent and the query. `Refusal` for an error. */
+/**
+ * "GET /api/v2/…" without its query: the answer, or a function of the request body and query.
+ * `Refusal` for an error.
+ */
 export type Answers = Record<string, unknown>;
 
 export class Refusal {
@@ -70,16 +74,18 @@ function allowed(body: unknown): Record<string, boolean> {
   return Object.fromEntries(Object.keys(checks).map((name) => [name, true]));
 }
 
-/** Shows the routes at an address; the lists grow by each request. What nobody has an answer for is a 404. `fetching` is
- * how many answers are awaited now. */
+/**
+ * Renders the routes at an address and records each request. Requests without an answer get a 404.
+ * `fetching` is the number of pending requests.
+ */
 export function visit(
   routes: RouteObject[],
   address: string,
   answers: Answers,
-): { sent: Sent[]; asked: string[]; at: () => string; fetching: () => number } {
+): { sent: Sent[]; requests: string[]; at: () => string; fetching: () => number } {
   const sent: Sent[] = [];
-  const asked: string[] = [];
-  const known: Answers = { "POST /api/v2/authcheck": allowed, ...answers };
+  const requests: string[] = [];
+  const allAnswers: Answers = { "POST /api/v2/authcheck": allowed, ...answers };
   FakeSocket.opened = [];
   vi.stubGlobal("WebSocket", FakeSocket);
   vi.stubGlobal("fetch", async (target: string, init: RequestInit = {}) => {
@@ -87,14 +93,14 @@ export function visit(
     const path = target.split("?")[0] ?? "";
     const body: unknown = typeof init.body === "string" ? JSON.parse(init.body) : init.body;
     if (method !== "GET" && !path.endsWith("/authcheck")) sent.push({ method, path, body });
-    asked.push(`${method} ${path}`);
-    const found = known[`${method} ${path}`];
-    const answer: unknown = await (typeof found === "function"
-      ? (found as (body: unknown, query: URLSearchParams) => unknown)(
+    requests.push(`${method} ${path}`);
+    const match = allAnswers[`${method} ${path}`];
+    const answer: unknown = await (typeof match === "function"
+      ? (match as (body: unknown, query: URLSearchParams) => unknown)(
           body,
           new URLSearchParams(target.split("?")[1]),
         )
-      : found);
+      : match);
     if (answer === undefined)
       return Response.json({ message: `no answer for ${method} ${path}` }, { status: 404 });
     if (answer instanceof Refusal)
@@ -105,7 +111,7 @@ export function visit(
     return answer instanceof Uint8Array ? new Response(answer as BodyInit) : Response.json(answer);
   });
   const client = new QueryClient({ defaultOptions: { queries: { retry: false } } });
-  askWhoIsHere(client);
+  refetchUser(client);
   const router = createMemoryRouter(routes, { initialEntries: [address] });
   render(
     <QueryClientProvider client={client}>
@@ -114,7 +120,7 @@ export function visit(
   );
   return {
     sent,
-    asked,
+    requests,
     at: () => `${router.state.location.pathname}${router.state.location.search}`,
     fetching: () => client.isFetching(),
   };

@@ -1,4 +1,4 @@
-// A moment as people say it; the exact one is in the tooltip. Keeps itself current.
+// A relative time, with the exact one in the tooltip. Updates itself.
 import { useEffect, useState } from "react";
 
 import { ago, dateTime } from "../lib/time";

@@ -1,4 +1,5 @@
-// Pictures of people and things. A picture that does not load gives way to letters in a colour that follows the name.
+// Avatars of users and objects. An image that does not load is replaced by initials in a colour
+// derived from the name.
 import { useState } from "react";
 
 import { cx } from "./cx";
@@ -16,7 +17,7 @@ interface AvatarProps {
   name: string;
   src?: string | null | undefined;
   size?: Size;
-  /** People are round, things are square. */
+  /** Users are round, objects are square. */
   square?: boolean;
 }
 
@@ -54,7 +55,8 @@ export function Avatar({ name, src, size = "md", square = false }: AvatarProps) 
   );
 }
 
-// Only pictures: an icon's address is written by template authors. Emoji codes of the site are paths of their own.
+// Images only: template authors choose an icon's address. Emoji codes of the site are paths of
+// their own.
 export function safeImage(src: string | null | undefined): string | null {
   if (!src) return null;
   try {

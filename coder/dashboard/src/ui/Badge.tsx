@@ -1,4 +1,5 @@
-// Small facts: a state as a dot with a word, a property as a tag. Colour never speaks alone: the word is always there.
+// Small facts: a state as a dot with a label, a property as a tag. Colour never stands alone: the
+// label is always there.
 import type { ReactNode } from "react";
 
 import { cx } from "./cx";
@@ -35,7 +36,10 @@ function Dot({ tone, pulse = false }: { tone: Tone; pulse?: boolean }) {
   );
 }
 
-/** `quiet` where many stand together: the dot has the colour, the word that of the text around. */
+/**
+ * `quiet` for long lists: only the dot is coloured, the label has the colour of the surrounding
+ * text.
+ */
 export function StatusText({
   tone,
   pulse = false,
@@ -85,7 +89,7 @@ export function Tag({
   );
 }
 
-/** The number beside a heading or a tab. */
+/** The count next to a heading or a tab. */
 export function Count({ value }: { value: number }) {
   return (
     <span className="rounded-full bg-idle-soft px-1.5 text-xs font-medium text-muted tabular-nums">

@@ -1,11 +1,12 @@
-// Buttons and links that look like buttons. A busy button keeps its width and says that it is busy.
+// Buttons, and links that look like buttons. A busy button keeps its width and announces that it is
+// busy.
 import { Slot } from "radix-ui";
 import type { ButtonHTMLAttributes, ReactNode, Ref } from "react";
 import { Link, type LinkProps } from "react-router";
 
 import { cx } from "./cx";
 
-export type ButtonLook = "primary" | "secondary" | "quiet" | "danger";
+export type ButtonVariant = "primary" | "secondary" | "quiet" | "danger";
 export type ButtonSize = "sm" | "md";
 
 const BASE = cx(
@@ -13,7 +14,7 @@ const BASE = cx(
   "whitespace-nowrap select-none transition-colors duration-(--quick)",
   "[&_svg]:size-4 [&_svg]:shrink-0 disabled:opacity-50 aria-disabled:opacity-50",
 );
-const LOOKS: Record<ButtonLook, string> = {
+const VARIANTS: Record<ButtonVariant, string> = {
   primary: "bg-accent text-on-accent enabled:hover:bg-accent-hover [a&]:hover:bg-accent-hover",
   secondary:
     "border border-line-strong bg-surface text-text shadow-card enabled:hover:bg-hover [a&]:hover:bg-hover",
@@ -24,15 +25,15 @@ const LOOKS: Record<ButtonLook, string> = {
 const SIZES: Record<ButtonSize, string> = { sm: "h-7 px-2.5 text-sm", md: "h-8.5 px-3 text-base" };
 
 export function buttonClass(
-  look: ButtonLook = "secondary",
+  variant: ButtonVariant = "secondary",
   size: ButtonSize = "md",
   extra?: string,
 ): string {
-  return cx(BASE, LOOKS[look], SIZES[size], extra);
+  return cx(BASE, VARIANTS[variant], SIZES[size], extra);
 }
 
 interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  look?: ButtonLook;
+  variant?: ButtonVariant;
   size?: ButtonSize;
   busy?: boolean;
   icon?: ReactNode;
@@ -41,7 +42,7 @@ interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
 }
 
 export function Button({
-  look,
+  variant: look,
   size,
   busy = false,
   icon,
@@ -76,10 +77,10 @@ interface IconButtonProps extends Omit<ButtonProps, "icon" | "children"> {
   children: ReactNode;
 }
 
-/** A button that shows only an icon: `label` is its name for the screen reader and its tooltip. */
+/** An icon-only button: `label` is its accessible name and its tooltip. */
 export function IconButton({
   label,
-  look = "quiet",
+  variant: look = "quiet",
   size = "md",
   className,
   children,
@@ -87,7 +88,7 @@ export function IconButton({
 }: IconButtonProps) {
   return (
     <Button
-      look={look}
+      variant={look}
       size={size}
       aria-label={label}
       title={label}
@@ -100,12 +101,19 @@ export function IconButton({
 }
 
 interface ButtonLinkProps extends LinkProps {
-  look?: ButtonLook;
+  variant?: ButtonVariant;
   size?: ButtonSize;
   icon?: ReactNode;
 }
 
-export function ButtonLink({ look, size, icon, className, children, ...rest }: ButtonLinkProps) {
+export function ButtonLink({
+  variant: look,
+  size,
+  icon,
+  className,
+  children,
+  ...rest
+}: ButtonLinkProps) {
   return (
     <Link className={buttonClass(look, size, className)} {...rest}>
       {icon}

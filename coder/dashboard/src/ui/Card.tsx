@@ -1,4 +1,4 @@
-// Surfaces: a card, a card with a head, a list of facts.
+// Surfaces: a card, a card with a header, a list of facts.
 import { useId, type HTMLAttributes, type ReactNode } from "react";
 
 import { cx } from "./cx";

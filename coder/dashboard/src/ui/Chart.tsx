@@ -1,5 +1,5 @@
-// A chart over time, drawn by uPlot in the theme's colours; the same numbers stand below as a table for those who do
-// not see it.
+// A time series chart, drawn by uPlot in the theme's colours; a table with the same numbers follows
+// for screen readers.
 import { useEffect, useRef } from "react";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
@@ -13,20 +13,23 @@ const DAY_S = 86_400;
 const DAYS = [1, 2, 7, 14, 28, 84].map((days) => days * DAY_S);
 const WHOLE = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 5000, 10_000, 100_000];
 
-/** What is drawn of a line. A bar of nothing is none: its edges alone would be a dash on the axis for each such day. */
+/**
+ * The stroke and fill of a series. A bar of height 0 is not drawn: its outline would be a dash on
+ * the axis for each such day.
+ */
 export function drawn(values: Series["values"], bars: boolean): (number | null)[] {
   return values.map((value) => (bars && value === 0 ? null : value));
 }
 
 interface ChartProps {
   label: string;
-  /** Moments in milliseconds. */
+  /** Times in milliseconds. */
   times: readonly number[];
   series: readonly Series[];
   height?: number;
   unit?: string;
   bars?: boolean;
-  /** What stands there when no day has anything: an empty grid looks like one that has not loaded. */
+  /** Text shown if all values are 0: an empty grid looks like a chart that has not loaded. */
   nothing?: string;
 }
 
@@ -37,13 +40,13 @@ export function Chart({
   height = 220,
   unit = "",
   bars = false,
-  nothing = "Nothing was counted in these days.",
+  nothing = "No data for this period.",
 }: ChartProps) {
-  const none = series.every((item) => item.values.every((value) => !value));
+  const isEmpty = series.every((item) => item.values.every((value) => !value));
   const box = useRef<HTMLDivElement>(null);
   useEffect(() => {
-    const found = box.current;
-    if (!found) return;
+    const element = box.current;
+    if (!element) return;
     const style = getComputedStyle(document.documentElement);
     const colour = (name: string) => style.getPropertyValue(name).trim();
     const axis = {
@@ -54,7 +57,7 @@ export function Chart({
     };
     const plot = new uPlot(
       {
-        width: found.clientWidth,
+        width: element.clientWidth,
         height,
         legend: { show: series.length > 1, live: false },
         cursor: { y: false },
@@ -78,7 +81,7 @@ export function Chart({
             values: (_, values) => values.map((value) => `${value}${unit}`),
           },
         ],
-        // A day's bar is as wide as the day: the first and the last are not cut in half.
+        // A day's bar is as wide as the day: the first and the last bar are not cut in half.
         scales: {
           x: bars ? { range: (_, min, max) => [min - DAY_S / 2, max + DAY_S / 2] } : {},
           y: { range: (_, min, max) => [Math.min(0, min ?? 0), Math.max(1, (max ?? 1) * 1.1)] },
@@ -107,16 +110,16 @@ export function Chart({
         times.map((time) => time / 1000),
         ...series.map((item) => drawn(item.values, bars)),
       ] as uPlot.AlignedData,
-      found,
+      element,
     );
-    const watch = new ResizeObserver(() => plot.setSize({ width: found.clientWidth, height }));
-    watch.observe(found);
+    const watch = new ResizeObserver(() => plot.setSize({ width: element.clientWidth, height }));
+    watch.observe(element);
     return () => {
       watch.disconnect();
       plot.destroy();
     };
-  }, [times, series, height, unit, bars, none]);
-  if (none) return <p className="text-muted">{nothing}</p>;
+  }, [times, series, height, unit, bars, isEmpty]);
+  if (isEmpty) return <p className="text-muted">{nothing}</p>;
   return (
     <figure aria-label={label} className="relative">
       <div
@@ -125,7 +128,7 @@ export function Chart({
         className="text-sm [&_.u-legend]:text-muted [&_.u-legend_th]:font-medium! [&_.uplot]:[font-family:inherit]!"
         style={{ minHeight: height }}
       />
-      {/* A table grows with its rows whatever its class says; what it is in does not. */}
+      {/* A table grows with its rows whatever its class says; its container does not. */}
       <div className="sr-only">
         <table>
           <caption>{label}</caption>

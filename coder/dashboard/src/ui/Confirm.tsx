@@ -1,4 +1,5 @@
-// Asks before something that cannot be undone: says what will be lost and, for the worst, wants the name typed.
+// Confirmation before an irreversible action: it names what will be lost and, for the worst,
+// requires typing the name.
 import { useEffect, useId, useState, type ReactNode } from "react";
 
 import { Button } from "./Button";
@@ -10,11 +11,11 @@ interface ConfirmProps {
   open: boolean;
   onClose: () => void;
   title: string;
-  /** What will happen and what will be lost. */
+  /** The effects, and what will be lost. */
   children: ReactNode;
   confirm: string;
   danger?: boolean;
-  /** The name that has to be typed. */
+  /** The name that the user has to type. */
   typed?: string | undefined;
   typedLabel?: string;
   extra?: ReactNode;
@@ -56,7 +57,7 @@ export function Confirm({
     }
   };
   return (
-    // Closed while it is being done, it could not say that it was refused.
+    // A dialog closed during the request could not show its rejection.
     <Dialog
       open={open}
       held={busy}
@@ -66,14 +67,14 @@ export function Confirm({
       title={title}
       actions={
         <>
-          {/* Beside a button that cancels something, "Cancel" would be two things. */}
+          {/* Next to a button that cancels something, "Cancel" would be ambiguous. */}
           <Button disabled={busy} onClick={onClose}>
             {confirm.startsWith("Cancel") ? "Go back" : "Cancel"}
           </Button>
           <Button
             type="submit"
             form={form}
-            look={danger ? "danger" : "primary"}
+            variant={danger ? "danger" : "primary"}
             busy={busy}
             disabled={!ready}
             data-testid="confirm-button"

@@ -1,4 +1,4 @@
-// A dialog over the page: traps the keyboard, closes with Escape, gives the focus back.
+// A dialog over the page: traps the keyboard, closes with Escape, restores the focus.
 import { X } from "lucide-react";
 import { Dialog as Radix } from "radix-ui";
 import { useRef, type ReactNode } from "react";
@@ -14,9 +14,15 @@ interface DialogProps {
   children?: ReactNode;
   actions?: ReactNode;
   wide?: boolean;
-  /** Something is shown once, or made and not shown yet: only its own buttons end it, no click beside it and no Escape. */
+  /**
+   * The content is shown once, or is being created: only the dialog's own buttons close it, neither
+   * a click outside nor Escape.
+   */
   held?: boolean;
-  /** Whoever looks at it may not see the page any more: it is covered, and only what the dialog holds ends it. */
+  /**
+   * The viewer may no longer see the page: it is covered, and only the dialog's own controls close
+   * it.
+   */
   covers?: boolean;
 }
 
@@ -36,14 +42,15 @@ export function Dialog({
   covers = false,
 }: DialogProps) {
   const body = useRef<HTMLDivElement>(null);
-  // The keyboard begins at what the dialog asks for; where it asks nothing, at the first of its buttons: the way out.
+  // The focus starts at the first input; without inputs, at the first button, which closes the
+  // dialog.
   const begin = (event: Event) => {
-    const asked =
+    const firstInput =
       body.current?.querySelector<HTMLElement>(ASKED) ??
       body.current?.parentElement?.querySelector<HTMLElement>("footer button:enabled");
-    if (!asked) return;
+    if (!firstInput) return;
     event.preventDefault();
-    asked.focus();
+    firstInput.focus();
   };
   const stay = (event: Event) => {
     if (held) event.preventDefault();

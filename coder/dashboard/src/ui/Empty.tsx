@@ -1,4 +1,4 @@
-// Nothing here yet: what it would be, the button that makes one, the command that does the same.
+// An empty state: the purpose, the button that creates the first item, the equivalent command.
 import type { LucideIcon } from "lucide-react";
 import type { ReactNode } from "react";
 
@@ -27,7 +27,7 @@ export function Empty({ icon: Icon, title, children, actions, command, level = 2
       {actions ? <div className="flex flex-wrap justify-center gap-2">{actions}</div> : null}
       {command ? (
         <div className="mt-1 max-w-full min-w-0 text-left">
-          <CodeBox command={command} label="Command that does the same" />
+          <CodeBox command={command} label="Equivalent command" />
         </div>
       ) : null}
     </div>

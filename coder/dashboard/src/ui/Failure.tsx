@@ -1,10 +1,10 @@
-// A request that failed, in place of what it would have shown: the reason and one way on.
+// A failed request, in place of its result: the reason and one way to continue.
 import { ApiError } from "../api/client";
 import { Button } from "./Button";
 import { validationText } from "./forms/rules";
 import { Notice } from "./Notice";
 
-const NO_CONFLICT = { status: 400, message: "" }; // its message is the title already
+const NO_CONFLICT = { status: 400, message: "" }; // its message is already the title
 
 export function Failure({
   error,
@@ -15,7 +15,7 @@ export function Failure({
   retry?: (() => void) | undefined;
   title?: string;
 }) {
-  const known = error instanceof ApiError;
+  const isApiError = error instanceof ApiError;
   const { message } = error;
   return (
     <Notice
@@ -30,8 +30,8 @@ export function Failure({
       }
     >
       {title ? <p>{message}</p> : null}
-      {known && error.detail ? <p>{error.detail}</p> : null}
-      {known
+      {isApiError && error.detail ? <p>{error.detail}</p> : null}
+      {isApiError
         ? error.validations.map((item) => (
             <p key={`${item.field} ${item.detail}`}>
               {item.field ? `${item.field}: ` : ""}

@@ -1,4 +1,5 @@
-// Waiting: a bar where nothing has a shape yet, grey blocks where the shape is known. Both appear only after a moment.
+// Loading: a spinner if the layout is unknown, a skeleton if it is known. Both appear only after a
+// moment.
 import { cx } from "./cx";
 
 export function Loading({ label = "Loading" }: { label?: string }) {
@@ -18,7 +19,7 @@ export function Skeleton({ className }: { className?: string }) {
   );
 }
 
-/** Lines of a table or list that is on its way. */
+/** Rows of a table or list that is loading. */
 export function SkeletonRows({ rows = 5 }: { rows?: number }) {
   return (
     <div

@@ -1,4 +1,5 @@
-// A menu behind a button. Entries are links or actions; what cannot be done now is disabled with its reason.
+// A menu behind a button. Items are links or actions; an unavailable one is disabled with its
+// reason.
 import { DropdownMenu } from "radix-ui";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
@@ -51,7 +52,7 @@ export function Menu({
   );
 }
 
-/** A sentence where people look for what they may not do. */
+/** A sentence in place of actions that the user may not perform. */
 export function MenuNote({ children }: { children: ReactNode }) {
   return (
     <DropdownMenu.Label className="px-2.5 py-1.5 text-xs text-muted">{children}</DropdownMenu.Label>
@@ -64,11 +65,11 @@ interface MenuItemProps {
   onSelect?: () => void;
   to?: string;
   href?: string;
-  /** Opens a file or another site: the browser's own link. */
+  /** Opens a file or another site: a plain browser link. */
   download?: boolean;
   danger?: boolean;
   disabled?: boolean;
-  /** Why it is disabled, or what it does. */
+  /** The reason why it is disabled, or its effect. */
   hint?: ReactNode;
   testId?: string;
 }
@@ -94,11 +95,11 @@ export function MenuItem({
       </span>
     </>
   );
-  const look = cx(ITEM, danger && "text-bad [&_svg]:text-bad!");
+  const itemClass = cx(ITEM, danger && "text-bad [&_svg]:text-bad!");
   if (to !== undefined && !disabled) {
     return (
       <DropdownMenu.Item asChild>
-        <Link to={to} className={look} data-testid={testId}>
+        <Link to={to} className={itemClass} data-testid={testId}>
           {body}
         </Link>
       </DropdownMenu.Item>
@@ -109,7 +110,7 @@ export function MenuItem({
       <DropdownMenu.Item asChild>
         <a
           href={href}
-          className={look}
+          className={itemClass}
           data-testid={testId}
           {...(download ? { download: true } : { target: "_blank", rel: "noreferrer" })}
         >
@@ -120,7 +121,7 @@ export function MenuItem({
   }
   return (
     <DropdownMenu.Item
-      className={look}
+      className={itemClass}
       disabled={disabled}
       data-testid={testId}
       onSelect={() => onSelect?.()}

@@ -13,7 +13,7 @@ export function NotFoundPage() {
       level={1}
       actions={<ButtonLink to="/workspaces">Back to workspaces</ButtonLink>}
     >
-      It may have been removed, or you may not have access to it.
+      The page may have been removed, or you may not have access to it.
     </Empty>
   );
 }

@@ -1,4 +1,4 @@
-// Something to know, in place: information, a warning, an error. Errors are announced.
+// An inline notice: information, a warning, an error. Errors are announced.
 import { CircleAlert, CircleCheck, Info, TriangleAlert } from "lucide-react";
 import type { ReactNode } from "react";
 

@@ -1,4 +1,4 @@
-// The head of a page and its width.
+// The header of a page and its width.
 import { ChevronRight } from "lucide-react";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
@@ -8,7 +8,7 @@ import { cx } from "./cx";
 interface PageHeadProps {
   title: ReactNode;
   description?: ReactNode;
-  /** What stands before the title: an avatar or an icon. */
+  /** Shown before the title: an avatar or an icon. */
   icon?: ReactNode;
   badge?: ReactNode;
   actions?: ReactNode;
@@ -63,7 +63,10 @@ function Crumbs({ items }: { items: readonly (readonly [text: string, to?: strin
   );
 }
 
-/** Pages with forms and text are narrower than those with tables: in the middle, beside the names of a SidePage at its left. */
+/**
+ * Pages with forms and text are narrower than those with tables: centered, or next to the
+ * navigation of a SidePage.
+ */
 export function Narrow({ children, className }: { children: ReactNode; className?: string }) {
   return <div className={cx("mx-(--narrow,auto) w-full max-w-3xl", className)}>{children}</div>;
 }
@@ -72,7 +75,7 @@ export function Stack({ children, className }: { children: ReactNode; className?
   return <div className={cx("flex flex-col gap-4", className)}>{children}</div>;
 }
 
-/** A link inside of text or a table cell. */
+/** A link inside text or a table cell. */
 export function TextLink({
   to,
   children,

@@ -1,5 +1,5 @@
-// A panel beside its button, and a tooltip for what a word or an icon cannot say alone.
-// A panel takes the focus itself: it scrolls, and may have nothing else for the keyboard.
+// A panel next to its button, and a tooltip for words and icons that need explanation. A panel
+// takes the focus itself: it scrolls, and may contain nothing else focusable.
 import { Popover as RadixPopover, Tooltip as RadixTooltip } from "radix-ui";
 import type { ReactNode } from "react";
 
@@ -47,7 +47,7 @@ export function Popover({
   );
 }
 
-/** Wraps something that takes the focus; the text is also its description for a screen reader. */
+/** Wraps a focusable element; the text is also its description for screen readers. */
 export function Tooltip({ text, children }: { text: ReactNode; children: ReactNode }) {
   return (
     <RadixTooltip.Provider delayDuration={250}>

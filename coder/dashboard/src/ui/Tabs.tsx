@@ -1,4 +1,4 @@
-// Two kinds of tabs: links between pages of one thing, and panels within a page.
+// Two kinds of tabs: links between pages of one object, and panels within a page.
 import { Tabs as Radix } from "radix-ui";
 import { useEffect, useRef, type ReactNode } from "react";
 import { NavLink, useLocation } from "react-router";
@@ -11,14 +11,14 @@ const TAB = cx(
   "hover:text-text [&_svg]:size-4",
 );
 
-// On a phone a row may be longer than the screen: its end fades, so that one sees that there is more.
+// On a phone a row may be wider than the screen: a faded edge shows that there is more.
 const ROW = cx(
   "flex gap-5 overflow-x-auto border-b border-line [scrollbar-width:none]",
   "max-md:pr-8",
   "max-md:[mask-image:linear-gradient(to_right,black_calc(100%-2.5rem),transparent)]",
 );
 
-/** Pages of one thing; on a phone the row scrolls sideways, with the page that is shown in sight. */
+/** Pages of one object; on a phone the row scrolls sideways, with the current page in view. */
 export function LinkTabs({
   label,
   items,
@@ -36,7 +36,7 @@ export function LinkTabs({
     if (shown && nav)
       nav.scrollLeft =
         shown.offsetLeft - nav.offsetLeft - (nav.clientWidth - shown.offsetWidth) / 2;
-  }, [pathname, items.length]); // what the person may see joins late
+  }, [pathname, items.length]); // tabs that depend on permissions appear late
   return (
     <nav ref={row} aria-label={label} className={ROW}>
       {items.map((item) => (

@@ -15,13 +15,13 @@ it.each([
   ["a key", { key: "Enter" }, "Enter"],
   ["a key that an input method takes", { key: "Enter", isComposing: true }, ""],
   ["the key that ends composing in Safari", { key: "Enter", keyCode: 229 }, ""],
-])("says of %s which one it is", (_, event, told) => {
+])("identifies %s", (_, event, expected) => {
   render(field());
   fireEvent.keyDown(screen.getByLabelText("Words"), event);
-  expect(pressed).toHaveBeenLastCalledWith(told);
+  expect(pressed).toHaveBeenLastCalledWith(expected);
 });
 
-it("leaves the keys of an input method alone", async () => {
+it("ignores keys of an input method", async () => {
   const sent = vi.fn(),
     chosen = vi.fn();
   const Page = () => {

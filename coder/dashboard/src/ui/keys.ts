@@ -1,9 +1,12 @@
-// Keys in fields that people write in.
+// Keys in text fields.
 import type { KeyboardEvent } from "react";
 
-/** The key that was pressed; "" while an input method composes (Chinese, Japanese, Korean): Enter takes a word it offers
- * then, arrows go through them, Escape leaves them, and none of that is for the page. */
+/**
+ * The pressed key; "" while an input method composes (Chinese, Japanese, Korean): Enter then
+ * accepts a suggested word, arrows move through the suggestions, Escape closes them, and the page
+ * must ignore all of them.
+ */
 export function keyOf(event: KeyboardEvent): string {
-  // Safari says first that composing has ended and then which key ended it, as the number 229.
+  // Safari ends the composition first and then reports the key that ended it with code 229.
   return event.nativeEvent.isComposing || event.keyCode === 229 ? "" : event.key;
 }

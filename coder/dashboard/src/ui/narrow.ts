@@ -1,13 +1,13 @@
-// Whether the screen is a phone's: the same width as `max-md` of the styles, for what has to be built otherwise, not only
-// drawn otherwise.
+// Whether the screen is narrow: the same width as `max-md` of the styles, for layouts that differ
+// in structure, not only in style.
 import { useSyncExternalStore } from "react";
 
 export const NARROW = "(width < 48rem)";
 
-function listen(told: () => void): () => void {
+function listen(listener: () => void): () => void {
   const query = window.matchMedia(NARROW);
-  query.addEventListener("change", told);
-  return () => query.removeEventListener("change", told);
+  query.addEventListener("change", listener);
+  return () => query.removeEventListener("change", listener);
 }
 
 export function useNarrow(): boolean {

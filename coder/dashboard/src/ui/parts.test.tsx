@@ -15,7 +15,7 @@ import { Markdown } from "./text/Markdown";
 import { ago, duration } from "../lib/time";
 
 describe("Confirm", () => {
-  it("stays while it is being done, and says what was refused", async () => {
+  it("stays open during the request and shows a rejection", async () => {
     let refuse = (_: Error): void => undefined;
     const close = vi.fn();
     render(
@@ -44,7 +44,7 @@ describe("Confirm", () => {
     expect(close).toHaveBeenCalledOnce();
   });
 
-  it("wants the name typed before anything is lost", async () => {
+  it("requires typing the name", async () => {
     const act = vi.fn(async () => undefined);
     render(
       <Confirm
@@ -66,7 +66,7 @@ describe("Confirm", () => {
     expect(act).toHaveBeenCalledOnce();
   });
 
-  it("has one button that cancels, whatever is asked", () => {
+  it("has one cancel button", () => {
     const { rerender } = render(
       <Confirm
         open
@@ -84,7 +84,7 @@ describe("Confirm", () => {
         open
         onClose={() => undefined}
         title="Leave?"
-        confirm="Cancel the import"
+        confirm="Cancel import"
         onConfirm={async () => undefined}
       >
         It ends.
@@ -96,7 +96,7 @@ describe("Confirm", () => {
     expect(screen.getByRole("button", { name: "Go back" })).toBeVisible();
   });
 
-  it("stays open and says why when it fails", async () => {
+  it("stays open and shows a failure", async () => {
     const close = vi.fn();
     render(
       <Confirm
@@ -116,7 +116,7 @@ describe("Confirm", () => {
 });
 
 describe("CodeBox", () => {
-  it("hides the token until asked for", async () => {
+  it("hides the token until revealed", async () => {
     render(<CodeBox label="Command" command={'CODER_AGENT_TOKEN="abc" sh'} />);
     expect(screen.getByTestId("command")).not.toHaveTextContent("abc");
     await userEvent.click(screen.getByRole("button", { name: "Show token" }));
@@ -195,14 +195,14 @@ describe("moments", () => {
 });
 
 describe("fields", () => {
-  it("keep label and hint above what stands beside the input", () => {
+  it("keep label and hint above controls next to the input", () => {
     render(
       <TextField
         label="Password"
         hint="At least eight."
         value=""
         onChange={() => undefined}
-        beside={<button type="button">Generate</button>}
+        control={<button type="button">Generate</button>}
       />,
     );
     const input = screen.getByLabelText("Password");
@@ -211,7 +211,7 @@ describe("fields", () => {
     expect(input.parentElement).not.toContainElement(screen.getByText("At least eight."));
   });
 
-  it("have a name for screen readers when nobody sees it", () => {
+  it("have an accessible name when the label is hidden", () => {
     render(<Switch label="All of them" hideLabel checked onChange={() => undefined} />);
     expect(screen.getByRole("switch", { name: "All of them" })).toBeChecked();
   });
@@ -233,14 +233,14 @@ describe("Chart", () => {
 });
 
 describe("Dialog", () => {
-  it("shows nothing of the page behind it, and no way past what it holds, when it covers", () => {
+  it("hides the page and closes only by its own controls when covering", () => {
     render(
       <Dialog open covers onClose={() => undefined} title="Signed out">
         hush
       </Dialog>,
     );
     expect(screen.queryByRole("button", { name: "Close" })).toBeNull();
-    // As high as the content of a dialog that was open before, and later in the document: above it.
+    // As high as the content of a dialog opened before, and later in the document: above it.
     expect(document.querySelector(".fixed.inset-0")).toHaveClass("bg-bg", "z-50");
   });
 
@@ -250,7 +250,7 @@ describe("Dialog", () => {
   ])("held %s: closed %d times by Escape, and always by its button", async (held, times) => {
     const close = vi.fn();
     render(
-      <Dialog open held={held} onClose={close} title="The key is made">
+      <Dialog open held={held} onClose={close} title="Provisioner key created">
         hush
       </Dialog>,
     );

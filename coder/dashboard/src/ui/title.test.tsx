@@ -14,7 +14,7 @@ it.each([
   ["the page says it", "Works", undefined, "Users - Works"],
   ["the deployment has been given another", "Works", "Forge", "Users - Forge"],
   ["the deployment has lost its own", "Works", "", "Users - Coder"],
-])("ends in what the deployment is called: %s", async (_, inPage, name, title) => {
+])("ends in the deployment's name: %s", async (_, inPage, name, title) => {
   document.head.innerHTML =
     inPage === null ? "" : `<meta property="application-name" content="${inPage}">`;
   const { useTitle } = await import("./title");

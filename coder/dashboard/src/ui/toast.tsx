@@ -1,4 +1,5 @@
-// Short messages in a corner: what was done, or what failed while the person was elsewhere on the page.
+// Short messages in a corner: a completed action, or a failure while the user was elsewhere on the
+// page.
 import { CircleAlert, CircleCheck, X } from "lucide-react";
 import { useSyncExternalStore } from "react";
 
@@ -21,7 +22,7 @@ const listeners = new Set<() => void>();
 
 function change(next: readonly Toast[]) {
   shown = next;
-  for (const tell of listeners) tell();
+  for (const listener of listeners) listener();
 }
 
 function dismiss(id: number) {
@@ -50,15 +51,15 @@ export const toast = {
 
 export function Toasts() {
   const items = useSyncExternalStore(
-    (tell) => {
-      listeners.add(tell);
-      return () => listeners.delete(tell);
+    (listener) => {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
     },
     () => shown,
   );
   return (
     <div className="pointer-events-none fixed right-4 bottom-4 z-60 flex w-[min(24rem,calc(100vw-2rem))] flex-col gap-2">
-      {/* The live regions are always there, so that what appears in them is announced. */}
+      {/* The live regions always exist, so that their content is announced. */}
       {(["good", "error"] as const).map((kind) => (
         <div
           key={kind}

@@ -1,4 +1,4 @@
-"""Addresses of external applications, matching the dashboard's tests (`app-place.test.ts`)."""
+"""Addresses of external applications, matching the dashboard's tests (`app-address.test.ts`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-// A person's own things: settings, tokens, links, devices. Keys follow the paths.
+// A user's own objects: settings, tokens, links, devices. Keys follow the paths.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
@@ -33,13 +33,13 @@ export const myGroups = (user: string) =>
       (await get<Group[] | null>(withQuery("/api/v2/groups", { has_member: user }))) ?? [],
   });
 
-export const tokens = (everybody: boolean, expired: boolean) =>
+export const tokens = (everyone: boolean, expired: boolean) =>
   queryOptions({
-    queryKey: ["users", "me", "keys", everybody, expired],
+    queryKey: ["users", "me", "keys", everyone, expired],
     queryFn: async () =>
       (await get<APIKeyWithOwner[] | null>(
         withQuery("/api/v2/users/me/keys/tokens", {
-          include_all: everybody,
+          include_all: everyone,
           include_expired: expired,
         }),
       )) ?? [],

@@ -1,4 +1,4 @@
-// The deployment as administrators see it: settings, use, what happened, notifications, applications.
+// Deployment administration: settings, usage, logs, notifications, applications.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, withQuery } from "../client";
@@ -20,14 +20,14 @@ import type {
   UserStatusChangeCount,
 } from "../types";
 
-/** One option of the server, as `GET /deployment/config` writes it. */
+/** One option of the server, in the form of `GET /deployment/config`. */
 export interface DeploymentOption {
   name: string;
   description?: string;
   flag?: string;
   env?: string;
   yaml?: string;
-  /** Missing for secrets. */
+  /** Absent for secrets. */
   value?: unknown;
   default?: string;
   value_source?: "" | "default" | "env" | "flag" | "yaml";
@@ -128,7 +128,7 @@ export const dispatchMethods = queryOptions({
   queryFn: () => get<NotificationMethodsResponse>("/api/v2/notifications/dispatch-methods"),
   staleTime: 60_000,
 });
-/** What is set up, of what could be. */
+/** The options that are set, out of all options. */
 export const notificationDelivery = queryOptions({
   queryKey: ["notifications", "delivery"],
   queryFn: () => get<NotificationDelivery>("/api/v2/notifications/delivery"),

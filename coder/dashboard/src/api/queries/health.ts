@@ -1,4 +1,4 @@
-// How the deployment is, for those who run it.
+// Health of the deployment, for administrators.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get } from "../client";

@@ -1,10 +1,10 @@
-// The inbox of the person: messages, newest first, and how many are unread.
+// The user's inbox: messages, newest first, and the number of unread ones.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, withQuery } from "../client";
 import type { ListInboxNotificationsResponse } from "../types";
 
-export const INBOX_PAGE = 25; // as many as the server gives at once
+export const INBOX_PAGE = 25; // the server's page size
 
 export const unread = queryOptions({
   queryKey: ["inbox", "unread"],

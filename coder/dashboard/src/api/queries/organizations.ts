@@ -1,4 +1,4 @@
-// One organization: members, roles, provisioners, what the identity provider says.
+// One organization: members, roles, provisioners, identity provider settings.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
@@ -95,7 +95,9 @@ export const roleSync = (organization: string) =>
     queryFn: () => get<RoleSyncSettings>(path(organization, "/settings/idpsync/roles")),
   });
 
-/** Values people of this organization came with in a claim; null for a field nobody has. */
+/**
+ * Values that members of this organization have in a claim; null for a field that no member has.
+ */
 export const claimValues = (organization: string | null, field: string) =>
   queryOptions({
     queryKey: ["idpsync", organization, "field-values", field],

@@ -1,4 +1,4 @@
-// People and groups, as the pages ask for them. Keys are the paths.
+// Queries for users and groups. Keys are the paths.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
@@ -19,7 +19,7 @@ export const users = (query: string, page = 1, size = PEOPLE_SHOWN) =>
       ),
   });
 
-/** The roles of the deployment, with what each may do. */
+/** The deployment's roles with the permissions of each. */
 export const siteRoles = queryOptions({
   queryKey: ["users", "roles"],
   queryFn: () => get<AssignableRoles[]>("/api/v2/users/roles"),

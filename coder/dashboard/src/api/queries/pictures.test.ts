@@ -7,9 +7,9 @@ const ALL: Picture[] = [
   { path: "/icon/git.svg", words: "" },
   { path: "/emojis/1f4e6.png", words: "package" },
 ];
-const paths = (text: string) => matching(ALL, text).map((one) => one.path);
+const paths = (text: string) => matching(ALL, text).map((picture) => picture.path);
 
-describe("searching pictures", () => {
+describe("searching icons", () => {
   it.each([
     ["", ["/icon/azure-devops.svg", "/icon/git.svg", "/emojis/1f4e6.png"]],
     ["git", ["/icon/git.svg", "/icon/azure-devops.svg"]],
@@ -19,5 +19,6 @@ describe("searching pictures", () => {
     ["nothing", []],
   ])("%j", (text, expected) => expect(paths(text)).toEqual(expected));
 
-  it("names them", () => expect(ALL.map(nameOf)).toEqual(["azure-devops", "git", "package"]));
+  it("returns their names", () =>
+    expect(ALL.map(nameOf)).toEqual(["azure-devops", "git", "package"]));
 });

@@ -1,11 +1,11 @@
-// The pictures this deployment has of its own: /icon/… and /emojis/….
+// The icons that the deployment ships: /icon/… and /emojis/….
 import { queryOptions } from "@tanstack/react-query";
 
 import { get } from "../client";
 
 export interface Picture {
   path: string;
-  /** What it is also found by. */
+  /** Further search words. */
   words: string;
 }
 
@@ -15,21 +15,25 @@ export const pictures = queryOptions({
   staleTime: Infinity,
 });
 
-/** Those with every word of `text` in their name or their words; names that begin with it come first. */
+/**
+ * The icons whose name or words contain every word of `text`; names that start with it come first.
+ */
 export function matching(all: readonly Picture[], text: string): Picture[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   const [first] = words;
   if (first === undefined) return [...all];
-  const found = all.filter((one) =>
-    words.every((word) => one.path.includes(word) || one.words.toLowerCase().includes(word)),
+  const matches = all.filter((picture) =>
+    words.every(
+      (word) => picture.path.includes(word) || picture.words.toLowerCase().includes(word),
+    ),
   );
-  const begins = (one: Picture) => (nameOf(one).startsWith(first) ? 0 : 1);
-  return found.sort((a, b) => begins(a) - begins(b));
+  const begins = (picture: Picture) => (nameOf(picture).startsWith(first) ? 0 : 1);
+  return matches.sort((a, b) => begins(a) - begins(b));
 }
 
-/** "docker" of /icon/docker.svg; an emoji's words, which say more than its code points. */
-export function nameOf(one: Picture): string {
-  return one.path.startsWith("/emojis/")
-    ? one.words
-    : (one.path.split("/").at(-1) ?? "").replace(/\.svg$/, "");
+/** "docker" for /icon/docker.svg; for an emoji its words, which say more than its code points. */
+export function nameOf(picture: Picture): string {
+  return picture.path.startsWith("/emojis/")
+    ? picture.words
+    : (picture.path.split("/").at(-1) ?? "").replace(/\.svg$/, "");
 }

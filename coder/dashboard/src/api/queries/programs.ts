@@ -1,5 +1,5 @@
-// Which programs this server hands out below /bin. Asking for a file that is not there leaves an error in the browser's
-// log; this list says it without one.
+// The agent and CLI binaries that this server offers below /bin. Requesting a missing file would
+// leave an error in the browser's console; this list does not.
 import { queryOptions, useQuery } from "@tanstack/react-query";
 
 import { get } from "../client";
@@ -11,7 +11,7 @@ export const programs = queryOptions({
   staleTime: 60_000,
 });
 
-/** The one for a platform (`linux/amd64`), when it is known that the server has none. */
+/** The program for a platform (`linux/amd64`) that the server is known not to have. */
 export function useMissingProgram(): (platform: string) => Program | undefined {
   const known = useQuery(programs).data;
   return (platform) =>

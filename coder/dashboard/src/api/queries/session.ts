@@ -1,4 +1,4 @@
-// Who is here and what this deployment is: what every page asks for.
+// The session and the deployment: the queries every page needs.
 import { queryOptions } from "@tanstack/react-query";
 
 import { ApiError, get } from "../client";
@@ -53,7 +53,7 @@ export const authMethods = queryOptions({
   queryFn: () => get<AuthMethods>("/api/v2/users/authmethods"),
 });
 
-/** Whether a code for a forgotten password would reach anybody. */
+/** Whether the server can send a password reset code by mail. */
 export const passcodeDelivery = queryOptions({
   queryKey: ["notifications", "passcodes"],
   queryFn: () => get<PasscodeDelivery>("/api/v2/notifications/passcodes"),

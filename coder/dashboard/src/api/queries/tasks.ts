@@ -1,4 +1,4 @@
-// Tasks: what somebody asked a workspace's agent to do, and the conversation about it.
+// Tasks: prompts to a workspace's agent, and the conversation about them.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";

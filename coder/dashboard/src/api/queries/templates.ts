@@ -1,4 +1,4 @@
-// Templates and their versions, as the pages ask for them.
+// Queries for templates and their versions.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
@@ -82,7 +82,7 @@ export const versionVariables = (version: string) =>
     queryFn: () => get<TemplateVersionVariable[]>(`/api/v2/templateversions/${version}/variables`),
   });
 
-/** As the import found them, without what the values given so far change. */
+/** Parameters as the import recorded them, regardless of the values entered so far. */
 export const versionParameters = (version: string) =>
   queryOptions({
     queryKey: ["templateversions", version, "rich-parameters"],

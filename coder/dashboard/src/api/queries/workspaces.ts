@@ -1,4 +1,4 @@
-// Workspaces, as the pages ask for them. Keys are the paths, so that one invalidation reaches everything below.
+// Queries for workspaces. Keys are the paths, so that one invalidation reaches everything below.
 import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";
@@ -56,7 +56,10 @@ export const externalCredentials = (workspace: string, agent: string) =>
 
 const BUILDS_SHOWN = 25;
 
-/** Newest first, page after page. The next one begins behind what is there: which builds are older than one, the API cannot say. */
+/**
+ * Newest first, page by page. The next page begins after the builds loaded so far: the API cannot
+ * list the builds older than a given one.
+ */
 export const workspaceBuilds = (workspace: string) =>
   infiniteQueryOptions({
     queryKey: ["workspace", workspace, "builds"],
@@ -95,15 +98,15 @@ export const buildTimings = (build: string) =>
     queryFn: () => get<WorkspaceBuildTimings>(`/api/v2/workspacebuilds/${build}/timings`),
   });
 
-const WHY_REFRESH_MS = 3000;
+const REASONS_REFRESH_MS = 3000;
 
-/** Why a job waits, in the server's words. */
-export const jobWhy = (organization: string, job: string) =>
+/** The server's explanation of why a job waits. */
+export const jobReasons = (organization: string, job: string) =>
   queryOptions({
     queryKey: ["provisionerjobs", job, "why"],
     queryFn: () =>
       get<ProvisionerJobWhy>(`/api/v2/organizations/${organization}/provisionerjobs/${job}/why`),
-    refetchInterval: WHY_REFRESH_MS,
+    refetchInterval: REASONS_REFRESH_MS,
     retry: false,
   });
 
@@ -123,13 +126,13 @@ export const sshSettings = queryOptions({
   staleTime: Infinity,
 });
 
-const LIGHTS_REFRESH_MS = 15_000; // twice in the rhythm of an agent's readings
+const HEALTH_REFRESH_MS = 15_000; // twice per reading of the agent
 
-export const agentLights = (agent: string) =>
+export const agentHealthIndicators = (agent: string) =>
   queryOptions({
     queryKey: ["workspaceagents", agent, "lights"],
     queryFn: () => get<AgentLights>(`/api/v2/workspaceagents/${agent}/lights`),
-    refetchInterval: LIGHTS_REFRESH_MS,
+    refetchInterval: HEALTH_REFRESH_MS,
     retry: false,
   });
 
@@ -138,7 +141,7 @@ export const agentDisconnects = (agent: string) =>
   queryOptions({
     queryKey: ["workspaceagents", agent, "disconnects"],
     queryFn: () => get<AgentDisconnect[]>(`/api/v2/workspaceagents/${agent}/disconnects`),
-    refetchInterval: LIGHTS_REFRESH_MS,
+    refetchInterval: HEALTH_REFRESH_MS,
     retry: false,
   });
 
@@ -152,7 +155,7 @@ export const listeningPorts = (agent: string) =>
     refetchInterval: PORTS_REFRESH_MS,
   });
 
-const SHARES_REFRESH_MS = 15_000; // they end by themselves
+const SHARES_REFRESH_MS = 15_000; // shares expire without notice
 
 export const portShares = (workspace: string) =>
   queryOptions({

@@ -1,4 +1,4 @@
-// Everything by keyboard: pages, workspaces, templates. Opens with Ctrl/Cmd+K.
+// Keyboard access to pages, workspaces and templates. Opens with Ctrl/Cmd+K.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Command } from "cmdk";
 import { useDeferredValue, useRef, useState } from "react";
@@ -13,7 +13,7 @@ import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
-import { BEGIN, MAIN } from "./nav";
+import { ACTIONS, MAIN } from "./nav";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
 import { ADMIN } from "./nav-admin";
@@ -21,7 +21,7 @@ import { DEPLOYMENT } from "../../pages/deployment/nav";
 
 const ITEM =
   "flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 py-2 data-[selected=true]:bg-hover";
-// A heading with nothing below it says nothing.
+// Hide a heading that has no items.
 const GROUP = cx(
   "not-has-[[cmdk-item]]:hidden [&_[cmdk-group-heading]]:px-2.5",
   "[&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1",
@@ -29,27 +29,27 @@ const GROUP = cx(
   "[&_[cmdk-group-heading]]:text-faint",
 );
 
-/** What people look for in an organization; each organization's own page says more. */
+/** Search words for an organization's pages. */
 function organizationPages(homes: readonly Organization[]): NavItem[] {
   return homes.flatMap(({ name, display_name }) => {
-    const of = homes.length > 1 ? ` of ${display_name || name}` : "";
+    const suffix = homes.length > 1 ? ` of ${display_name || name}` : "";
     const home = `/organizations/${seg(name)}`;
     return [
       {
         to: home,
-        text: `Members${of}`,
+        text: `Members${suffix}`,
         words: "people roles",
         allowed: (may) => may.viewAnyMembers,
       },
       {
         to: `${home}/provisioners`,
-        text: `Provisioners${of}`,
+        text: `Provisioners${suffix}`,
         words: "daemons",
         allowed: (may) => may.viewAnyProvisionerJobs,
       },
       {
         to: `${home}/provisioner-jobs`,
-        text: `Provisioner jobs${of}`,
+        text: `Provisioner jobs${suffix}`,
         words: "queue waits pending builds",
         allowed: (may) => may.viewAnyProvisionerJobs,
       },
@@ -57,8 +57,11 @@ function organizationPages(homes: readonly Organization[]): NavItem[] {
   });
 }
 
-/** 1 where each word that was typed begins a word of the item, less where one stands inside, 0 where one is missing: letters
- * somewhere in this order, which is what the library takes, found everything by "invite". */
+/**
+ * 1 if each typed word starts a word of the item, less if a word is only contained, 0 if one is
+ * missing. The library's default accepts scattered letters in order, so that "invite" matched
+ * everything.
+ */
 export function rank(item: string, typed: string): number {
   const text = item.toLowerCase();
   return Math.min(
@@ -70,7 +73,9 @@ export function rank(item: string, typed: string): number {
       .map((word) => {
         const at = text.indexOf(word);
         if (at < 0) return 0;
-        return text.split(/[^\p{L}\p{N}]+/u).some((begun) => begun.startsWith(word)) ? 1 : 0.5;
+        return text.split(/[^\p{L}\p{N}]+/u).some((candidate) => candidate.startsWith(word))
+          ? 1
+          : 0.5;
       }),
   );
 }
@@ -81,13 +86,13 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   const navigate = useNavigate();
   const may = usePermissions();
   const needle = useDeferredValue(text.trim());
-  const found =
+  const workspaceList =
     useQuery({
       ...workspaces(needle === "" ? "owner:me" : `name:"${needle.replaceAll('"', "")}"`, 1),
       refetchInterval: false,
       placeholderData: keepPreviousData,
     }).data?.workspaces ?? [];
-  const known = useQuery(templates()).data ?? [];
+  const templateList = useQuery(templates()).data ?? [];
   const homes = useQuery(organizations).data ?? [];
   const go = (to: string) => {
     onClose();
@@ -126,15 +131,13 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           setText(next);
           list.current?.scrollTo(0, 0);
         }}
-        placeholder="Go to a workspace, a template, a page…"
+        placeholder="Search workspaces, templates and pages…"
         className="h-12 w-full border-b border-line bg-transparent px-4 text-lg outline-none"
       />
       <Command.List ref={list} className="max-h-[50vh] overflow-y-auto p-1.5">
-        <Command.Empty className="px-3 py-6 text-center text-muted">
-          Nothing of that name.
-        </Command.Empty>
+        <Command.Empty className="px-3 py-6 text-center text-muted">No results</Command.Empty>
         <Command.Group heading="Workspaces" className={GROUP}>
-          {found.slice(0, 8).map((workspace) => (
+          {workspaceList.slice(0, 8).map((workspace) => (
             <Command.Item
               key={workspace.id}
               className={ITEM}
@@ -154,7 +157,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
           ))}
         </Command.Group>
         <Command.Group heading="New workspace from" className={GROUP}>
-          {known
+          {templateList
             .filter((template) => !template.deprecated)
             .map((template) => (
               <NewFrom key={template.id} template={template} go={go} />
@@ -162,7 +165,7 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
         </Command.Group>
         <Command.Group heading="Pages" className={GROUP}>
           {pages(MAIN)}
-          {pages(BEGIN)}
+          {pages(ACTIONS)}
           {pages(ACCOUNT)}
         </Command.Group>
         <Command.Group heading="Administration" className={GROUP}>
@@ -175,7 +178,10 @@ export function CommandPalette({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** Only where the person may have a workspace: the palette is no place for refusals. */
+/**
+ * Only in organizations where the user may create workspaces: the palette is no place for
+ * permission errors.
+ */
 function NewFrom({ template, go }: { template: Template; go: (to: string) => void }) {
   if (!useMayCreateWorkspace(template.organization_id)) return null;
   return (

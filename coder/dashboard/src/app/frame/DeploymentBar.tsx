@@ -1,5 +1,5 @@
-// The deployment at a glance, along the foot of every page for those who run it: workspaces by state, what goes through
-// their connections, who is connected by what, how fresh the figures are. Loaded after the page itself.
+// The deployment at a glance, in the footer for administrators: workspaces by state, traffic,
+// sessions by kind, and the age of the figures. Loaded after the page itself.
 import { useQuery } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
 import type { ReactNode } from "react";
@@ -20,7 +20,7 @@ const STATES = [
   ["stopped", "Stopped", "idle", "status:stopped"],
   ["failed", "Failed", "bad", "status:failed"],
 ] as const satisfies readonly (readonly [string, string, Tone, string])[];
-/** Said even of none; of the others only when there are some: the foot stays one line. */
+/** Shown even when 0; the other states only when there are some, to keep the footer on one line. */
 const ALWAYS: readonly string[] = ["running", "stopped"];
 const SESSIONS = [
   ["vscode", "VS Code"],
@@ -32,7 +32,8 @@ const SESSIONS = [
 export function DeploymentBar() {
   const may = usePermissions();
   const answer = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
-  const ill = useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
+  const unhealthy =
+    useQuery({ ...healthReport, enabled: may.viewDebugInfo }).data?.healthy === false;
   const stats = answer.data;
   if (!stats) return null;
   const sessions = SESSIONS.filter(([key]) => stats.session_count[key] > 0);
@@ -43,9 +44,9 @@ export function DeploymentBar() {
       className="z-20 border-t border-line bg-surface text-xs text-muted lg:sticky lg:bottom-0"
     >
       <div className="mx-auto flex w-full max-w-[88rem] flex-wrap items-center gap-x-5 gap-y-1 px-4 py-1.5 sm:px-6">
-        {ill ? (
+        {unhealthy ? (
           <Link to="/health" className="hover:underline">
-            <StatusText tone="bad">Not healthy</StatusText>
+            <StatusText tone="bad">Unhealthy</StatusText>
           </Link>
         ) : null}
         <Figures name="Workspaces">
@@ -67,7 +68,7 @@ export function DeploymentBar() {
         <Figures name="Transmission">
           <li>Received: {byteSize(stats.workspaces.rx_bytes)}</li>
           <li>Sent: {byteSize(stats.workspaces.tx_bytes)}</li>
-          <li>Latency: {latency < 0 ? "–" : `${Math.round(latency)} ms`}</li>
+          <li>Latency: {latency < 0 ? "-" : `${Math.round(latency)} ms`}</li>
         </Figures>
         <Figures name="Connections">
           {sessions.length === 0 ? (
@@ -86,7 +87,7 @@ export function DeploymentBar() {
           </span>
           <IconButton
             size="sm"
-            label="Refresh the statistics"
+            label="Refresh statistics"
             busy={answer.isFetching}
             onClick={() => void answer.refetch()}
           >

@@ -1,4 +1,5 @@
-// Top bar, banners, content, foot: the frame of every page but the doors. Without a user it offers signing in.
+// Top bar, banners, content, footer: the frame of every page except the sign-in pages. Without a
+// user it offers to sign in.
 import { useQuery } from "@tanstack/react-query";
 import { ChevronDown, Menu as MenuIcon, Search, WifiOff } from "lucide-react";
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
@@ -49,7 +50,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
             {user ? (
               <>
                 <Button
-                  look="quiet"
+                  variant="quiet"
                   className="max-lg:hidden"
                   icon={<Search />}
                   onClick={() => setPalette(true)}
@@ -70,7 +71,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                 <UserMenu user={user} />
               </>
             ) : (
-              <ButtonLink to="/login" look="primary">
+              <ButtonLink to="/login" variant="primary">
                 Sign in
               </ButtonLink>
             )}
@@ -86,9 +87,9 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
           )}
         >
           <WifiOff className="size-4 text-warn" aria-hidden="true" />
-          The connection to the server is lost.{" "}
+          Connection to the server lost.{" "}
           <span className="font-normal text-muted">
-            Reconnecting; below is what was last known.
+            Reconnecting… The page shows the last known state.
           </span>
         </div>
       ) : null}
@@ -103,7 +104,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
       <footer className="mx-auto flex w-full max-w-[88rem] flex-wrap gap-x-5 gap-y-1 px-4 py-4 text-sm text-muted sm:px-6">
         {info.data ? <span>Coder {info.data.version}</span> : null}
         <Link to="/install" className="hover:text-text hover:underline">
-          Install the command line
+          Install the CLI
         </Link>
       </footer>
       {user ? (
@@ -121,15 +122,19 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
 }
 
 function Brand() {
-  const look = useQuery(appearance).data;
-  const name = look?.application_name || "Coder";
+  const branding = useQuery(appearance).data;
+  const name = branding?.application_name || "Coder";
   return (
     <Link
       to="/workspaces"
       className="mr-2 flex shrink-0 items-center gap-2.5 font-semibold"
       aria-label={`${name}, home`}
     >
-      <img src={safeImage(look?.logo_url) ?? "/favicon.svg"} alt="" className="h-6.5 max-w-32" />
+      <img
+        src={safeImage(branding?.logo_url) ?? "/favicon.svg"}
+        alt=""
+        className="h-6.5 max-w-32"
+      />
       <span className="max-w-40 truncate max-sm:hidden">{name}</span>
     </Link>
   );
@@ -143,7 +148,7 @@ const NAV_LINK = cx(
 
 function MainNav() {
   const may = usePermissions();
-  const inside = useLocation().pathname.startsWith("/@"); // one workspace: its address does not begin with the list's
+  const inside = useLocation().pathname.startsWith("/@"); // a single workspace: its address does not begin with the list's
   const admin = ADMIN.filter((item) => item.allowed?.(may) ?? true);
   return (
     <>
@@ -161,7 +166,7 @@ function MainNav() {
           <Menu
             align="start"
             trigger={
-              <Button look="quiet">
+              <Button variant="quiet">
                 Admin settings
                 <ChevronDown />
               </Button>
@@ -201,7 +206,8 @@ function MainNav() {
   );
 }
 
-// A new page begins at its content for the keyboard and for screen readers, as a fresh document would.
+// Move the focus of keyboards and screen readers to the content of a new page, as a full page load
+// would.
 function useFocusOnNavigation() {
   const { pathname } = useLocation();
   const content = useRef<HTMLElement>(null);

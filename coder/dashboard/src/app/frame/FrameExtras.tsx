@@ -1,4 +1,5 @@
-// What stands in the top bar between the menus and the person. Loaded after the page itself: nothing waits for it.
+// The part of the top bar between the menus and the user menu. Loaded after the page itself:
+// nothing waits for it.
 import { lazy, Suspense } from "react";
 
 const InboxBell = lazy(async () => ({

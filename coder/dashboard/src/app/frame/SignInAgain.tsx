@@ -1,4 +1,5 @@
-// The session ended while a page is open: signing in happens over it, and what was typed stays.
+// Shown when the session expires while a page is open: the user signs in on top of it, and their
+// input is kept.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { post } from "../../api/client";
@@ -24,7 +25,7 @@ export function SignInAgain({ user }: { user: User }) {
       covers
       onClose={check}
       title="Your session has ended"
-      description="Sign in again to go on. What you have typed on this page is kept."
+      description="Sign in again to continue. Your input on this page is kept."
     >
       <form className="flex flex-col gap-3" onSubmit={form.submit}>
         {form.error ? <Failure error={form.error} /> : null}
@@ -47,7 +48,7 @@ export function SignInAgain({ user }: { user: User }) {
               value={form.values.password}
               onChange={(value) => form.set("password", value)}
             />
-            <Button type="submit" look="primary" busy={form.busy}>
+            <Button type="submit" variant="primary" busy={form.busy}>
               Sign in
             </Button>
           </>
@@ -59,7 +60,7 @@ export function SignInAgain({ user }: { user: User }) {
             target="_blank"
             rel="noreferrer"
           >
-            Sign in another way, in a new tab
+            Sign in another way in a new tab
           </a>
           <Button size="sm" onClick={check}>
             I have signed in

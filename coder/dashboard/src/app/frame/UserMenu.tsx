@@ -1,4 +1,4 @@
-// The person's own menu: settings, documents, the version, signing out.
+// The user menu: settings, documentation, version, sign-out.
 import { useQuery } from "@tanstack/react-query";
 import { BookOpen, ExternalLink, LogOut } from "lucide-react";
 
@@ -13,10 +13,11 @@ const DOCUMENTATION = "Documentation";
 
 export function UserMenu({ user }: { user: User }) {
   const info = useQuery(buildInfo).data;
-  const look = useQuery(appearance).data;
-  const documents = look?.docs_url && /^https?:/i.test(look.docs_url) ? look.docs_url : "";
-  // The links an administrator set may name the documentation again.
-  const links = (look?.support_links ?? []).filter(
+  const branding = useQuery(appearance).data;
+  const documents =
+    branding?.docs_url && /^https?:/i.test(branding.docs_url) ? branding.docs_url : "";
+  // Links configured by an administrator may include the documentation again.
+  const links = (branding?.support_links ?? []).filter(
     (link) =>
       /^https?:/i.test(link.target) &&
       (documents === "" || (link.target !== documents && link.name !== DOCUMENTATION)),
@@ -67,7 +68,7 @@ export function UserMenu({ user }: { user: User }) {
   );
 }
 
-// A fresh document: nothing of this person stays in memory.
+// A full page load: nothing of this user stays in memory.
 async function signOut(): Promise<void> {
   await post("/api/v2/users/logout").catch(() => undefined);
   window.location.assign("/login");

@@ -31,29 +31,29 @@ const open = (answers: object = {}) =>
 const bar = async () =>
   within(await screen.findByRole("complementary", { name: "Deployment statistics" }));
 
-/** What a list of figures says of each. */
-function said(list: HTMLElement): (string | null)[] {
+/** The text of each item of a list of figures. */
+function itemTexts(list: HTMLElement): (string | null)[] {
   return within(list)
     .getAllByRole("listitem")
     .map((item) => item.textContent);
 }
 
-it("counts workspaces, data and connections, and leads to those it counts", async () => {
+it("shows workspaces, traffic and sessions, with links", async () => {
   open();
   const shown = await bar();
-  expect(said(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
     "Pending: 1",
     "Building: 2",
     "Running: 30",
     "Stopped: 5",
     "Failed: 4",
   ]);
-  expect(said(shown.getByRole("list", { name: "Transmission" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))).toEqual([
     "Received: 1.5 KiB",
     "Sent: 5.0 GiB",
     "Latency: 12 ms",
   ]);
-  expect(said(shown.getByRole("list", { name: "Connections" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Connections" }))).toEqual([
     "VS Code: 6",
     "JetBrains: 8",
     "SSH: 7",
@@ -66,7 +66,7 @@ it("counts workspaces, data and connections, and leads to those it counts", asyn
   expect(shown.queryByRole("link", { name: "Not healthy" })).toBeNull();
 });
 
-it("says nothing of what there is none of, but for what people look for", async () => {
+it("hides zero figures except the common ones", async () => {
   open({
     "GET /api/v2/deployment/stats": {
       ...stats,
@@ -82,22 +82,24 @@ it("says nothing of what there is none of, but for what people look for", async 
     },
   });
   const shown = await bar();
-  expect(said(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
+  expect(itemTexts(shown.getByRole("list", { name: "Workspaces" }))).toEqual([
     "Running: 0",
     "Stopped: 0",
   ]);
-  expect(said(shown.getByRole("list", { name: "Connections" }))).toEqual(["none"]);
+  expect(itemTexts(shown.getByRole("list", { name: "Connections" }))).toEqual(["none"]);
 });
 
-it("asks again at once", async () => {
+it("refetches on request", async () => {
   const page = open();
-  await userEvent.click((await bar()).getByRole("button", { name: "Refresh the statistics" }));
+  await userEvent.click((await bar()).getByRole("button", { name: "Refresh statistics" }));
   await waitFor(() =>
-    expect(page.asked.filter((one) => one === "GET /api/v2/deployment/stats")).toHaveLength(2),
+    expect(
+      page.requests.filter((request) => request === "GET /api/v2/deployment/stats"),
+    ).toHaveLength(2),
   );
 });
 
-it("says that the deployment is not healthy, and knows no latency before there is one", async () => {
+it("shows unhealthy state and unknown latency", async () => {
   open({
     "GET /api/v2/debug/health": { healthy: false },
     "GET /api/v2/deployment/stats": {
@@ -110,17 +112,17 @@ it("says that the deployment is not healthy, and knows no latency before there i
     "href",
     "/health",
   );
-  expect(said(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: –");
+  expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: -");
 });
 
-it("is for those who may see the figures", async () => {
+it("is hidden without permission for statistics", async () => {
   const page = open({
     "POST /api/v2/authcheck": (body: { checks: object }) =>
       Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
   });
-  await waitFor(() => expect(page.asked).toContain("POST /api/v2/authcheck"));
+  await waitFor(() => expect(page.requests).toContain("POST /api/v2/authcheck"));
   await act(async () => undefined);
-  expect(page.asked).not.toContain("GET /api/v2/deployment/stats");
+  expect(page.requests).not.toContain("GET /api/v2/deployment/stats");
   expect(screen.queryByRole("complementary")).toBeNull();
 });
 
@@ -130,6 +132,6 @@ it.each([
   [1024, "1.0 KiB"],
   [150 * 1024, "150 KiB"],
   [2 ** 60, "1024 PiB"],
-])("%d bytes are %s", (count, text) => {
+])("formats %d bytes as %s", (count, text) => {
   expect(byteSize(count)).toBe(text);
 });

@@ -11,7 +11,7 @@ const person = (...allowed: (keyof Permissions)[]) =>
 const menu = (may: Permissions) =>
   ADMIN.filter((item) => item.allowed?.(may) ?? true).map((item) => item.text);
 
-it("gives no administration to somebody who may only read the proxies, as everybody may", () => {
+it("hides administration from users who may only read proxies", () => {
   expect(menu(person("viewWorkspaceProxies"))).toEqual([]);
 });
 

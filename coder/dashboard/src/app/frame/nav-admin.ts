@@ -1,10 +1,10 @@
-// The "Admin settings" menu: each entry for those who may see its pages.
+// The "Admin settings" menu: each entry is for users who may see its pages.
 import type { NavItem } from "../../features/navigation/nav-item";
 import { DEPLOYMENT } from "../../pages/deployment/nav";
 import type { Permissions } from "../../api/permissions";
 
-/** Any page of any organization's administration. */
-const looksAfterOrganizations = (may: Permissions): boolean =>
+/** Any administration page of any organization. */
+const administersOrganizations = (may: Permissions): boolean =>
   may.editAnyOrganization ||
   may.createOrganization ||
   may.viewAnyMembers ||
@@ -24,7 +24,7 @@ export const ADMIN: readonly NavItem[] = [
   {
     to: "/organizations",
     text: "Organizations",
-    allowed: looksAfterOrganizations,
+    allowed: administersOrganizations,
     words: "members groups roles provisioners",
   },
   {

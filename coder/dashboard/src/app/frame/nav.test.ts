@@ -16,7 +16,7 @@ it.each([
   ["false", false],
   ["", true],
   [null, true],
-])("tasks-tab-visible %j: tasks are offered %s", async (content, offered) => {
+])("tasks-tab-visible %j: shows tasks: %s", async (content, offered) => {
   expect(await main(content)).toEqual([
     "/workspaces",
     "/templates",

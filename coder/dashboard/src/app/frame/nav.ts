@@ -1,18 +1,18 @@
-// What the menus offer and to whom. A link that leads to a refusal is not shown.
+// Menu entries and who sees them. A link to a page that the user may not see is hidden.
 import { pageValue } from "../../api/meta";
 import type { NavItem } from "../../features/navigation/nav-item";
 
-/** A deployment may leave its tasks out (`--hide-ai-tasks`); their pages stay for whoever has an address. */
-const tasksOffered = pageValue<boolean>("tasks-tab-visible") !== false;
+/** A deployment may hide its tasks (`--hide-ai-tasks`); the pages stay reachable by address. */
+const tasksVisible = pageValue<boolean>("tasks-tab-visible") !== false;
 
-/** `key` goes there after a "g". */
+/** The key that opens the page after "g". */
 const ALL: readonly (NavItem & { key: string })[] = [
   { to: "/workspaces", text: "Workspaces", key: "w" },
   { to: "/templates", text: "Templates", key: "t" },
   { to: "/tasks", text: "Tasks", words: "ai agent prompt", key: "a" },
 ];
-/** What is begun rather than looked at: in the palette, and where it belongs on pages. */
-export const BEGIN: readonly NavItem[] = [
+/** Actions rather than pages: in the palette, and on the pages where they belong. */
+export const ACTIONS: readonly NavItem[] = [
   {
     to: "/workspaces/attach",
     text: "Attach a machine",
@@ -20,4 +20,4 @@ export const BEGIN: readonly NavItem[] = [
     allowed: (may) => may.createOwnWorkspace || may.createWorkspaceForAny,
   },
 ];
-export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksOffered);
+export const MAIN = ALL.filter((item) => item.to !== "/tasks" || tasksVisible);

@@ -12,4 +12,4 @@ it.each([
   ["Secrets /settings/secrets", "session", 0],
   ["Users people", "users nowhere", 0],
   ["anything", " ", 1],
-])("%j is found by %j: %d", (item, typed, expected) => expect(rank(item, typed)).toBe(expected));
+])("ranks %j for %j: %d", (item, typed, expected) => expect(rank(item, typed)).toBe(expected));

@@ -2,7 +2,7 @@ import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 
-import { chooseProxy } from "../../api/app-place";
+import { chooseProxy } from "../../api/app-base";
 import { visit } from "../../test/world";
 import { ProxyMenu } from "./ProxyMenu";
 
@@ -27,14 +27,14 @@ const show = (regions: object[]) =>
 beforeEach(() => chooseProxy(""));
 afterEach(() => chooseProxy(""));
 
-it("is not there where this server is alone", async () => {
+it("is hidden without proxies", async () => {
   const page = show([region("primary")]);
-  await waitFor(() => expect(page.asked).toContain("GET /api/v2/regions"));
+  await waitFor(() => expect(page.requests).toContain("GET /api/v2/regions"));
   await act(async () => undefined);
   expect(screen.queryByTestId("proxy-menu")).toBeNull();
 });
 
-it("says how far each is, and keeps the choice", async () => {
+it("shows latencies and keeps the choice", async () => {
   show([
     region("primary", { display_name: "Home" }),
     region("sydney"),

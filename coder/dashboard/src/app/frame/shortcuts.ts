@@ -1,4 +1,5 @@
-// Keys that work on every page: Ctrl/Cmd+K for commands, "/" for the search of the page, "g" and a letter for places.
+// Keys that work on every page: Ctrl/Cmd+K for the palette, "/" for the page's search, "g" and a
+// letter for pages.
 import { useEffect, useRef } from "react";
 import { useNavigate } from "react-router";
 
@@ -26,8 +27,8 @@ export function useShortcuts(active: boolean, openPalette: () => void): void {
         return;
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return;
-      const place = PLACES[event.key];
-      if (place && performance.now() - pressed < SECOND_KEY_MS) void navigate(place);
+      const path = PLACES[event.key];
+      if (path && performance.now() - pressed < SECOND_KEY_MS) void navigate(path);
       else if (event.key === "/") {
         const search = document.querySelector<HTMLInputElement>("main input[data-shortcut='/']");
         if (search) {

@@ -6,7 +6,7 @@ import type { User } from "../../api/types";
 import { visit } from "../../test/world";
 import { UserMenu } from "./UserMenu";
 
-it("names the documentation once", async () => {
+it("lists the documentation once", async () => {
   const user = { username: "ana", name: "", email: "a@b.c", avatar_url: "" } as User;
   visit([{ path: "/", element: <UserMenu user={user} /> }], "/", {
     "GET /api/v2/buildinfo": { version: "v2" },

@@ -1,4 +1,4 @@
-// A person's own settings: /settings/….
+// A user's own settings: /settings/….
 import { createElement } from "react";
 import { Navigate, type RouteObject } from "react-router";
 

@@ -1,4 +1,4 @@
-// What administrators look after: people, organizations, provisioners, logs, the deployment, its health.
+// Administration: users, organizations, provisioners, logs, the deployment, its health.
 import { createElement } from "react";
 import { Navigate, type RouteObject } from "react-router";
 
@@ -9,7 +9,7 @@ const to = (path: string, target: string): RouteObject => ({
   element: createElement(Navigate, { to: target, replace: true }),
 });
 
-/** The same pages below an organization and, for the default one, below the deployment. */
+/** The same pages below an organization and, for the default organization, below the deployment. */
 const GROUPS: RouteObject[] = [
   page("groups", async () => (await import("../../pages/groups/GroupsPage")).GroupsPage),
   page(

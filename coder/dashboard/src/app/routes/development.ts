@@ -1,8 +1,8 @@
-// Pages of development builds alone: every part of the design in every state.
+// Pages of development builds only: every UI component in every state.
 import { page } from "./page";
 import type { RouteObject } from "react-router";
 
-// The condition is known at build time: in a production build the import below is gone with its page.
+// The condition is known at build time: a production build drops the import below with its page.
 export const developmentRoutes: RouteObject[] = import.meta.env.DEV
   ? [
       page(

@@ -1,4 +1,5 @@
-// Every address of the dashboard, by area. Each area is a file of its own, so that two people can add pages at once.
+// All addresses of the dashboard, by area. Each area is a file of its own, so that two people can
+// add pages concurrently.
 import { Navigate, type RouteObject } from "react-router";
 
 import { NotFoundPage } from "../../ui/NotFoundPage";
@@ -10,17 +11,17 @@ import { signInRoutes, signInSessionRoutes } from "./signin";
 import { templateRoutes } from "./templates";
 import { workspaceBareRoutes, workspaceRoutes } from "./workspaces";
 
-/** No account needed and no frame. */
+/** Public, without the frame. */
 export const openRoutes: RouteObject[] = [...signInRoutes];
 
-/** For signed-in people, without the frame: terminals, pages that only hand something over. */
+/** Signed-in users, without the frame: terminals, pages that only hand something over. */
 export const bareRoutes: RouteObject[] = [
   ...signInSessionRoutes,
   ...workspaceBareRoutes,
   ...moreBareRoutes,
 ];
 
-/** For signed-in people, in the frame. */
+/** Signed-in users, in the frame. */
 export const framedRoutes: RouteObject[] = [
   { path: "/", element: <Navigate to="/workspaces" replace /> },
   ...templateRoutes,
@@ -30,7 +31,7 @@ export const framedRoutes: RouteObject[] = [
   ...workspaceRoutes,
 ];
 
-/** For everybody, in the frame. */
+/** Public, in the frame. */
 export const openFramedRoutes: RouteObject[] = [
   ...developmentRoutes,
   ...moreOpenRoutes,

@@ -1,8 +1,8 @@
-// Everything else: tasks, inbox, devices, installing, icons.
+// All other pages: tasks, inbox, devices, installation, icons.
 import { around, index, page } from "./page";
 import type { RouteObject } from "react-router";
 
-/** Signed in, in the frame. */
+/** Signed-in users, in the frame. */
 export const moreRoutes: RouteObject[] = [
   page("/inbox", async () => (await import("../../pages/inbox/InboxPage")).InboxPage),
   page("/tasks", async () => (await import("../../pages/tasks/TasksPage")).TasksPage),
@@ -28,10 +28,10 @@ export const moreRoutes: RouteObject[] = [
   ]),
 ];
 
-/** Signed in, without the frame. */
+/** Signed-in users, without the frame. */
 export const moreBareRoutes: RouteObject[] = [];
 
-/** Everybody, in the frame. */
+/** Public, in the frame. */
 export const moreOpenRoutes: RouteObject[] = [
   page("/icons", async () => (await import("../../pages/icons/IconsPage")).IconsPage),
   page("/install", async () => (await import("../../pages/install/InstallPage")).InstallPage),

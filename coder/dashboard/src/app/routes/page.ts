@@ -1,13 +1,16 @@
-// One line of a route table: an address and the module of its page, loaded when somebody goes there.
+// One line of a route table: an address and the module of its page, loaded when the user opens it.
 import type { ComponentType } from "react";
 import type { RouteObject } from "react-router";
 
-/** `load` gives the component: `page("/audit", async () => (await import("../pages/audit/AuditPage")).AuditPage)`. */
+/**
+ * `load` returns the component: `page("/audit", async () => (await
+ * import("../pages/audit/AuditPage")).AuditPage)`.
+ */
 export function page(path: string, load: () => Promise<ComponentType>): RouteObject {
   return { path, lazy: async () => ({ Component: await load() }) };
 }
 
-/** A page around others: its component shows them in an `<Outlet />`. */
+/** A layout page: its component shows its children in an `<Outlet />`. */
 export function around(
   path: string,
   load: () => Promise<ComponentType>,

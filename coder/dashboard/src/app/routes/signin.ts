@@ -1,4 +1,4 @@
-// Coming in: the first account, passwords, providers, codes.
+// Sign-in: the first account, passwords, providers, codes.
 import { page } from "./page";
 
 export const signInRoutes = [

@@ -1,5 +1,5 @@
-// Templates: the list, making one, and everything about one. Both `/templates/:template` and
-// `/templates/:organization/:template` are addresses of the same pages.
+// Templates: the list, creation, and the pages of one template. Both `/templates/:template` and
+// `/templates/:organization/:template` address the same pages.
 import type { ComponentType } from "react";
 import type { RouteObject } from "react-router";
 
@@ -16,7 +16,7 @@ function ofTemplate(
 }
 
 const TABS: RouteObject[] = [
-  index(async () => (await import("../../pages/templates/ToDocs")).ToDocs),
+  index(async () => (await import("../../pages/templates/RedirectToDocs")).RedirectToDocs),
   page("docs", async () => (await import("../../pages/templates/DocsPage")).DocsPage),
   page("files", async () => (await import("../../pages/templates/FilesPage")).FilesPage),
   page(
@@ -61,7 +61,7 @@ export const templateRoutes: RouteObject[] = [
     "/templates/new",
     async () => (await import("../../pages/templates/NewTemplatePage")).NewTemplatePage,
   ),
-  // Where the first account's set-up leads, and where other programs expect it to.
+  // The set-up of the first account leads here, and other programs expect it to.
   page(
     "/templates/new/builder",
     async () => (await import("../../pages/templates/NewTemplatePage")).NewTemplatePage,

@@ -1,4 +1,4 @@
-// Workspaces: the list, and everything about one.
+// Workspaces: the list, and the pages of one workspace.
 import type { RouteObject } from "react-router";
 
 import { around, index, page } from "./page";

@@ -1,4 +1,5 @@
-// The banners administrators have set. Their colour is theirs; the letters are black or white, whichever can be read.
+// The announcement banners set by administrators. The background colour is theirs; the text is
+// black or white, whichever has more contrast.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 

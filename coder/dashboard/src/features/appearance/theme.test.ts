@@ -10,7 +10,7 @@ const settings = (
   theme_dark = "dark",
 ) => ({ theme_mode, theme_preference, theme_light, theme_dark, terminal_font: "" });
 
-describe("the theme", () => {
+describe("theme selection", () => {
   it.each([
     [undefined, true, false, "dark"],
     [undefined, false, true, "light-contrast"],
@@ -24,13 +24,13 @@ describe("the theme", () => {
   });
 });
 
-describe("letters on a banner", () => {
+describe("banner text colour", () => {
   it.each([
     ["#ffffff", "#000000"],
     ["#004852", "#ffffff"],
     ["#ffd54f", "#000000"],
     ["#b71c1c", "#ffffff"],
-  ])("on %s are %s", (colour, letters) => {
+  ])("on %s is %s", (colour, letters) => {
     expect(readableOn(colour)).toBe(letters);
   });
 });

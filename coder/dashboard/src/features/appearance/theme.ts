@@ -1,5 +1,5 @@
-// Which theme the page is in: the person's settings, or what the system asks for. The choice is remembered in the
-// browser for `public/theme.js`, which sets it before anything is painted.
+// The theme of the page: the user's setting, or the system's preference. The browser remembers the
+// choice for `public/theme.js`, which applies it before the first paint.
 import { useQuery } from "@tanstack/react-query";
 import { useEffect } from "react";
 
@@ -24,7 +24,7 @@ export function isTheme(name: string): name is Theme {
   return (THEMES as readonly string[]).includes(name);
 }
 
-/** The theme for these settings; `dark` and `contrast` are the system's wishes. */
+/** The theme for these settings; `dark` and `contrast` are the system's preferences. */
 export function themeFor(
   settings: UserAppearanceSettings | undefined,
   dark: boolean,
@@ -49,7 +49,7 @@ export function themeFor(
 
 export function applyTheme(theme: Theme, remembered: string): void {
   document.documentElement.dataset["theme"] = theme;
-  document.documentElement.className = theme.startsWith("dark") ? "dark" : "light"; // what browser extensions and tests look at
+  document.documentElement.className = theme.startsWith("dark") ? "dark" : "light"; // read by browser extensions and tests
   try {
     localStorage.setItem(STORED, remembered);
   } catch {

@@ -1,4 +1,4 @@
-// The log of a build while it runs: stages as headings, lines below.
+// The log of a running build: stages as headings, lines below.
 import { useMemo } from "react";
 
 import type { ProvisionerJobLog } from "../../api/types";
@@ -15,9 +15,9 @@ export function jobLines(lines: readonly ProvisionerJobLog[]): LogLine[] {
   }));
 }
 
-/** What stands in place of a log without lines. */
+/** Text shown in place of a log without lines. */
 export const emptyLog = (ended: boolean) =>
-  ended ? "It ended before anything was logged." : "Waiting for a provisioner…";
+  ended ? "The build ended before it logged anything." : "Waiting for a provisioner…";
 
 export function BuildLog({ build, height }: { build: string; height?: string }) {
   const { lines, ended } = useBuildLog(build);

@@ -1,10 +1,14 @@
-// What a failed build or import said was wrong: the job itself often knows no more than the status a program ended with.
+// The errors of a failed build or import: the job itself often knows only the exit status of a
+// program.
 import type { ProvisionerJobLog } from "../../api/types";
 import { plainText } from "../../ui/text/ansi";
 import { useBuildLog, useVersionLog } from "./logs";
 
 const SHOWN = 4;
-/** Terraform quotes the template between the name of an error and the sentence that says what to do: the log has it. */
+/**
+ * Terraform quotes the template between the name of an error and its explanation: the log has the
+ * full text.
+ */
 const QUOTED = /^\s*(?:[╷│├└╵]|\d+:)/;
 
 export const FirstErrors = ({ build }: { build: string }) => (

@@ -1,5 +1,6 @@
-// Logs that grow while they are read. Each connection begins after the last line seen, so nothing comes twice and a lost
-// connection loses nothing. Lines are handed on once per frame, however many arrive.
+// Logs that grow while they are read. Each connection resumes after the last line received, so that
+// nothing is repeated and a lost connection loses nothing. Lines are delivered once per animation
+// frame, however many arrive.
 import { useEffect, useState } from "react";
 
 import { openSocket } from "../../api/socket";

@@ -1,4 +1,4 @@
-// Pages that belong together, with their names at the left; on a phone the names become one select.
+// Pages that belong together, with a side navigation; on a phone it becomes a select.
 import type { ReactNode } from "react";
 import { NavLink, useLocation, useNavigate } from "react-router";
 
@@ -15,7 +15,7 @@ export interface SideGroup {
 interface SidePageProps {
   label: string;
   groups: readonly SideGroup[];
-  /** Above the links: whose pages these are. */
+  /** Shown above the links: the object or user that these pages belong to. */
   head?: ReactNode;
   children: ReactNode;
 }
@@ -28,7 +28,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
   const { pathname } = useLocation();
   const navigate = useNavigate();
   const flat = shown.flatMap((group) => group.items);
-  const here = flat
+  const currentItem = flat
     .filter((item) => pathname === item.to || pathname.startsWith(`${item.to}/`))
     .sort((a, b) => b.to.length - a.to.length)[0];
   if (flat.length === 0)
@@ -37,7 +37,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
         {head}
         {children}
       </>
-    ); // whoever may see this page alone needs no way to others
+    ); // a user who may see only this page needs no navigation
   return (
     <div className="grid grid-cols-[13.5rem_minmax(0,1fr)] items-start gap-x-10 gap-y-4 max-md:grid-cols-1">
       <div className="md:sticky md:top-20">
@@ -53,7 +53,7 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
                   <li key={item.to}>
                     <NavLink
                       to={item.to}
-                      end={item !== here}
+                      end={item !== currentItem}
                       className={({ isActive }) =>
                         cx(
                           "block truncate rounded-md px-2.5 py-1.5 text-base font-medium transition-colors",
@@ -76,9 +76,9 @@ export function SidePage({ label, groups, head, children }: SidePageProps) {
           <SelectField
             label={label}
             hideLabel
-            value={here?.to ?? ""}
+            value={currentItem?.to ?? ""}
             options={[
-              ...(here ? [] : [["", "Go to…"] as const]),
+              ...(currentItem ? [] : [["", "Go to…"] as const]),
               ...flat.map((item) => [item.to, item.text] as const),
             ]}
             onChange={(to) => {

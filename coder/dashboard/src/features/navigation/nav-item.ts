@@ -5,6 +5,6 @@ export interface NavItem {
   to: string;
   text: string;
   allowed?: (may: Permissions) => boolean;
-  /** Words the command palette also finds it by. */
+  /** Further search words for the command palette. */
   words?: string;
 }

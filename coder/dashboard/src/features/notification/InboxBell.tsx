@@ -1,4 +1,4 @@
-// The bell of the top bar: how many messages are unread, and the newest of them.
+// The bell of the top bar: the number of unread messages, and the newest messages.
 import { useQuery } from "@tanstack/react-query";
 import { Bell, CheckCheck, Settings } from "lucide-react";
 import { useState } from "react";
@@ -22,7 +22,7 @@ export function InboxBell() {
   const [open, setOpen] = useState(false);
   const actions = useInboxActions();
   useSocket("/api/v2/notifications/inbox/watch", {
-    // What came between the first answer and this moment would be missed.
+    // Messages that arrive between the first answer and this moment would be missed.
     onOpen: () => actions.refresh(),
     onMessage: (data) => actions.arrived(data as GetInboxNotificationResponse),
   });
@@ -36,7 +36,7 @@ export function InboxBell() {
       onOpenChange={setOpen}
       trigger={
         <IconButton
-          label={count === 0 ? "Inbox, nothing unread" : `Inbox, ${count} unread`}
+          label={count === 0 ? "Inbox, no unread messages" : `Inbox, ${count} unread`}
           className="relative"
           data-testid="inbox-bell"
         >
@@ -59,7 +59,7 @@ export function InboxBell() {
       <header className="flex items-center gap-1 border-b border-line py-2 pr-2 pl-4">
         <h2 className="flex-1 font-semibold">Inbox</h2>
         {count > 0 ? (
-          <Button size="sm" look="quiet" icon={<CheckCheck />} onClick={actions.readAll}>
+          <Button size="sm" variant="quiet" icon={<CheckCheck />} onClick={actions.readAll}>
             Mark all as read
           </Button>
         ) : null}
@@ -80,10 +80,10 @@ export function InboxBell() {
       ) : null}
       {inbox.data && shown.length === 0 ? (
         <p className="px-4 py-8 text-center text-base text-muted">
-          No messages. What happens to your workspaces and account will stand here.
+          No messages. Notifications about your workspaces and your account appear here.
         </p>
       ) : null}
-      {/* A link in a message leads away: the panel has done its duty. */}
+      {/* A link in a message leads to another page, so the panel closes. */}
       {/* eslint-disable-next-line jsx-a11y/click-events-have-key-events, jsx-a11y/no-static-element-interactions */}
       <div
         className="max-h-[60vh] divide-y divide-line overflow-y-auto"

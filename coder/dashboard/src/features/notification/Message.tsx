@@ -1,4 +1,4 @@
-// One message of the inbox: what happened, when, and what can be done about it.
+// One message of the inbox: the event, its time, and the available actions.
 import { Bell, CircleAlert, MessageSquareText, UserRound } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { Link } from "react-router";
@@ -57,7 +57,7 @@ export function Message({ message, onRead, compact = false }: MessageProps) {
         </div>
         <div className={cx("mt-0.5 text-sm text-muted", compact && "line-clamp-4")}>
           <Suspense fallback={null}>
-            <Markdown text={message.content.replaceAll("by ****", "by somebody")} />
+            <Markdown text={message.content.replaceAll("by ****", "by an unknown user")} />
           </Suspense>
         </div>
         <div
@@ -66,7 +66,7 @@ export function Message({ message, onRead, compact = false }: MessageProps) {
           {message.actions.map((action) => (
             <Action key={action.label + action.url} action={action} onFollow={() => onRead(true)} />
           ))}
-          <Button size="sm" look="quiet" onClick={() => onRead(fresh)}>
+          <Button size="sm" variant="quiet" onClick={() => onRead(fresh)}>
             {fresh ? "Mark as read" : "Mark as unread"}
           </Button>
         </div>

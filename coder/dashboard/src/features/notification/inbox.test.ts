@@ -17,14 +17,14 @@ const message = (id: string, read_at: string | null = null): InboxNotification =
   created_at: "",
 });
 
-it("puts what arrives first, once", () => {
+it("puts a new message first, once", () => {
   const list = { notifications: [message("a"), message("b")], unread_count: 2 };
   const next = withArrived(list, { notification: message("b"), unread_count: 2 });
   expect(next.notifications.map((item) => item.id)).toEqual(["b", "a"]);
   expect(withArrived(next, { notification: message("c"), unread_count: 3 }).unread_count).toBe(3);
 });
 
-it("marks one or all", () => {
+it("marks one or all as read", () => {
   const list = { notifications: [message("a"), message("b")], unread_count: 2 };
   expect(withRead(list, "a", "now", 1).notifications.map((item) => item.read_at)).toEqual([
     "now",
@@ -36,7 +36,7 @@ it("marks one or all", () => {
   ]);
 });
 
-it("counts a message once, however often the step is taken", () => {
+it("counts a message once when repeated", () => {
   const list = { notifications: [message("a"), message("b")], unread_count: 2 };
   const read = withStep(list, "a", "now");
   expect([read.unread_count, read.notifications[0]?.read_at]).toEqual([1, "now"]);
@@ -50,6 +50,6 @@ it.each([
   ["/templates", "/templates"],
   ["https://elsewhere.test/a", null],
   ["javascript:alert(1)", null],
-])("%s is ours as %s", (address, path) => {
+])("%s as own path is %s", (address, path) => {
   expect(ownPath(address, "https://here.test")).toBe(path);
 });

@@ -1,8 +1,9 @@
-// What reading and arriving do to the inbox in memory. One place, so that the bell and the page never disagree.
+// Cache updates for new and read messages. In one module, so that the bell and the page always
+// agree.
 import { useQueryClient, type InfiniteData } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn, setKnownBelow } from "../../api/overtaken";
+import { changeOptimistically, shownIn, setServerDataBelow } from "../../api/optimistic";
 import { unread } from "../../api/queries/inbox";
 import type {
   GetInboxNotificationResponse,
@@ -13,7 +14,7 @@ import { toast } from "../../ui/toast";
 
 type Pages = InfiniteData<ListInboxNotificationsResponse>;
 
-/** A new message before all others; one that is there already replaces itself. */
+/** Put a new message before all others; a message that is already there is replaced. */
 export function withArrived(
   list: ListInboxNotificationsResponse,
   { notification, unread_count }: GetInboxNotificationResponse,
@@ -41,52 +42,58 @@ export function withRead(
   };
 }
 
-/** One message read or unread, with the count that follows from it. Where it is so already nothing is counted twice. */
+/**
+ * Mark one message read or unread and update the count. A message already in that state is not
+ * counted twice.
+ */
 export function withStep(
   list: ListInboxNotificationsResponse,
   id: string,
   at: string | null,
 ): ListInboxNotificationsResponse {
-  const there = list.notifications.find((item) => item.id === id);
-  if (there && (there.read_at !== null) === (at !== null)) return list;
+  const existing = list.notifications.find((item) => item.id === id);
+  if (existing && (existing.read_at !== null) === (at !== null)) return list;
   return withRead(list, id, at, Math.max(0, list.unread_count + (at === null ? 1 : -1)));
 }
 
 const PAGES = ["inbox", "pages"];
-type How = (list: ListInboxNotificationsResponse, first: boolean) => ListInboxNotificationsResponse;
+type InboxUpdate = (
+  list: ListInboxNotificationsResponse,
+  first: boolean,
+) => ListInboxNotificationsResponse;
 const inPages =
-  (how: How) =>
+  (applyUpdate: InboxUpdate) =>
   (data: Pages): Pages => ({
     ...data,
-    pages: data.pages.map((page, index) => how(page, index === 0)),
+    pages: data.pages.map((page, index) => applyUpdate(page, index === 0)),
   });
 
 export function useInboxActions() {
   const queries = useQueryClient();
-  const told = (how: How) => {
-    setKnownBelow<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) =>
-      how(list, true),
+  const applyServerState = (applyUpdate: InboxUpdate) => {
+    setServerDataBelow<ListInboxNotificationsResponse>(queries, unread.queryKey, (list) =>
+      applyUpdate(list, true),
     );
-    setKnownBelow<Pages>(queries, PAGES, inPages(how));
+    setServerDataBelow<Pages>(queries, PAGES, inPages(applyUpdate));
   };
-  const ahead = <T>(how: How, send: () => Promise<T>) =>
-    changeAhead(
+  const ahead = <T>(applyUpdate: InboxUpdate, send: () => Promise<T>) =>
+    changeOptimistically(
       queries,
       [
-        seenIn<ListInboxNotificationsResponse>(unread.queryKey, (list) => how(list, true)),
-        seenIn<Pages>(PAGES, inPages(how)),
+        shownIn<ListInboxNotificationsResponse>(unread.queryKey, (list) => applyUpdate(list, true)),
+        shownIn<Pages>(PAGES, inPages(applyUpdate)),
       ],
       send,
     );
   const failed = (error: unknown) => {
-    toast.failed("The inbox was not changed", error);
+    toast.failed("Failed to update the inbox", error);
   };
   return {
     arrived: (answer: GetInboxNotificationResponse) =>
-      told((list, first) =>
+      applyServerState((list, first) =>
         first ? withArrived(list, answer) : { ...list, unread_count: answer.unread_count },
       ),
-    /** After a lost connection: what came meanwhile was not told. */
+    /** After a lost connection: messages sent meanwhile were not received. */
     refresh: () => void queries.invalidateQueries({ queryKey: ["inbox"] }),
     read: (message: InboxNotification, is_read: boolean) => {
       if ((message.read_at !== null) === is_read) return;
@@ -98,7 +105,10 @@ export function useInboxActions() {
             `/api/v2/notifications/inbox/${message.id}/read-status`,
             { is_read },
           ),
-      ).then((answer) => told((list) => ({ ...list, unread_count: answer.unread_count })), failed);
+      ).then(
+        (answer) => applyServerState((list) => ({ ...list, unread_count: answer.unread_count })),
+        failed,
+      );
     },
     readAll: () => {
       const at = new Date().toISOString();

@@ -1,4 +1,4 @@
-// How the kinds of messages are ordered on the page, and which are on.
+// Order of the notification kinds on the page, and which kinds are on.
 import type { NotificationPreference, NotificationTemplate } from "../../api/types";
 
 export function isOn(
@@ -9,19 +9,19 @@ export function isOn(
   return chosen ? !chosen.disabled : template.enabled_by_default;
 }
 
-/** As if the server had been told. */
+/** The state as if the server had stored the change. */
 export function withChoice(
-  known: readonly NotificationPreference[],
+  preferences: readonly NotificationPreference[],
   disabled: Readonly<Record<string, boolean>>,
 ): NotificationPreference[] {
   const updated_at = new Date().toISOString();
   return [
-    ...known.filter((item) => !(item.id in disabled)),
+    ...preferences.filter((item) => !(item.id in disabled)),
     ...Object.entries(disabled).map(([id, off]) => ({ id, disabled: off, updated_at })),
   ];
 }
 
-/** What people look for first; groups that are not named here follow, in the order of the alphabet. */
+/** The groups that users look for first; all other groups follow alphabetically. */
 const FIRST: readonly string[] = [
   "Workspace Events",
   "Task Events",
@@ -30,7 +30,10 @@ const FIRST: readonly string[] = [
   "Notification Events",
   "Custom Events",
 ];
-/** Clients know these kinds of messages by their ids; this server never sends one, so nobody is asked about them. */
+/**
+ * Clients know these kinds of messages by their ids; this server never sends them, so the page does
+ * not list them.
+ */
 export const NEVER_SENT: readonly string[] = [
   "AI Cost Control Admin Events",
   "AI Cost Control Events",
@@ -46,8 +49,8 @@ export function byGroup(
     const name = template.group || "Other";
     if (!NEVER_SENT.includes(name)) groups.set(name, [...(groups.get(name) ?? []), template]);
   }
-  const place = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
+  const rank = (name: string) => (FIRST.includes(name) ? FIRST.indexOf(name) : FIRST.length);
   return [...groups]
-    .sort(([a], [b]) => place(a) - place(b) || a.localeCompare(b))
+    .sort(([a], [b]) => rank(a) - rank(b) || a.localeCompare(b))
     .map(([name, items]) => [name, items.sort((a, b) => a.name.localeCompare(b.name))]);
 }

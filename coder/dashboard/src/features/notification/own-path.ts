@@ -1,4 +1,4 @@
-/** The path of an address of this very site; null for any other. */
+/** The path of an address on this site; null for any other address. */
 export function ownPath(address: string, origin = window.location.origin): string | null {
   try {
     const url = new URL(address, origin);

@@ -1,4 +1,4 @@
-// The settings as a file, as `coder organizations settings set` takes them.
+// The settings as a file, in the format of `coder organizations settings set`.
 import { Download } from "lucide-react";
 
 import { Button } from "../../ui/Button";

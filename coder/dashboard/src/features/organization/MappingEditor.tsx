@@ -1,4 +1,5 @@
-// What a value of the identity provider becomes here: a list of names, each with its groups, roles or organizations.
+// Mapping of values of the identity provider: a list of values, each with its groups, roles or
+// organizations.
 import { Plus, X } from "lucide-react";
 import { useId, useState } from "react";
 
@@ -8,7 +9,7 @@ import { TextField } from "../../ui/forms/Field";
 
 export type Mapping = Readonly<Record<string, readonly string[]>>;
 
-/** The API's mapping, whatever stands in for an empty one. */
+/** The API's mapping, which may be null or absent when empty. */
 export function readMapping(value: unknown): Mapping {
   return typeof value === "object" && value !== null ? (value as Mapping) : {};
 }
@@ -20,8 +21,8 @@ export function withPair(mapping: Mapping, name: string, target: string): Mappin
 
 export function withoutPair(mapping: Mapping, name: string, target: string): Mapping {
   const { [name]: targets = [], ...rest } = mapping;
-  const left = targets.filter((one) => one !== target);
-  return left.length > 0 ? { ...rest, [name]: left } : rest;
+  const remaining = targets.filter((other) => other !== target);
+  return remaining.length > 0 ? { ...rest, [name]: remaining } : rest;
 }
 
 interface MappingEditorProps {
@@ -30,8 +31,8 @@ interface MappingEditorProps {
   nameLabel: string;
   targetLabel: string;
   targets: readonly { value: string; text: string }[];
-  /** Values people came with: offered, not required. */
-  known?: readonly string[];
+  /** Values seen at sign-in: offered, not required. */
+  suggestions?: readonly string[];
   readOnly?: boolean;
 }
 
@@ -41,7 +42,7 @@ export function MappingEditor({
   nameLabel,
   targetLabel,
   targets,
-  known = [],
+  suggestions: known = [],
   readOnly = false,
 }: MappingEditorProps) {
   const [name, setName] = useState("");
@@ -68,8 +69,8 @@ export function MappingEditor({
               onChange={setName}
             />
             <datalist id={list}>
-              {known.map((one) => (
-                <option key={one} value={one} />
+              {known.map((claim) => (
+                <option key={claim} value={claim} />
               ))}
             </datalist>
           </div>
@@ -83,7 +84,7 @@ export function MappingEditor({
       )}
       {pairs.length === 0 ? (
         <p className="rounded-lg border border-dashed border-line px-3 py-4 text-center text-sm text-muted">
-          No mappings yet.
+          No mappings yet. Add one to assign members automatically at sign-in.
         </p>
       ) : (
         <ul aria-label="Mappings" className="divide-y divide-line rounded-lg border border-line">
@@ -93,10 +94,10 @@ export function MappingEditor({
               <span aria-hidden="true" className="text-faint">
                 →
               </span>
-              <span className="sr-only">becomes</span>
+              <span className="sr-only">maps to</span>
               <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
-                {targets.find((one) => one.value === to)?.text ?? (
-                  <span className="text-warn">{to} (is gone)</span>
+                {targets.find((choice) => choice.value === to)?.text ?? (
+                  <span className="text-warn">{to} (deleted)</span>
                 )}
               </span>
               {readOnly ? null : (

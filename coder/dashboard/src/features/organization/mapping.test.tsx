@@ -5,20 +5,20 @@ import { describe, expect, it } from "vitest";
 
 import { MappingEditor, readMapping, withoutPair, withPair, type Mapping } from "./MappingEditor";
 
-describe("a mapping", () => {
-  it.each([[null], [undefined], ["x"]])("%j is an empty one", (value) =>
+describe("mapping", () => {
+  it.each([[null], [undefined], ["x"]])("treats %j as empty", (value) =>
     expect(readMapping(value)).toEqual({}),
   );
-  it("has a pair once", () =>
+  it("adds a pair once", () =>
     expect(withPair(withPair({}, "dev", "g1"), "dev", "g1")).toEqual({ dev: ["g1"] }));
-  it("loses a name with its last target", () => {
+  it("removes a name with its last target", () => {
     const mapping = withPair(withPair({}, "dev", "g1"), "dev", "g2");
     expect(withoutPair(mapping, "dev", "g1")).toEqual({ dev: ["g2"] });
     expect(withoutPair(withoutPair(mapping, "dev", "g1"), "dev", "g2")).toEqual({});
   });
 });
 
-it("is added to and taken from by name", async () => {
+it("adds and removes by name", async () => {
   const Example = () => {
     const [value, setValue] = useState<Mapping>({ ops: ["g1"] });
     return (

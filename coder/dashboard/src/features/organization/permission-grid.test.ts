@@ -1,37 +1,37 @@
 import { describe, expect, it } from "vitest";
 
 import type { Permission } from "../../api/types";
-import { beyondGrid, byActions, given, GRID, isGiven, summary } from "./permission-grid";
+import { beyondGrid, byActions, grantedActions, GRID, isGiven, summary } from "./permission-grid";
 
 const may = (resource_type: string, action: string, negate = false) =>
   ({ resource_type, action, negate }) as Permission;
 
 describe("the grid", () => {
-  it("gives each cell once and takes it back", () => {
+  it("toggles each cell", () => {
     for (const { kind, actions } of GRID) {
       for (const action of actions) {
-        const once = given([], kind, action, true);
+        const once = grantedActions([], kind, action, true);
         expect(isGiven(once, kind, action)).toBe(true);
-        expect(given(once, kind, action, true)).toEqual(once);
-        expect(given(once, kind, action, false)).toEqual([]);
+        expect(grantedActions(once, kind, action, true)).toEqual(once);
+        expect(grantedActions(once, kind, action, false)).toEqual([]);
       }
     }
   });
-  it("takes one out of everything", () => {
-    const rest = given([may("template", "*")], "template", "delete", false);
+  it("removes one from everything", () => {
+    const rest = grantedActions([may("template", "*")], "template", "delete", false);
     expect(isGiven(rest, "template", "read")).toBe(true);
     expect(isGiven(rest, "template", "delete")).toBe(false);
   });
-  it("leaves what it does not show, and what is taken away", () => {
+  it("keeps permissions outside the grid and negated ones", () => {
     const others = [may("workspace", "create", true), may("chat", "read")];
     expect(beyondGrid(others)).toEqual(others);
-    expect(given(others, "workspace", "create", true)).toEqual([
+    expect(grantedActions(others, "workspace", "create", true)).toEqual([
       ...others,
       may("workspace", "create"),
     ]);
     expect(isGiven(others, "workspace", "create")).toBe(false);
   });
-  it("is told in words", () => {
+  it("describes itself in words", () => {
     expect(
       summary([
         may("template", "read"),
@@ -45,7 +45,7 @@ describe("the grid", () => {
       { text: "Everything", actions: "everything", negate: false },
     ]);
   });
-  it("says once what is given of many", () => {
+  it("groups resources with equal permissions", () => {
     expect(
       byActions(
         summary([

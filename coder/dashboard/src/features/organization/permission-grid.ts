@@ -1,5 +1,6 @@
-// What a role of an organization can be given, as a grid: kinds of things and what can be done to each.
-// tests/unit/dashboard/test_permission_grid.py holds it against the server's own table (`coder/domain/access/resources.py`).
+// The permissions of an organization role, as a grid: kinds of resources and their actions.
+// tests/unit/dashboard/test_permission_grid.py checks it against the server's own table
+// (`coder/domain/access/resources.py`).
 import type { Permission } from "../../api/types";
 
 type Kind = Permission["resource_type"];
@@ -14,7 +15,7 @@ export const GRID: readonly {
   {
     kind: "workspace",
     text: "Workspaces",
-    hint: "Everybody's in the organization",
+    hint: "All workspaces in the organization",
     actions: [
       "create",
       "read",
@@ -33,7 +34,7 @@ export const GRID: readonly {
   {
     kind: "workspace_dormant",
     text: "Dormant workspaces",
-    hint: "Those that sleep",
+    hint: "Workspaces that have been idle for long",
     actions: [
       "create",
       "read",
@@ -52,44 +53,49 @@ export const GRID: readonly {
   {
     kind: "prebuilt_workspace",
     text: "Prebuilt workspaces",
-    hint: "Those that wait to be claimed",
+    hint: "Workspaces that wait to be claimed",
     actions: ["update", "delete"],
   },
   {
     kind: "task",
     text: "Tasks",
-    hint: "Work given to agents",
+    hint: "Prompts given to AI agents",
     actions: ["create", "read", "update", "delete"],
   },
   {
     kind: "template",
     text: "Templates",
-    hint: "What workspaces are made from",
+    hint: "Definitions of workspaces",
     actions: ["create", "read", "update", "delete", "use", "view_insights"],
   },
-  { kind: "file", text: "Files", hint: "Uploaded with templates", actions: ["create", "read"] },
+  {
+    kind: "file",
+    text: "Files",
+    hint: "Archives uploaded with templates",
+    actions: ["create", "read"],
+  },
   {
     kind: "provisioner_daemon",
     text: "Provisioners",
-    hint: "And their keys",
+    hint: "Provisioners and their keys",
     actions: ["create", "read", "update", "delete"],
   },
   {
     kind: "provisioner_jobs",
     text: "Provisioner jobs",
-    hint: "The queue",
+    hint: "The build queue",
     actions: ["create", "read", "update"],
   },
   {
     kind: "organization",
     text: "The organization",
-    hint: "Name, settings, its end",
+    hint: "Name, settings and deletion",
     actions: ["create", "read", "update", "delete"],
   },
   {
     kind: "organization_member",
     text: "Members",
-    hint: "Who belongs to it",
+    hint: "Users in the organization",
     actions: ["create", "read", "update", "delete"],
   },
   { kind: "group", text: "Groups", hint: "", actions: ["create", "read", "update", "delete"] },
@@ -97,7 +103,7 @@ export const GRID: readonly {
   {
     kind: "assign_org_role",
     text: "Roles",
-    hint: "Making them and giving them",
+    hint: "Creating and assigning roles",
     actions: ["create", "read", "update", "delete", "assign", "unassign"],
   },
   { kind: "idpsync_settings", text: "IdP sync", hint: "", actions: ["read", "update"] },
@@ -115,52 +121,55 @@ export const ACTION_TEXT: Readonly<Partial<Record<Action, string>>> = {
   read: "read",
 };
 
-const same = (kind: Kind, action: Action) => (one: Permission) =>
-  one.resource_type === kind && one.action === action && !one.negate;
+const same = (kind: Kind, action: Action) => (permission: Permission) =>
+  permission.resource_type === kind && permission.action === action && !permission.negate;
 
 export function isGiven(permissions: readonly Permission[], kind: Kind, action: Action): boolean {
   return permissions.some(
-    (one) =>
-      !one.negate &&
-      (one.resource_type === kind || one.resource_type === "*") &&
-      (one.action === action || (one.action as string) === "*"),
+    (permission) =>
+      !permission.negate &&
+      (permission.resource_type === kind || permission.resource_type === "*") &&
+      (permission.action === action || (permission.action as string) === "*"),
   );
 }
 
-/** `permissions` with one more or one less; what is not on the grid stays as it is. "Everything" becomes its parts first. */
-export function given(
+/**
+ * `permissions` with one added or removed; permissions outside the grid stay unchanged.
+ * "Everything" is first split into its parts.
+ */
+export function grantedActions(
   permissions: readonly Permission[],
   kind: Kind,
   action: Action,
   on: boolean,
 ): Permission[] {
-  const row = GRID.find((one) => one.kind === kind);
-  const spread = permissions.flatMap((one) =>
-    !one.negate && one.resource_type === kind && (one.action as string) === "*"
-      ? (row?.actions ?? []).map((each) => ({ ...one, action: each }))
-      : [one],
+  const row = GRID.find((permission) => permission.kind === kind);
+  const spread = permissions.flatMap((permission) =>
+    !permission.negate && permission.resource_type === kind && (permission.action as string) === "*"
+      ? (row?.actions ?? []).map((each) => ({ ...permission, action: each }))
+      : [permission],
   );
-  const rest = spread.filter((one) => !same(kind, action)(one));
+  const rest = spread.filter((permission) => !same(kind, action)(permission));
   return on ? [...rest, { negate: false, resource_type: kind, action }] : rest;
 }
 
-/** How many are outside of the grid: taken away ones, and kinds it does not show. */
+/** Number of permissions outside the grid: negated ones, and kinds that it does not show. */
 export function beyondGrid(permissions: readonly Permission[]): Permission[] {
   return permissions.filter(
-    (one) => one.negate || !GRID.some((row) => row.kind === one.resource_type),
+    (permission) => permission.negate || !GRID.some((row) => row.kind === permission.resource_type),
   );
 }
 
-/** Those of which the same is given, together: thirty lines of "everything" say less than one. */
+/** Resources with the same permissions, grouped: thirty lines of "everything" are not readable. */
 export function byActions(
   rows: ReturnType<typeof summary>,
 ): { actions: string; negate: boolean; texts: string[] }[] {
-  const found = new Map<string, { actions: string; negate: boolean; texts: string[] }>();
+  const groups = new Map<string, { actions: string; negate: boolean; texts: string[] }>();
   for (const { text, actions, negate } of rows) {
     const key = `${actions} ${negate}`;
-    found.set(key, { actions, negate, texts: [...(found.get(key)?.texts ?? []), text] });
+    groups.set(key, { actions, negate, texts: [...(groups.get(key)?.texts ?? []), text] });
   }
-  return [...found.values()];
+  return [...groups.values()];
 }
 
 /** "Workspaces: read, stop": a role in a few lines. */
@@ -168,21 +177,21 @@ export function summary(
   permissions: readonly Permission[],
 ): { text: string; actions: string; negate: boolean }[] {
   const rows = new Map<string, { text: string; actions: string[]; negate: boolean }>();
-  for (const one of permissions) {
-    const key = `${one.resource_type} ${one.negate}`;
+  for (const permission of permissions) {
+    const key = `${permission.resource_type} ${permission.negate}`;
     const row = rows.get(key) ?? {
       text:
-        one.resource_type === "*"
+        permission.resource_type === "*"
           ? "Everything"
-          : (GRID.find((entry) => entry.kind === one.resource_type)?.text ??
-            one.resource_type.replaceAll("_", " ")),
+          : (GRID.find((entry) => entry.kind === permission.resource_type)?.text ??
+            permission.resource_type.replaceAll("_", " ")),
       actions: [],
-      negate: one.negate,
+      negate: permission.negate,
     };
     row.actions.push(
-      (one.action as string) === "*"
+      (permission.action as string) === "*"
         ? "everything"
-        : (ACTION_TEXT[one.action] ?? one.action.replaceAll("_", " ")),
+        : (ACTION_TEXT[permission.action] ?? permission.action.replaceAll("_", " ")),
     );
     rows.set(key, row);
   }

@@ -1,4 +1,4 @@
-// The organization of the address, and what the person may do in it.
+// The organization of the address, and the user's permissions in it.
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
 
@@ -9,30 +9,33 @@ import type { Organization } from "../../api/types";
 export interface OrganizationView {
   organization: Organization;
   name: string;
-  /** Where its pages are. */
+  /** The base path of its pages. */
   home: string;
   may: OrganizationPermissions;
   known: boolean;
 }
 
-/** `name` absent: the default organization. null while it loads, undefined when there is none of that name. */
+/**
+ * `name` absent: the default organization. null while it loads, undefined if no organization has
+ * that name.
+ */
 export function useOrganizationOf(name: string | undefined): OrganizationView | null | undefined {
   const all = useQuery(organizations);
-  const found = all.data?.find((one) =>
+  const match = all.data?.find((candidate) =>
     name === undefined || name === "default"
-      ? one.is_default
-      : one.name === name || one.id === name,
+      ? candidate.is_default
+      : candidate.name === name || candidate.id === name,
   );
   const may = useChecks(
-    ["organization", found?.id ?? ""],
-    found ? organizationChecks(found.id) : null,
+    ["organization", match?.id ?? ""],
+    match ? organizationChecks(match.id) : null,
   );
   if (all.data === undefined) return null;
-  if (found === undefined) return undefined;
+  if (match === undefined) return undefined;
   return {
-    organization: found,
-    name: found.display_name || found.name,
-    home: `/organizations/${found.name}`,
+    organization: match,
+    name: match.display_name || match.name,
+    home: `/organizations/${match.name}`,
     may,
     known: may.update !== undefined,
   };

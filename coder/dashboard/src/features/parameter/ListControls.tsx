@@ -1,4 +1,4 @@
-// Controls of parameters that hold a list: options chosen from a menu, words typed.
+// Controls for list parameters: options from a menu, free words.
 import { X } from "lucide-react";
 import { useId, useState } from "react";
 
@@ -29,7 +29,7 @@ export function MultiSelect({
         label={label}
         hint={hint}
         value=""
-        placeholder={chosen.length === 0 ? "Select any number" : "Add another"}
+        placeholder={chosen.length === 0 ? "Select any number of options" : "Add an option"}
         disabled={disabled || rest.length === 0}
         options={rest}
         onChange={(item) => onChange(writeList([...chosen, item]))}
@@ -107,7 +107,7 @@ function Chips({
 }) {
   if (items.length === 0) return null;
   return (
-    <ul aria-label={`Chosen for ${name}`} className="flex flex-wrap gap-1.5">
+    <ul aria-label={`Selected values of ${name}`} className="flex flex-wrap gap-1.5">
       {items.map(([item, text]) => (
         <li
           key={item}

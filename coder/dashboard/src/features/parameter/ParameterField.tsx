@@ -1,4 +1,4 @@
-// One parameter, in the form its template's author chose for it.
+// One parameter, in the form type that the template's author chose.
 import { lazy, Suspense } from "react";
 
 import type { PreviewParameter } from "../../api/types";
@@ -20,7 +20,7 @@ interface ParameterFieldProps {
   parameter: PreviewParameter;
   value: string;
   onChange: (value: string) => void;
-  /** Why it cannot be changed; "" for it can. */
+  /** The reason why it cannot be changed; "" if it can. */
   locked?: string;
   fromPreset?: boolean;
 }
@@ -42,9 +42,7 @@ export function ParameterField({
         tags={
           <>
             {fromPreset ? <Tag tone="accent">Preset</Tag> : null}
-            {parameter.ephemeral ? (
-              <Tag title="Used for one build and then forgotten.">Ephemeral</Tag>
-            ) : null}
+            {parameter.ephemeral ? <Tag title="Used for one build only.">Ephemeral</Tag> : null}
             {!parameter.mutable && !parameter.ephemeral ? (
               <Tag title="Cannot be changed after the workspace is created.">Immutable</Tag>
             ) : null}
@@ -184,8 +182,8 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
       );
     case "error":
       return (
-        <Notice kind="error" title={`${name} cannot be shown`}>
-          The template’s author has to mend this parameter.
+        <Notice kind="error" title={`${name} cannot be displayed`}>
+          The template’s author has to fix this parameter.
         </Notice>
       );
     default:

@@ -1,4 +1,4 @@
-// A number between two limits, chosen by a slider.
+// A number between two limits, chosen with a slider.
 import { useId } from "react";
 
 import type { PreviewParameter } from "../../api/types";

@@ -1,4 +1,4 @@
-// What the controls of parameters share: their props and their options.
+// Props and options shared by the parameter controls.
 import { type ReactNode } from "react";
 
 import type { PreviewParameter, PreviewParameterOption } from "../../api/types";

@@ -13,7 +13,7 @@ it.each([
     "Required parameter not provided",
     "parameter value is null",
     "required",
-    { title: "A value is needed.", detail: "" },
+    { title: "A value is required.", detail: "" },
   ],
   [
     "Value must be a valid option",
@@ -22,6 +22,6 @@ it.each([
     { title: "Value must be a valid option", detail: "It is none of these." },
   ],
   ["The same", "The same", "", { title: "The same", detail: "" }],
-])("%s: %s", (summary, detail, code, said) =>
-  expect(problemOf({ severity: "error", summary, detail, extra: { code } })).toEqual(said),
+])("%s: %s", (summary, detail, code, message) =>
+  expect(problemOf({ severity: "error", summary, detail, extra: { code } })).toEqual(message),
 );

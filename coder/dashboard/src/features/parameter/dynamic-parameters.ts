@@ -1,6 +1,6 @@
-// The parameters of a template as the server sees them for the values given so far: each change is sent, each answer says
-// which parameters there are now, their options, and what is wrong with them. The other end of the stream is
-// coder/coderd/services/templates/dynamic_parameters.py.
+// The parameters of a template as the server evaluates them for the current values: each change is
+// sent, and each answer lists the current parameters, their options, and their errors. The other
+// end of the stream is coder/coderd/services/templates/dynamic_parameters.py.
 import { useCallback, useEffect, useRef, useState } from "react";
 
 import { useSocket } from "../../api/socket";
@@ -16,10 +16,10 @@ export interface DynamicParameters {
   /** null until the server has answered. */
   parameters: readonly PreviewParameter[] | null;
   diagnostics: readonly FriendlyDiagnostic[];
-  /** What the person, a link or a preset has set. */
+  /** Values set by the user, a link or a preset. */
   chosen: Readonly<Record<string, string>>;
   choose: (values: Readonly<Record<string, string>>) => void;
-  /** The value a parameter has now. */
+  /** The current value of a parameter. */
   valueOf: (parameter: PreviewParameter) => string;
   /** Waiting for the answer to the last change. */
   stale: boolean;
@@ -45,13 +45,13 @@ export function useDynamicParameters(
   }, [owner]);
 
   useSocket(version && `/api/v2/templateversions/${version}/dynamic-parameters?user_id=${owner}`, {
-    onOpen: (say) => {
-      send.current = say;
+    onOpen: (sendValues) => {
+      send.current = sendValues;
       if (Object.keys(current.current).length > 0) ask();
     },
     onMessage: (data) => {
       const next = data as DynamicParametersResponse;
-      // An answer to values that are no longer there would undo what is being typed.
+      // An answer to outdated values would undo what the user is typing.
       if (next.id >= last.current || (next.id < 0 && Object.keys(current.current).length === 0))
         setAnswer(next);
     },
@@ -92,7 +92,7 @@ export function useDynamicParameters(
   };
 }
 
-/** The values to build with: every parameter that has one. */
+/** The values to build with: every parameter that has a value. */
 export function buildValues(state: DynamicParameters): { name: string; value: string }[] {
   return (state.parameters ?? []).map((parameter) => ({
     name: parameter.name,
@@ -107,12 +107,15 @@ export function hasErrors(state: DynamicParameters): boolean {
   ].some((item) => item.severity === "error");
 }
 
-/** What is wrong with a value, for the person who chose it: the words of the template's author, not the name of the rule. */
+/**
+ * The error of a value, worded for the user who chose it: the text of the template's author, not
+ * the name of the rule.
+ */
 export function problemOf({ summary, detail, extra }: FriendlyDiagnostic): {
   title: string;
   detail: string;
 } {
-  if (extra.code === "required") return { title: "A value is needed.", detail: "" };
+  if (extra.code === "required") return { title: "A value is required.", detail: "" };
   if (detail !== "" && /^Invalid parameter value according to/.test(summary))
     return { title: detail, detail: "" };
   return { title: summary, detail: detail === summary ? "" : detail };

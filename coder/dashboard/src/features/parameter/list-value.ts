@@ -1,8 +1,8 @@
 // The value of a list parameter: a JSON array of strings.
 export function readList(value: string): string[] {
   try {
-    const found: unknown = JSON.parse(value || "[]");
-    return Array.isArray(found) ? found.map(String) : [];
+    const parsed: unknown = JSON.parse(value || "[]");
+    return Array.isArray(parsed) ? parsed.map(String) : [];
   } catch {
     return [];
   }

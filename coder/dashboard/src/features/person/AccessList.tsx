@@ -1,4 +1,4 @@
-// Who may do what with one thing: people and groups with a role each, added from a search.
+// Access to one object: users and groups with a role each, added by search.
 import { UserPlus, X } from "lucide-react";
 import { useState } from "react";
 
@@ -16,29 +16,32 @@ export interface Entry {
   hint?: string | undefined;
   picture?: string | undefined;
   role: string;
-  /** The group all members of the organization are in: rights for it are asked about twice. */
+  /** The group of all members of the organization: granting it a role needs confirmation. */
   everyone?: boolean;
 }
 
 interface AccessListProps {
   label: string;
   entries: readonly Entry[];
-  /** From the least to the most; what whoever has it can do, as the end of a sentence: "make workspaces from it". */
+  /**
+   * From the weakest to the strongest role; the last element completes the sentence "… can then":
+   * "create workspaces from it".
+   */
   roles: readonly (readonly [value: string, text: string, can: string])[];
-  /** Whom a search finds. */
-  found: readonly Omit<Entry, "role">[];
+  /** A search result. */
+  results: readonly Omit<Entry, "role">[];
   onSearch: (text: string) => void;
   onChange: (entry: Omit<Entry, "role">, role: string) => Promise<unknown>;
   readOnly?: boolean;
   emptyText: string;
 }
 
-/** The role "" takes somebody off the list. */
+/** The role "" removes the entry. */
 export function AccessList({
   label,
   entries,
   roles,
-  found,
+  results: found,
   onSearch,
   onChange,
   readOnly = false,
@@ -55,19 +58,19 @@ export function AccessList({
       hint: item.kind === "group" ? "Group" : item.hint,
       icon: <Avatar name={item.name} src={item.picture} size="xs" square={item.kind === "group"} />,
     }));
-  const [asked, setAsked] = useState<{ entry: Omit<Entry, "role">; role: string } | null>(null);
+  const [pending, setPending] = useState<{ entry: Omit<Entry, "role">; role: string } | null>(null);
   const rank = (name: string) => roles.findIndex(([value]) => value === name);
   const change = (entry: Omit<Entry, "role">, next: string) => {
-    const now = entries.find((one) => one.id === entry.id)?.role ?? "";
-    if (entry.everyone && rank(next) > rank(now)) setAsked({ entry, role: next });
+    const now = entries.find((candidate) => candidate.id === entry.id)?.role ?? "";
+    if (entry.everyone && rank(next) > rank(now)) setPending({ entry, role: next });
     else void onChange(entry, next);
   };
   const add = () => {
-    const item = found.find((one) => one.id === chosen);
+    const item = found.find((candidate) => candidate.id === chosen);
     if (item) change(item, role);
     setChosen("");
   };
-  const given = roles.find(([value]) => value === asked?.role);
+  const pendingRole = roles.find(([value]) => value === pending?.role);
   return (
     <div className="flex flex-col gap-4">
       {readOnly ? null : (
@@ -85,13 +88,13 @@ export function AccessList({
           <div className="w-36">
             <SelectField label="Role" value={role} onChange={setRole} options={options} />
           </div>
-          <Button look="primary" icon={<UserPlus />} disabled={chosen === ""} onClick={add}>
+          <Button variant="primary" icon={<UserPlus />} disabled={chosen === ""} onClick={add}>
             Add member
           </Button>
         </div>
       )}
       {entries.length === 0 ? (
-        <Empty title="Nobody yet" level={3}>
+        <Empty title="No members yet" level={3}>
           {emptyText}
         </Empty>
       ) : (
@@ -139,16 +142,16 @@ export function AccessList({
         </ul>
       )}
       <Confirm
-        open={asked !== null}
-        onClose={() => setAsked(null)}
+        open={pending !== null}
+        onClose={() => setPending(null)}
         danger={false}
-        title={`Give “${given?.[1] ?? ""}” to everybody?`}
-        confirm="Give it to everybody"
+        title={`Give “${pendingRole?.[1] ?? ""}” to everyone?`}
+        confirm="Give to everyone"
         onConfirm={async () => {
-          if (asked) await onChange(asked.entry, asked.role);
+          if (pending) await onChange(pending.entry, pending.role);
         }}
       >
-        <p>Every member of the organization, those who join later too, can then {given?.[2]}.</p>
+        <p>Every current and future member of the organization can then {pendingRole?.[2]}.</p>
       </Confirm>
     </div>
   );

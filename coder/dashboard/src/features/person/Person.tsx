@@ -1,11 +1,11 @@
-// A person as a row of a table says it: the username others type, with the full name and the address below.
+// A user as a table row: the username that others type, the full name and the email address below.
 import type { ReactNode } from "react";
 
 import { Avatar } from "../../ui/Avatar";
 
 interface PersonProps {
   person: { username: string; name?: string; email?: string; avatar_url?: string };
-  /** Beside the username. */
+  /** Shown next to the username. */
   tag?: ReactNode;
 }
 

@@ -1,4 +1,4 @@
-// Finds one person and adds them: to an organization, to a group.
+// Search for one user and add them to an organization or a group.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { UserPlus } from "lucide-react";
 import { useState } from "react";
@@ -9,7 +9,7 @@ import { Avatar } from "../../ui/Avatar";
 import { Button } from "../../ui/Button";
 import { Combobox } from "../../ui/forms/Combobox";
 
-const SHOWN = 50; // the server looks for more as somebody types
+const SHOWN = 50; // the server returns more as the user types
 
 export interface Person {
   id: string;
@@ -19,18 +19,18 @@ export interface Person {
 }
 
 interface PersonSearchProps {
-  /** People who are there already: they are not offered. */
-  without: ReadonlySet<string>;
+  /** Users who are already members: they are not offered. */
+  exclude: ReadonlySet<string>;
   onAdd: (person: Person) => Promise<unknown>;
-  /** Only members of this organization; absent: everybody the server tells of. */
+  /** Only members of this organization; absent: all users visible to the viewer. */
   organization?: string | undefined;
 }
 
-export function PersonSearch({ without, onAdd, organization }: PersonSearchProps) {
+export function PersonSearch({ exclude: without, onAdd, organization }: PersonSearchProps) {
   const [text, setText] = useState("");
   const [chosen, setChosen] = useState("");
   const [busy, setBusy] = useState(false);
-  const anybody = useQuery({
+  const allUsers = useQuery({
     ...users(text, 1, SHOWN),
     placeholderData: keepPreviousData,
     enabled: organization === undefined,
@@ -42,7 +42,7 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
   });
   const people: readonly Person[] =
     organization === undefined
-      ? (anybody.data?.users ?? [])
+      ? (allUsers.data?.users ?? [])
       : (inside.data?.members ?? []).map(({ user_id, username, email, avatar_url }) => ({
           id: user_id,
           username,
@@ -51,10 +51,10 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
         }));
   const offered = people.filter((person) => !without.has(person.id));
   const add = async () => {
-    const person = offered.find((one) => one.id === chosen);
+    const person = offered.find((candidate) => candidate.id === chosen);
     if (!person) return;
     setBusy(true);
-    await onAdd(person).catch(() => undefined); // whoever adds says what went wrong
+    await onAdd(person).catch(() => undefined); // the caller reports the error
     setBusy(false);
     setChosen("");
   };
@@ -77,7 +77,7 @@ export function PersonSearch({ without, onAdd, organization }: PersonSearchProps
         />
       </div>
       <Button
-        look="primary"
+        variant="primary"
         icon={<UserPlus />}
         disabled={chosen === ""}
         busy={busy}

@@ -1,4 +1,5 @@
-// The roles of one person, ticked in a panel; each change is sent at once and taken back when the server refuses it.
+// The roles of one user, ticked in a panel; each change is sent at once and rolled back when the
+// server rejects it.
 import { Pencil } from "lucide-react";
 
 import type { AssignableRoles } from "../../api/types";
@@ -8,11 +9,11 @@ import { Popover } from "../../ui/Popover";
 
 interface RolePickerProps {
   name: string;
-  /** Names of the roles the person has. */
+  /** Names of the user's roles. */
   chosen: readonly string[];
   roles: readonly AssignableRoles[];
   onChange: (roles: string[]) => void;
-  /** What each role is good for. */
+  /** A short description of each role. */
   hints?: Readonly<Record<string, string>>;
 }
 
@@ -37,12 +38,12 @@ export function RolePicker({ name, chosen, roles, onChange, hints = {} }: RolePi
             checked={chosen.includes(role.name)}
             disabled={!role.assignable}
             onChange={(on) =>
-              onChange(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))
+              onChange(on ? [...chosen, role.name] : chosen.filter((other) => other !== role.name))
             }
           />
         ))}
         <p className="border-t border-line pt-2 text-sm text-muted">
-          Everybody is a member besides: they may use what is shared with them.
+          Everyone is also a Member: members can use what is shared with them.
         </p>
       </fieldset>
     </Popover>

@@ -1,4 +1,5 @@
-// Where the person is signed in, and ending one of it: what a lost laptop had open is closed with its session.
+// The user's sessions, and ending one of them: ending the session of a lost laptop closes
+// everything it had open.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -16,58 +17,56 @@ import { toast } from "../../ui/toast";
 import { programName } from "./user-agents";
 import { plural } from "../../lib/words";
 
-const WAYS: Partial<Record<UserSession["login_type"], string>> = {
+const LOGIN_TYPES: Partial<Record<UserSession["login_type"], string>> = {
   password: "with a password",
-  oidc: "by single sign-on",
+  oidc: "with single sign-on",
   github: "with GitHub",
 };
 const APPLICATIONS = "coder:application_connect";
 
-/** One's own, or those of somebody else, for who may end them. */
-export function Sessions({ of }: { of?: User }) {
-  const sessions = sessionsOf(of?.id ?? "me");
-  const found = useQuery(sessions);
+/** The viewer's own sessions, or those of another user for an administrator who may end them. */
+export function Sessions({ user }: { user?: User }) {
+  const sessions = sessionsOf(user?.id ?? "me");
+  const sessionList = useQuery(sessions);
   const queries = useQueryClient();
   const [ending, setEnding] = useState<readonly UserSession[]>([]);
-  const others = (found.data ?? []).filter((session) => !session.current);
+  const others = (sessionList.data ?? []).filter((session) => !session.current);
   const end = async () => {
     try {
       for (const session of ending)
-        await remove(`/api/v2/users/${seg(of?.id ?? "me")}/keys/${seg(session.id)}`);
+        await remove(`/api/v2/users/${seg(user?.id ?? "me")}/keys/${seg(session.id)}`);
     } finally {
       await queries.invalidateQueries({ queryKey: sessions.queryKey }); // also after a failure: some may have ended
     }
-    toast.done(
-      plural(ending.length, "The session has ended.", `${ending.length} sessions have ended.`),
-    );
+    toast.done(plural(ending.length, "Session ended.", `${ending.length} sessions ended.`));
   };
-  const one = ending.length === 1 ? ending[0] : undefined;
+  const single = ending.length === 1 ? ending[0] : undefined;
   return (
     <Section
-      title={of ? `Where ${of.username} is signed in` : "Where you are signed in"}
-      description="Browsers and command lines. Tokens and devices have pages of their own."
+      title={user ? `Sessions of ${user.username}` : "Your sessions"}
+      description="Browsers and CLI clients. Tokens and devices have their own pages."
       padded={false}
       actions={
         others.length > 1 ? (
           <Button size="sm" onClick={() => setEnding(others)}>
-            {of ? "End all…" : "End all others…"}
+            {user ? "End all sessions…" : "End other sessions…"}
           </Button>
         ) : null
       }
     >
-      {found.isPending ? <SkeletonRows rows={2} /> : null}
-      {found.isError ? (
+      {sessionList.isPending ? <SkeletonRows rows={2} /> : null}
+      {sessionList.isError ? (
         <div className="p-4">
-          <Failure error={found.error} retry={() => void found.refetch()} />
+          <Failure error={sessionList.error} retry={() => void sessionList.refetch()} />
         </div>
       ) : null}
-      {found.data?.length === 0 ? (
+      {sessionList.data?.length === 0 ? (
         <p className="px-5 py-3 text-muted">
-          Nowhere at the moment. Tokens and devices are not among these.
+          No active sessions. API tokens and devices are listed separately.
         </p>
       ) : null}
       <ul aria-label="Sessions" className="divide-y divide-line">
-        {(found.data ?? []).map((session) => (
+        {(sessionList.data ?? []).map((session) => (
           <li
             key={session.id}
             className="flex flex-wrap items-center gap-x-4 gap-y-2 px-5 py-3"
@@ -83,7 +82,7 @@ export function Sessions({ of }: { of?: User }) {
                 title={session.user_agent || undefined}
               >
                 {programName(session.user_agent) ? `From ${placeOf(session)}. ` : ""}Signed in{" "}
-                <Ago at={session.created_at} /> {WAYS[session.login_type] ?? ""},{" "}
+                <Ago at={session.created_at} /> {LOGIN_TYPES[session.login_type] ?? ""},{" "}
                 {session.current ? (
                   "in use now"
                 ) : Date.parse(session.last_used) > 0 ? (
@@ -91,18 +90,18 @@ export function Sessions({ of }: { of?: User }) {
                     last used <Ago at={session.last_used} />
                   </>
                 ) : (
-                  "not used yet"
+                  "never used"
                 )}
-                , ends by itself <Ago at={session.expires_at} />
+                , expires <Ago at={session.expires_at} />
               </p>
             </div>
             {session.current ? null : (
               <Button
                 size="sm"
-                aria-label={`End the session ${whose(session)}`}
+                aria-label={`End the session ${describe(session)}`}
                 onClick={() => setEnding([session])}
               >
-                End…
+                End session…
               </Button>
             )}
           </li>
@@ -111,21 +110,21 @@ export function Sessions({ of }: { of?: User }) {
       <Confirm
         open={ending.length > 0}
         onClose={() => setEnding([])}
-        title={one ? `End the session ${whose(one)}?` : `End ${ending.length} sessions?`}
-        confirm={one ? "End session" : "End sessions"}
+        title={single ? `End the session ${describe(single)}?` : `End ${ending.length} sessions?`}
+        confirm={single ? "End session" : "End sessions"}
         onConfirm={end}
       >
         <p>
-          Whoever uses {one ? "it" : "them"} has to sign in again. Terminals and pages that are open
-          there close; workspaces keep running.
+          {single ? "The device has" : "The devices have"} to sign in again. Open terminals and
+          pages close; workspaces keep running.
         </p>
       </Confirm>
     </Section>
   );
 }
 
-/** The program and its system, which people know better than an address. */
+/** The program and its operating system, which users recognize better than an IP address. */
 const nameOf = (session: UserSession) => programName(session.user_agent) || placeOf(session);
-const whose = (session: UserSession) =>
+const describe = (session: UserSession) =>
   `${programName(session.user_agent) ? `of ${programName(session.user_agent)} ` : ""}from ${placeOf(session)}`;
 const placeOf = (session: UserSession) => session.ip_address || "an unknown address";

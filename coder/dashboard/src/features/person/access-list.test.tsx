@@ -6,7 +6,7 @@ import { groupEntry } from "./everyone";
 import { AccessList, type Entry } from "./AccessList";
 
 const ROLES = [
-  ["use", "Use", "make workspaces from it"],
+  ["use", "Use", "create workspaces from it"],
   ["admin", "Admin", "change it"],
 ] as const;
 const group = (id: string, name: string, members: number) =>
@@ -28,7 +28,7 @@ function open(entries: readonly Entry[]) {
       label="Who"
       entries={entries}
       roles={ROLES}
-      found={[everyone, staff]}
+      results={[everyone, staff]}
       onSearch={() => undefined}
       emptyText=""
       onChange={async (entry, role) => {
@@ -45,11 +45,11 @@ async function add(name: string) {
   await userEvent.click(screen.getByRole("button", { name: "Add member" }));
 }
 
-it("asks before everybody gets a right, and says which", async () => {
+it("confirms a role for everyone", async () => {
   const changes = open([]);
   await add("Everyone");
-  expect(await screen.findByRole("dialog", { name: "Give “Use” to everybody?" })).toHaveTextContent(
-    "can then make workspaces from it",
+  expect(await screen.findByRole("dialog", { name: "Give “Use” to everyone?" })).toHaveTextContent(
+    "can then create workspaces from it",
   );
   expect(changes).toEqual([]);
   await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
@@ -62,14 +62,14 @@ it("asks before everybody gets a right, and says which", async () => {
 it.each([
   ["more", "use", "admin", true],
   ["less", "admin", "use", false],
-])("asks when everybody gets %s, not else", async (_, had, gets, asks) => {
-  const changes = open([{ ...everyone, role: had }]);
+])("confirms %s for everyone only", async (_, previousRole, gets, confirms) => {
+  const changes = open([{ ...everyone, role: previousRole }]);
   await userEvent.selectOptions(screen.getByLabelText("Role of Everyone"), gets);
-  expect(screen.queryByRole("dialog") !== null).toBe(asks);
-  expect(changes).toEqual(asks ? [] : [`Everyone ${gets}`]);
+  expect(screen.queryByRole("dialog") !== null).toBe(confirms);
+  expect(changes).toEqual(confirms ? [] : [`Everyone ${gets}`]);
 });
 
-it("takes away without a question, and asks nothing about other groups", async () => {
+it("removes without confirmation, adds other groups directly", async () => {
   const changes = open([{ ...everyone, role: "use" }]);
   await userEvent.click(screen.getByRole("button", { name: "Remove Everyone" }));
   await add("staff");

@@ -1,4 +1,4 @@
-// The group all members of an organization are in. It has the organization's id.
+// The group of all members of an organization. Its id is the organization's id.
 import type { Group } from "../../api/types";
 import type { Entry } from "./AccessList";
 import { counted } from "../../lib/words";
@@ -11,7 +11,7 @@ export const groupName = (
 ): string =>
   isEveryone(group) ? group.display_name || "Everyone" : group.display_name || group.name;
 
-/** A group in a list of who may. */
+/** A group in an access list. */
 export const groupEntry = (
   group: Pick<
     Group,

@@ -1,4 +1,4 @@
-// Menus of a list's search whose choices are people: the server looks for them, however many there are.
+// Menus of a search bar whose choices are users: the server searches, however many there are.
 import { get, withQuery } from "../../api/client";
 import type { GetUsersResponse } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";

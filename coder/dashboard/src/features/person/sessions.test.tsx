@@ -19,23 +19,23 @@ const session = (id: string, ip_address: string, current = false, user_agent = "
 });
 
 function open() {
-  let there = [
+  let sessions = [
     session("here", "10.0.0.1", true),
     session("laptop", "10.0.0.2", false, FIREFOX),
     session("phone", "10.0.0.3"),
   ];
-  const gone = (id: string) => () => {
-    there = there.filter((one) => one.id !== id);
+  const endSession = (id: string) => () => {
+    sessions = sessions.filter((item) => item.id !== id);
     return {};
   };
   return visit([{ path: "/", Component: Sessions }], "/", {
-    "GET /api/v2/users/me/sessions": () => there,
-    "DELETE /api/v2/users/me/keys/laptop": gone("laptop"),
-    "DELETE /api/v2/users/me/keys/phone": gone("phone"),
+    "GET /api/v2/users/me/sessions": () => sessions,
+    "DELETE /api/v2/users/me/keys/laptop": endSession("laptop"),
+    "DELETE /api/v2/users/me/keys/phone": endSession("phone"),
   });
 }
 
-it("ends a lost laptop's session and no other", async () => {
+it("ends only the selected session", async () => {
   const page = open();
   await userEvent.click(
     await screen.findByRole("button", {
@@ -44,24 +44,24 @@ it("ends a lost laptop's session and no other", async () => {
   );
   await userEvent.click(await screen.findByRole("button", { name: "End session" }));
   await waitFor(() => expect(screen.queryByTestId("session-laptop")).toBeNull());
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/me/keys/laptop"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/users/me/keys/laptop"]);
   expect(screen.getByTestId("session-phone")).toBeVisible();
 });
 
-it("does not offer to end the one that is used", async () => {
+it("does not offer to end the current session", async () => {
   open();
-  const here = within(await screen.findByTestId("session-here"));
-  expect(here.getByText("This browser")).toBeVisible();
-  expect(here.getByText(/in use now/)).toBeVisible(); // not when it was last written down
-  expect(here.queryByRole("button")).toBeNull();
+  const currentRow = within(await screen.findByTestId("session-here"));
+  expect(currentRow.getByText("This browser")).toBeVisible();
+  expect(currentRow.getByText(/in use now/)).toBeVisible(); // not when it was last recorded
+  expect(currentRow.queryByRole("button")).toBeNull();
 });
 
-it("ends all others at once", async () => {
+it("ends all other sessions", async () => {
   const page = open();
-  await userEvent.click(await screen.findByRole("button", { name: "End all others…" }));
+  await userEvent.click(await screen.findByRole("button", { name: "End other sessions…" }));
   await userEvent.click(await screen.findByRole("button", { name: "End sessions" }));
   await waitFor(() =>
-    expect(page.sent.map((one) => one.path)).toEqual([
+    expect(page.sent.map((request) => request.path)).toEqual([
       "/api/v2/users/me/keys/laptop",
       "/api/v2/users/me/keys/phone",
     ]),

@@ -43,12 +43,12 @@ it.each([
     "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/138.0.0.0 Safari/537.36 OPR/120.0.0.0",
     "Opera on Linux",
   ],
-  ["coder/2.34.0", "Coder command line"],
-  ["coder-cli/v2.34.0 (linux/amd64; coder ssh)", "Coder command line on Linux"],
+  ["coder/2.34.0", "Coder CLI"],
+  ["coder-cli/v2.34.0 (linux/amd64; coder ssh)", "Coder CLI on Linux"],
   ["curl/8.1", "curl"],
   ["Mozilla/5.0 (compatible)", ""],
   ["", ""],
   ["x".repeat(512), `${"x".repeat(40)}…`],
-])("%s is %s", (agent, name) => {
+])("parses %s as %s", (agent, name) => {
   expect(programName(agent)).toBe(name);
 });

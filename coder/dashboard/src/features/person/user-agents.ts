@@ -1,6 +1,7 @@
-// A program's own words about itself, in ours: "Firefox on Linux". A hint for the person, no proof: anybody may say anything.
+// A user agent in plain words: "Firefox on Linux". A hint for the user, not a proof: a client may
+// send any user agent.
 const BROWSERS: readonly (readonly [RegExp, string])[] = [
-  // Those built on others name them, too: the first that fits is the one.
+  // Browsers derived from others name those as well: the first match counts.
   [/\b(?:Edg|EdgA|EdgiOS)\//, "Edge"],
   [/\bOPR\//, "Opera"],
   [/\bVivaldi\//, "Vivaldi"],
@@ -21,16 +22,16 @@ const SYSTEMS: readonly (readonly [RegExp, string])[] = [
 const COMMAND_LINE = /^coder(?:-cli)?\//;
 const LONGEST = 40;
 
-/** "" for a program that has said nothing. */
+/** "" for a client without a user agent. */
 export function programName(agent: string): string {
   const system = SYSTEMS.find(([sign]) => sign.test(agent))?.[1];
   const program = COMMAND_LINE.test(agent)
-    ? "Coder command line"
+    ? "Coder CLI"
     : (BROWSERS.find(([sign]) => sign.test(agent))?.[1] ?? firstWord(agent));
   return system && program ? `${program} on ${system}` : program || system || "";
 }
 
-/** Programs that are no browsers begin with their name: `curl/8.1`. */
+/** Clients that are not browsers begin with their name: `curl/8.1`. */
 function firstWord(agent: string): string {
   const word = /^[^\s/(]+/.exec(agent.trim())?.[0] ?? "";
   return word === "Mozilla" ? "" : word.length > LONGEST ? `${word.slice(0, LONGEST)}…` : word;

@@ -1,4 +1,5 @@
-// The states of a job in words and tones. A workspace has states of its own: its start is done when it runs.
+// Labels and tones of job states. Workspaces have states of their own: a start build succeeds, then
+// the workspace runs.
 import type { ProvisionerJob } from "../../api/types";
 import type { Tone } from "../../ui/Badge";
 

@@ -10,7 +10,7 @@ it.each([
   ["empty=", { empty: "" }],
   ["alone", null],
   ["=x", null],
-])("%j reads as %j", (text, tags) => {
+])("parses %j as %j", (text, tags) => {
   expect(readTags(text)).toEqual(tags);
 });
 

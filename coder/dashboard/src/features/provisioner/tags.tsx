@@ -1,7 +1,7 @@
-// The tags that bring jobs and provisioners together.
+// Tags that match jobs with provisioners.
 import { Tag } from "../../ui/Badge";
 
-/** `scope=organization` and an empty owner are on everything: they say nothing here. */
+/** `scope=organization` and an empty owner are on every job: they are not shown. */
 export function tagEntries(tags: unknown): [string, string][] {
   if (typeof tags !== "object" || tags === null) return [];
   return Object.entries(tags as Record<string, string>).filter(
@@ -10,9 +10,9 @@ export function tagEntries(tags: unknown): [string, string][] {
   );
 }
 
-export function Tags({ tags, none = "any" }: { tags: unknown; none?: string }) {
+export function Tags({ tags, emptyText = "any" }: { tags: unknown; emptyText?: string }) {
   const entries = tagEntries(tags);
-  if (entries.length === 0) return <span className="text-sm text-muted">{none}</span>;
+  if (entries.length === 0) return <span className="text-sm text-muted">{emptyText}</span>;
   return (
     <span className="flex flex-wrap gap-1">
       {entries.map(([name, value]) => (

@@ -40,23 +40,23 @@ const open = (
     },
   );
 
-it("says why a job waits, and at which place", async () => {
+it("shows the reason and the queue position", async () => {
   open("queued", "All are busy.");
   expect(await screen.findByText("All are busy.")).toBeVisible();
-  expect(screen.getByText("It is number 1 of 2 in the queue.")).toBeVisible();
+  expect(screen.getByText("Position 1 of 2 in the queue.")).toBeVisible();
 });
 
-it("says nothing of a job that was taken meanwhile", async () => {
+it("hides once the job was acquired", async () => {
   const page = open("not_waiting", "The job does not wait: it is running by vm-2.");
   await waitFor(() => expect(screen.queryByRole("status")).toBeNull());
-  expect(page.asked).toContain("GET /api/v2/organizations/o/provisionerjobs/j/why");
+  expect(page.requests).toContain("GET /api/v2/organizations/o/provisionerjobs/j/why");
   expect(screen.queryByText(/does not wait/)).toBeNull();
 });
 
 it.each([
   [true, /^A provisioner started like this/],
-  [false, /^Whoever looks after the provisioners/],
-])("says what the command is for, to somebody who may start one: %s", async (may, words) => {
+  [false, /^A provisioner administrator/],
+])("explains the command to users who may start provisioners: %s", async (may, words) => {
   open("no_match", "None has the tag.", may, {
     command: "coder provisioner start --tag gpu=yes",
     notes: [],
@@ -64,9 +64,9 @@ it.each([
   expect(await screen.findByText(words)).toBeVisible();
 });
 
-it("leads whoever looks after the queue to the job in it, and nobody else", async () => {
+it("links to the queue for provisioner administrators only", async () => {
   open("queued", "All are busy.");
-  expect(await screen.findByRole("link", { name: "Show in the queue" })).toHaveAttribute(
+  expect(await screen.findByRole("link", { name: "View queue" })).toHaveAttribute(
     "href",
     "/organizations/acme/provisioner-jobs?ids=j",
   );
@@ -77,7 +77,7 @@ it("leads whoever looks after the queue to the job in it, and nobody else", asyn
   cleanup();
   const page = open("queued", "All are busy.", false);
   expect(await screen.findByText("All are busy.")).toBeVisible();
-  await waitFor(() => expect(page.asked).toContain("POST /api/v2/authcheck"));
+  await waitFor(() => expect(page.requests).toContain("POST /api/v2/authcheck"));
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.queryByRole("link")).toBeNull();
 });
@@ -85,27 +85,21 @@ it("leads whoever looks after the queue to the job in it, and nobody else", asyn
 it.each([
   [true, "_blank"],
   [false, null],
-])(
-  "opens the queue beside a page that is not to be left, and only there: %s",
-  async (staying, target) => {
-    open("nobody", "No provisioner may run it.", true, null, staying);
-    expect(await screen.findByRole("link", { name: "Show in the queue" })).toHaveProperty(
-      "target",
-      target ?? "",
-    );
-    expect(screen.getByRole("link", { name: "Provisioners" })).toHaveProperty(
-      "target",
-      target ?? "",
-    );
-  },
-);
+])("opens links in a new tab if required: %s", async (staying, target) => {
+  open("nobody", "No provisioner may run it.", true, null, staying);
+  expect(await screen.findByRole("link", { name: "View queue" })).toHaveProperty(
+    "target",
+    target ?? "",
+  );
+  expect(screen.getByRole("link", { name: "Provisioners" })).toHaveProperty("target", target ?? "");
+});
 
 it.each([
   ["nobody", true],
   ["all_offline", true],
   ["queued", false],
   ["starts_now", false],
-])("warns of what waiting alone does not end, and of nothing else: %s", async (verdict, warns) => {
+])("warns of reasons that waiting does not resolve: %s", async (verdict, warns) => {
   open(verdict, "So it is.");
   expect(await screen.findByText("So it is.")).toBeVisible();
   expect(screen.getByRole("status").className.includes("bg-warn-soft")).toBe(warns);

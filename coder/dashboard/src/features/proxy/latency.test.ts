@@ -4,28 +4,28 @@ import { latencyTone, measure } from "./latency";
 
 afterEach(() => vi.unstubAllGlobals());
 
-it("takes the smallest of several, and sends nobody's session along", async () => {
-  const asked = vi.fn(async (_: string, __: RequestInit) => new Response("OK"));
-  vi.stubGlobal("fetch", asked);
+it("takes the minimum, without cookies", async () => {
+  const fetchMock = vi.fn(async (_: string, __: RequestInit) => new Response("OK"));
+  vi.stubGlobal("fetch", fetchMock);
   expect(await measure("http://sydney.test:3001/")).toBeGreaterThanOrEqual(0);
-  expect(asked).toHaveBeenCalledTimes(4);
-  for (const [address, init] of asked.mock.calls) {
+  expect(fetchMock).toHaveBeenCalledTimes(4);
+  for (const [address, init] of fetchMock.mock.calls) {
     expect(address).toMatch(/^http:\/\/sydney\.test:3001\/latency-check\?turn=/);
     expect(init.credentials).toBe("omit");
   }
 });
 
-it("asks nothing of what is no address", async () => {
-  const asked = vi.fn();
-  vi.stubGlobal("fetch", asked);
+it("sends nothing to an invalid address", async () => {
+  const fetchMock = vi.fn();
+  vi.stubGlobal("fetch", fetchMock);
   expect(await measure("no address")).toBeNull();
-  expect(asked).not.toHaveBeenCalled();
+  expect(fetchMock).not.toHaveBeenCalled();
 });
 
 it.each([
   ["nothing answers", () => Promise.reject(new TypeError("no"))],
   ["it is no proxy", async () => new Response("", { status: 404 })],
-])("says nothing where %s", async (_, answer) => {
+])("returns null if %s", async (_, answer) => {
   vi.stubGlobal("fetch", answer);
   expect(await measure("https://here.test")).toBeNull();
 });
@@ -34,6 +34,6 @@ it.each([
   [20, "good"],
   [200, "warn"],
   [900, "bad"],
-])("%d ms is %s", (ms, tone) => {
+])("shows %d ms as %s", (ms, tone) => {
   expect(latencyTone(ms)).toBe(tone);
 });

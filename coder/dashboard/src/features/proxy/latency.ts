@@ -1,8 +1,12 @@
-// How long the way from this browser to a region is. The smallest of a few: the first ones also open the connection.
+// Latency from this browser to a region: the minimum of a few measurements, because the first ones
+// also open the connection.
 const ATTEMPTS = 4;
 const LIMIT_MS = 5000;
 
-/** Milliseconds; null when it does not answer. The page's policy lets it ask the proxies that are well, and nobody else. */
+/**
+ * Milliseconds; null without an answer. The page's policy allows connections to healthy proxies
+ * only.
+ */
 export async function measure(address: string): Promise<number | null> {
   let target: URL;
   try {

@@ -1,6 +1,6 @@
-// What the sign-in page says above its form. The address carries the text, as other programs expect it to; only what this
-// product itself sends is shown, or a link could put words into its mouth.
-export const PASSWORD_CHANGED = "Your password is changed. Sign in with the new one.";
+// Messages above the sign-in form. The address carries the text, as other programs expect; only the
+// product's own messages are shown, or a link could inject text into the page.
+export const PASSWORD_CHANGED = "Your password was changed. Sign in with the new password.";
 
 const KNOWN: ReadonlySet<string> = new Set([
   PASSWORD_CHANGED,

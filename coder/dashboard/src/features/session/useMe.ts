@@ -6,9 +6,9 @@ import type { User } from "../../api/types";
 /** Provided by `SignedIn` of the application's guards. */
 export const SignedInUser = createContext<User | null>(null);
 
-/** The signed-in user. Throws outside of `SignedIn`. */
+/** Return the signed-in user. Throws outside of `SignedIn`. */
 export function useMe(): User {
   const user = useContext(SignedInUser);
-  if (user === null) throw new Error("useMe outside of a page for signed-in people");
+  if (user === null) throw new Error("useMe was called outside of SignedIn");
   return user;
 }

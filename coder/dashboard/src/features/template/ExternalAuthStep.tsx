@@ -1,4 +1,5 @@
-// The accounts elsewhere a template needs: each is linked in a window of its own, and this page sees it by itself.
+// External accounts that a template requires: each is linked in a window of its own, and this page
+// notices the link.
 import { useQuery } from "@tanstack/react-query";
 import { Check, ExternalLink } from "lucide-react";
 
@@ -12,7 +13,10 @@ import { Failure } from "../../ui/Failure";
 
 const POLL_MS = 2000;
 
-/** `user` is an id, or "me": of others it is told to those who may create workspaces for them. */
+/**
+ * `user` is an id, or "me": the links of other users are visible to those who may create workspaces
+ * for them.
+ */
 export function useExternalAuth(version: string, user: string) {
   const answer = useQuery({
     ...versionExternalAuth(version, user),
@@ -26,21 +30,24 @@ export function useExternalAuth(version: string, user: string) {
 
 const nameOf = (item: TemplateVersionExternalAuth) => item.display_name || item.id;
 
-/** What keeps from creating. `name` is that of the other person it is for. */
+/**
+ * The reason why creating is blocked. `name` is the other user's name, if the workspace is for
+ * another user.
+ */
 export function missingLinks(
   missing: readonly TemplateVersionExternalAuth[],
   name: string | null,
 ): string {
-  const those = missing.map(nameOf).join(", ");
+  const names = missing.map(nameOf).join(", ");
   return name === null
-    ? `Log in with ${those} first.`
-    : `${name} has to log in with ${those} first.`;
+    ? `Log in with ${names} first.`
+    : `${name} has to log in with ${names} first.`;
 }
 
 interface ExternalAuthStepProps {
   version: string;
   user: string;
-  /** Of somebody else: only they can log in. */
+  /** The external account of another user: only they can log in. */
   name: string | null;
 }
 
@@ -54,8 +61,8 @@ export function ExternalAuthStep({ version, user, name }: ExternalAuthStepProps)
       title="External authentication"
       description={
         name === null
-          ? "This template uses accounts you have elsewhere."
-          : `This template uses accounts ${name} has elsewhere. Only ${name} can link them: Account, External authentication.`
+          ? "This template uses your accounts at other services."
+          : `This template uses accounts of ${name} at other services. Only ${name} can link them: Account, External authentication.`
       }
     >
       <ul className="flex flex-col gap-2">
@@ -77,7 +84,7 @@ export function ExternalAuthStep({ version, user, name }: ExternalAuthStepProps)
               <span className="text-muted">Not linked by {name}</span>
             ) : (
               <Button
-                look="primary"
+                variant="primary"
                 onClick={() =>
                   window.open(
                     `/external-auth/${encodeURIComponent(item.id)}`,

@@ -1,4 +1,4 @@
-// The template an address names: `/templates/:template/…` is one of the default organization.
+// The template of an address: `/templates/:template/…` belongs to the default organization.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useParams } from "react-router";
@@ -10,19 +10,19 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 
-/** `view` is what to show while there is no template. */
+/** `view` is shown while there is no template. */
 export function useTemplate():
   { template: Template; view: null } | { template: null; view: ReactNode } {
   const params = useParams();
-  const found = useQuery(
+  const query = useQuery(
     templateByName(params["organization"] ?? "default", params["template"] ?? ""),
   );
-  if (found.data) return { template: found.data, view: null };
-  if (found.isPending) return { template: null, view: <SkeletonRows rows={3} /> };
-  if (found.error instanceof ApiError && found.error.status === 404)
+  if (query.data) return { template: query.data, view: null };
+  if (query.isPending) return { template: null, view: <SkeletonRows rows={3} /> };
+  if (query.error instanceof ApiError && query.error.status === 404)
     return { template: null, view: <NotFoundPage /> };
   return {
     template: null,
-    view: <Failure error={found.error} retry={() => void found.refetch()} />,
+    view: <Failure error={query.error} retry={() => void query.refetch()} />,
   };
 }

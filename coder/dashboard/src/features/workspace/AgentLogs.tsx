@@ -1,4 +1,4 @@
-// The agent's log as it is written: all of it, or one source.
+// The agent's log while it is written: all of it, or one source.
 import { Download } from "lucide-react";
 import { useMemo, useState } from "react";
 
@@ -35,11 +35,7 @@ export function AgentLogs({ agent }: { agent: WorkspaceAgent }) {
   );
   return (
     <section aria-label="Agent log" className="flex flex-col gap-2">
-      <div
-        className="flex flex-wrap items-center gap-1"
-        role="group"
-        aria-label="Source of the log"
-      >
+      <div className="flex flex-wrap items-center gap-1" role="group" aria-label="Log source">
         {present.length > 1 ? (
           [
             ["", "All logs"] as const,
@@ -60,10 +56,10 @@ export function AgentLogs({ agent }: { agent: WorkspaceAgent }) {
         )}
       </div>
       <LogView
-        label="Lines of the agent log"
+        label="Agent log lines"
         lines={shown}
         testId="agent-log"
-        empty="Nothing yet. Lines appear here as the agent’s scripts write them."
+        empty="No log lines yet. Output of the agent’s scripts appears here."
         actions={
           <a
             className={buttonClass("quiet", "sm")}

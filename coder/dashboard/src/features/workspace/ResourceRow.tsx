@@ -1,4 +1,4 @@
-// One resource of a workspace or a version with its facts.
+// One resource of a workspace or a version with its metadata.
 import { Eye, EyeOff } from "lucide-react";
 import { useState } from "react";
 
@@ -30,7 +30,7 @@ export function ResourceRow({ resource }: { resource: WorkspaceResource }) {
       ) : null}
       {resource.daily_cost > 0 ? (
         <span className="ml-auto">
-          <Tag title="Counts towards the owner's quota each day.">{resource.daily_cost} a day</Tag>
+          <Tag title="Counts towards the owner's daily quota.">{resource.daily_cost} per day</Tag>
         </span>
       ) : null}
     </div>

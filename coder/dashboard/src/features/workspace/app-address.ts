@@ -1,17 +1,23 @@
-// Where an application opens. null: it cannot be opened from here.
-import type { AppPlace } from "../../api/app-place";
+// The address of an application. null: it cannot be opened from here.
+import type { AppBase } from "../../api/app-base";
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../api/types";
 
-// A template's author may give an external application any address; only these are links a person can want. The rule is
-// coder/domain/apps/external_addresses.py's, which judges what agents make and what the command line opens.
+// A template's author may give an external application any address; only the schemes below are
+// accepted as links. The rule is that of coder/domain/apps/external_addresses.py, which checks
+// addresses from agents and those the CLI opens.
 const LINK =
   /^(?!(?:javascript|data|vbscript|file|blob|filesystem|about|view-source):)[a-z][a-z0-9+.-]+:/i;
 
-/** Stands in an external application's address for a key of whoever opens it. */
+/**
+ * Placeholder in an external application's address for a session token of the user who opens it.
+ */
 export const TOKEN = "$SESSION_TOKEN";
-/** Programs on a person's own machine that are known to sign in at a server like this one with the key they are handed. A list of
- * these, not of what is dangerous: whatever else a machine may have a scheme for could send the key anywhere, and nobody knows them all.
- * A program that is missing here gets no key and asks whoever uses it to sign in. */
+/**
+ * Desktop programs known to sign in at a server like this one with the token that they receive. An
+ * allow list, not a list of dangerous programs: any other URL scheme on a machine could send the
+ * token anywhere, and no list of those is complete. A program that is missing here receives no
+ * token and asks its user to sign in.
+ */
 const PROGRAMS: ReadonlySet<string> = new Set([
   "vscode",
   "vscode-insiders",
@@ -34,27 +40,31 @@ const PROGRAMS: ReadonlySet<string> = new Set([
   "coder",
 ]);
 
-const MOST_DECODED = 5;
+const MAX_DECODES = 5;
 
-/** Whether what opens the address keeps a key for this server. These programs sign in wherever the parameter `url` tells them, which
- * may stand behind `?` or `#`; `server` is this server's address as templates know it. */
-function keepsKey(address: string, server: string): boolean {
+/**
+ * Whether the program behind the address keeps a token for this server. These programs sign in at
+ * the address in their parameter `url`, which may stand behind `?` or `#`; `server` is this
+ * server's address as templates know it.
+ */
+function keepsToken(address: string, server: string): boolean {
   if (!PROGRAMS.has(address.slice(0, address.indexOf(":")).toLowerCase())) return false;
-  const ours = [window.location.origin, server.replace(/\/+$/, "")].filter(Boolean);
-  // Compared as text: no two programs read an odd address alike.
-  const isOurs = (text: string) =>
+  const ownServer = [window.location.origin, server.replace(/\/+$/, "")].filter(Boolean);
+  // Compared as text: programs parse odd addresses differently.
+  const isOwnServer = (text: string) =>
     text
       .split(/[?#&]/)
       .flatMap((part) => [...new URLSearchParams(part)])
       .every(
         ([name, url]) =>
-          name.toLowerCase() !== "url" || ours.some((own) => url === own || url === `${own}/`),
+          name.toLowerCase() !== "url" || ownServer.some((own) => url === own || url === `${own}/`),
       );
-  // Browsers leave these characters out, and would make `url` of what was none.
+  // Browsers strip these characters, which could turn another parameter into `url`.
   let text = address.replace(/[\t\n\r]/g, "");
-  // A program may decode more than once before it looks for `url`, so that one may be hidden in a value: all readings count.
-  for (let round = 0; round < MOST_DECODED; round++) {
-    if (!isOurs(text)) return false;
+  // A program may decode more than once before it reads `url`, so that one may hide in a value: every
+  // reading is checked.
+  for (let round = 0; round < MAX_DECODES; round++) {
+    if (!isOwnServer(text)) return false;
     let next;
     try {
       next = decodeURIComponent(text);
@@ -67,18 +77,21 @@ function keepsKey(address: string, server: string): boolean {
   return false;
 }
 
-/** `viewer` is the id of who would open it: only in one's own workspace does an address carry one's key, because its owner may
- * have had a say in where it leads. A program that gets none asks whoever uses it to sign in. */
+/**
+ * `viewer` is the id of the user who would open it. An address carries a token only in the viewer's
+ * own workspace, because the workspace's owner may control where it leads. A program without a
+ * token asks its user to sign in.
+ */
 export function addressOf(
   app: WorkspaceApp,
   workspace: Workspace,
   agent: WorkspaceAgent,
-  place: AppPlace,
+  base: AppBase,
   viewer = "",
 ): string | null {
   if (app.external) {
     if (!app.url || !LINK.test(app.url)) return null;
-    return viewer !== "" && viewer === workspace.owner_id && keepsKey(app.url, place.server ?? "")
+    return viewer !== "" && viewer === workspace.owner_id && keepsToken(app.url, base.server ?? "")
       ? app.url
       : app.url.replaceAll(TOKEN, "");
   }
@@ -86,8 +99,8 @@ export function addressOf(
     return `/@${workspace.owner_name}/${workspace.name}.${agent.name}/terminal?app=${encodeURIComponent(app.slug)}`;
   if (!app.url) return null;
   if (!app.subdomain)
-    return `${place.path}/@${workspace.owner_name}/${workspace.name}.${agent.name}/apps/${encodeURIComponent(app.slug)}/`;
-  return place.host && app.subdomain_name
-    ? `${window.location.protocol}//${place.host.replace("*", app.subdomain_name)}/`
+    return `${base.path}/@${workspace.owner_name}/${workspace.name}.${agent.name}/apps/${encodeURIComponent(app.slug)}/`;
+  return base.host && app.subdomain_name
+    ? `${window.location.protocol}//${base.host.replace("*", app.subdomain_name)}/`
     : null;
 }

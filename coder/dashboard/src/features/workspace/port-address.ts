@@ -1,9 +1,9 @@
-// The address of a workspace's port, as a host below the deployment's wildcard.
+// The address of a workspace's port: a host below the deployment's wildcard.
 import type { Workspace, WorkspaceAgentPortShare } from "../../api/types";
 
 export type Protocol = WorkspaceAgentPortShare["protocol"];
 
-/** Where a port opens: a host of its own below the wildcard. */
+/** The host of a port below the wildcard. */
 export function portAddress(
   host: string,
   port: number,

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../api/types";
-import { AGENT_STATUS, troubleOf } from "./status";
+import { AGENT_STATUS, healthProblemOf } from "./status";
 
 const running = (...agents: WorkspaceAgent["status"][]) =>
   ({
@@ -14,13 +14,13 @@ const running = (...agents: WorkspaceAgent["status"][]) =>
 
 it.each([
   [["disconnected", "connecting"], "agent disconnected", "warn"],
-  [["connecting", "connected"], "waiting for its agent", "busy"],
-  [["timeout", "connecting"], "its agent has not connected", "warn"],
+  [["connecting", "connected"], "agent connecting", "busy"],
+  [["timeout", "connecting"], "agent not attached", "warn"],
   [["connected"], "unhealthy", "warn"],
-] as const)("with agents %j it is %s", (agents, words, tone) =>
-  expect(troubleOf(running(...agents))).toEqual([words, tone]),
+] as const)("with agents %j shows %s", (agents, words, tone) =>
+  expect(healthProblemOf(running(...agents))).toEqual([words, tone]),
 );
 
-it("gives an agent that may still come the colour it has beside its own name", () => {
-  expect(troubleOf(running("connecting"))?.[1]).toBe(AGENT_STATUS.connecting[1]);
+it("gives a connecting agent its own label's tone", () => {
+  expect(healthProblemOf(running("connecting"))?.[1]).toBe(AGENT_STATUS.connecting[1]);
 });

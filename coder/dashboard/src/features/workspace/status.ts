@@ -1,4 +1,4 @@
-// The states of workspaces and agents in words and tones.
+// Labels and tones of workspace and agent states.
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import type { Tone } from "../../ui/Badge";
 
@@ -18,10 +18,10 @@ export const STATUS: Record<WorkspaceStatus, readonly [word: string, tone: Tone]
 };
 
 export const AGENT_STATUS: Record<WorkspaceAgent["status"], readonly [word: string, tone: Tone]> = {
-  connecting: ["Waiting for the agent", "busy"],
+  connecting: ["Connecting", "busy"],
   connected: ["Connected", "good"],
   disconnected: ["Disconnected", "bad"],
-  timeout: ["Not connected yet", "warn"],
+  timeout: ["Not attached", "warn"],
 };
 
 export function isActive(workspace: Workspace): boolean {
@@ -32,13 +32,15 @@ export function agentsOf(workspace: Workspace): WorkspaceAgent[] {
   return workspace.latest_build.resources.flatMap((resource) => resource.agents ?? []);
 }
 
-/** What is wrong with a running workspace, null for nothing. An agent that may still come is no illness: it has the tone it has
- * beside its own name. */
-export function troubleOf(workspace: Workspace): readonly [words: string, tone: Tone] | null {
+/**
+ * The problem of a running workspace, null for none. An agent that may still connect is not a
+ * problem: it keeps the tone of its own label.
+ */
+export function healthProblemOf(workspace: Workspace): readonly [words: string, tone: Tone] | null {
   if (workspace.latest_build.status !== "running" || workspace.health.healthy) return null;
   const states = agentsOf(workspace).map((agent) => agent.status);
   if (states.includes("disconnected")) return ["agent disconnected", "warn"];
-  if (states.includes("timeout")) return ["its agent has not connected", AGENT_STATUS.timeout[1]];
-  if (states.includes("connecting")) return ["waiting for its agent", AGENT_STATUS.connecting[1]];
+  if (states.includes("timeout")) return ["agent not attached", AGENT_STATUS.timeout[1]];
+  if (states.includes("connecting")) return ["agent connecting", AGENT_STATUS.connecting[1]];
   return ["unhealthy", "warn"];
 }

@@ -1,7 +1,7 @@
-// One workspace kept current by its WebSocket.
+// One workspace, updated through its WebSocket.
 import { useQueryClient } from "@tanstack/react-query";
 
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { useSocket } from "../../api/socket";
 import type { ServerSentEvent, Workspace } from "../../api/types";
 
@@ -11,7 +11,7 @@ export function useWorkspaceWatch(id: string | undefined, key: readonly unknown[
     onMessage: (data) => {
       const event = data as ServerSentEvent;
       if (event.type !== "data") return;
-      setKnown(queries, key, event.data as Workspace);
+      setServerData(queries, key, event.data as Workspace);
     },
   });
 }

@@ -1,4 +1,4 @@
-// The frame of a person's own settings.
+// The frame of a user's own settings.
 import { Outlet } from "react-router";
 
 import { useMe } from "../../features/session/useMe";

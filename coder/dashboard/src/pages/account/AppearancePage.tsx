@@ -1,9 +1,9 @@
-// Light or dark, for which eyes, and the letters of terminals. A choice is applied and saved at once.
+// Light or dark mode, colour vision, and the terminal font. A choice is applied and saved at once.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect } from "react";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn } from "../../api/overtaken";
+import { changeOptimistically, shownIn } from "../../api/optimistic";
 import { myAppearance } from "../../api/queries/session";
 import type { UserAppearanceSettings } from "../../api/types";
 import { isTheme, type Theme } from "../../features/appearance/theme";
@@ -23,24 +23,24 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 
 const LIGHT: readonly (readonly [Theme, string, string])[] = [
-  ["light", "Light", "The default."],
-  ["light-contrast", "Light high contrast", "Nothing below 7:1."],
+  ["light", "Light", "Default."],
+  ["light-contrast", "Light high contrast", "Contrast of at least 7:1 (AAA)."],
   [
     "light-protan-deuter",
     "Light (Protanopia & Deuteranopia)",
-    "Red and green become blue and orange.",
+    "Red and green are shown as blue and orange.",
   ],
-  ["light-tritan", "Light (Tritanopia)", "Blue and yellow become teal and red."],
+  ["light-tritan", "Light (Tritanopia)", "Blue and yellow are shown as teal and red."],
 ];
 const DARK: readonly (readonly [Theme, string, string])[] = [
-  ["dark", "Dark", "The default."],
-  ["dark-contrast", "Dark high contrast", "Nothing below 7:1."],
+  ["dark", "Dark", "Default."],
+  ["dark-contrast", "Dark high contrast", "Contrast of at least 7:1 (AAA)."],
   [
     "dark-protan-deuter",
     "Dark (Protanopia & Deuteranopia)",
-    "Red and green become blue and orange.",
+    "Red and green are shown as blue and orange.",
   ],
-  ["dark-tritan", "Dark (Tritanopia)", "Blue and yellow become teal and red."],
+  ["dark-tritan", "Dark (Tritanopia)", "Blue and yellow are shown as teal and red."],
 ];
 
 export function AppearancePage() {
@@ -48,7 +48,7 @@ export function AppearancePage() {
   const settings = useQuery({ ...myAppearance, staleTime: 0 });
   return (
     <>
-      <PageHead title="Appearance" description="Only for you, on every device you sign in from." />
+      <PageHead title="Appearance" description="Applies to you only, on every device." />
       {settings.isPending ? <SkeletonRows rows={3} /> : null}
       {settings.isError ? (
         <Failure error={settings.error} retry={() => void settings.refetch()} />
@@ -58,29 +58,29 @@ export function AppearancePage() {
   );
 }
 
-// The server refuses what was never chosen: that is sent as the default.
+// The server rejects an unset value: send the default instead.
 const completed = (settings: UserAppearanceSettings): UserAppearanceSettings => ({
   ...settings,
   theme_preference: settings.theme_preference || "auto",
   terminal_font: settings.terminal_font || DEFAULT_FONT,
 });
 
-/** What was chosen stands from the click on; a choice that could not be saved is taken back. */
+/** A choice applies from the click on; one that could not be saved is rolled back. */
 function Choices({ settings }: { settings: UserAppearanceSettings }) {
   const queries = useQueryClient();
   const save = (changes: Partial<UserAppearanceSettings>) => {
     const change = (now: UserAppearanceSettings) => ({ ...completed(now), ...changes });
-    // Of what is shown, with the choices that are still on their way: each request says everything.
+    // Built from the shown settings, including choices in flight: each request contains all settings.
     const next = change(queries.getQueryData(myAppearance.queryKey) ?? settings);
-    changeAhead(queries, [seenIn(myAppearance.queryKey, change)], () =>
+    changeOptimistically(queries, [shownIn(myAppearance.queryKey, change)], () =>
       put<UserAppearanceSettings>("/api/v2/users/me/appearance", next),
-    ).catch((error: unknown) => toast.failed("Your choice was not saved", error));
+    ).catch((error: unknown) => toast.failed("Failed to save appearance settings", error));
   };
   const single = settings.theme_mode !== "sync" && isTheme(settings.theme_preference);
   const light = isTheme(settings.theme_light) ? settings.theme_light : "light";
   const dark = isTheme(settings.theme_dark) ? settings.theme_dark : "dark";
   const now = document.documentElement.dataset["theme"] ?? "light";
-  const alone = (theme: Theme) => save({ theme_mode: "single", theme_preference: theme });
+  const saveSingle = (theme: Theme) => save({ theme_mode: "single", theme_preference: theme });
   return (
     <Stack>
       <Section title="Theme">
@@ -97,15 +97,15 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
                     theme_light: light,
                     theme_dark: dark,
                   })
-                : alone(isTheme(now) ? now : "light")
+                : saveSingle(isTheme(now) ? now : "light")
             }
             options={[
               {
                 value: "sync",
                 text: "Sync with system",
-                hint: "Light by day, dark by night, as your system says.",
+                hint: "Follows your system's light or dark mode.",
               },
-              { value: "single", text: "Single theme", hint: "Always the same one." },
+              { value: "single", text: "Single theme", hint: "Always uses the same theme." },
             ]}
           />
           {single ? (
@@ -113,7 +113,7 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
               legend="Theme"
               value={settings.theme_preference}
               themes={[...LIGHT, ...DARK]}
-              onChange={alone}
+              onChange={saveSingle}
             />
           ) : (
             <>
@@ -198,7 +198,9 @@ function ThemeGrid({
   );
 }
 
-/** A small page in the colours of that theme: its tokens hold below the element that names it. */
+/**
+ * A miniature page in the colours of that theme: its tokens apply below the element that names it.
+ */
 function Preview({ theme }: { theme: Theme }) {
   const line = "h-1.5 rounded-full";
   return (
@@ -224,7 +226,7 @@ function Fonts({ value, onChange }: { value: string; onChange: (font: string) =>
     for (const name of Object.keys(TERMINAL_FONTS)) void loadTerminalFont(name);
   }, []);
   return (
-    <Section title="Terminal font" description="For the terminals in the browser.">
+    <Section title="Terminal font" description="Used by the web terminal.">
       <RadioCards
         label="Font"
         columns

@@ -1,4 +1,4 @@
-// Applications the person has let in (OAuth2): what they are, and how to shut them out.
+// Authorized applications (OAuth2): their details, and how to revoke them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { AppWindow } from "lucide-react";
 import { useState } from "react";
@@ -23,31 +23,36 @@ export function AuthorizedAppsPage() {
   useTitle("Settings");
   const me = useMe();
   const queries = useQueryClient();
-  const known = useQuery(experiments);
+  const enabledExperiments = useQuery(experiments);
   const off =
-    known.data !== undefined && !known.data.includes("oauth2") && !known.data.includes("*");
-  const apps = useQuery({ ...authorizedApps(me.id), enabled: known.data !== undefined && !off });
-  const [ending, setEnding] = useState<OAuth2ProviderApp | null>(null);
+    enabledExperiments.data !== undefined &&
+    !enabledExperiments.data.includes("oauth2") &&
+    !enabledExperiments.data.includes("*");
+  const apps = useQuery({
+    ...authorizedApps(me.id),
+    enabled: enabledExperiments.data !== undefined && !off,
+  });
+  const [revoking, setRevoking] = useState<OAuth2ProviderApp | null>(null);
   const revoke = async () => {
-    if (!ending) return;
-    await remove(withQuery("/oauth2/tokens", { client_id: ending.id }));
+    if (!revoking) return;
+    await remove(withQuery("/oauth2/tokens", { client_id: revoking.id }));
     await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-    toast.done(`${ending.name} may no longer act for you.`);
+    toast.done(`Access of ${revoking.name} revoked.`);
   };
   return (
     <>
       <PageHead
         title="OAuth2 applications"
-        description="Other programs that may use your account here, because you allowed it."
+        description="Programs that you have allowed to use your account."
       />
       {apps.isPending && !off ? <SkeletonRows rows={2} /> : null}
       {apps.isError ? <Failure error={apps.error} retry={() => void apps.refetch()} /> : null}
       {off || apps.data?.length === 0 ? (
         <Card>
-          <Empty icon={AppWindow} title="No application may act for you">
+          <Empty icon={AppWindow} title="No authorized applications">
             {off
               ? "This deployment does not let other applications sign in with it."
-              : "When an application asks to use your account and you agree, it stands here, and here you can shut it out again."}
+              : "Applications that you authorize to use your account appear here, where you can revoke their access."}
           </Empty>
         </Card>
       ) : null}
@@ -61,7 +66,7 @@ export function AuthorizedAppsPage() {
                   <p className="font-medium [overflow-wrap:anywhere]">{app.name}</p>
                   <p className="truncate text-sm text-muted">{hostOf(app.callback_url)}</p>
                 </div>
-                <Button size="sm" onClick={() => setEnding(app)}>
+                <Button size="sm" onClick={() => setRevoking(app)}>
                   Revoke…
                 </Button>
               </li>
@@ -70,13 +75,13 @@ export function AuthorizedAppsPage() {
         </Card>
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Revoke ${ending?.name ?? ""}?`}
+        open={revoking !== null}
+        onClose={() => setRevoking(null)}
+        title={`Revoke ${revoking?.name ?? ""}?`}
         confirm="Revoke"
         onConfirm={revoke}
       >
-        <p>Every token it has of you ends at once. It can ask you again.</p>
+        <p>All of its tokens for your account are revoked at once. It can ask for access again.</p>
       </Confirm>
     </>
   );

@@ -1,4 +1,4 @@
-// Accounts elsewhere (GitHub, GitLab, …) that this account may act for: link, check, unlink.
+// Linked external accounts (GitHub, GitLab, …): link, test, unlink.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ExternalLink, Link2 } from "lucide-react";
 import { useState } from "react";
@@ -24,39 +24,39 @@ import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 
-const WAIT_MS = 2000; // while a link is made in another tab
+const WAIT_MS = 2000; // while the user links in another tab
 
 export function ExternalLinksPage() {
   useTitle("Settings");
   const [waiting, setWaiting] = useState(false);
-  const found = useQuery({ ...externalLinks, refetchInterval: waiting ? WAIT_MS : false });
-  const [ending, setEnding] = useState<ExternalAuthLinkProvider | null>(null);
+  const links = useQuery({ ...externalLinks, refetchInterval: waiting ? WAIT_MS : false });
+  const [unlinking, setUnlinking] = useState<ExternalAuthLinkProvider | null>(null);
   const queries = useQueryClient();
   const unlink = async () => {
-    if (!ending) return;
+    if (!unlinking) return;
     const answer = await remove<DeleteExternalAuthByIDResponse>(
-      `/api/v2/external-auth/${seg(ending.id)}`,
+      `/api/v2/external-auth/${seg(unlinking.id)}`,
     );
     await queries.invalidateQueries({ queryKey: externalLinks.queryKey });
-    const name = ending.display_name || ending.id;
+    const name = unlinking.display_name || unlinking.id;
     if (answer.token_revocation_error)
       toast.failed(
-        `${name} is unlinked here, but did not revoke its token`,
+        `${name} was unlinked, but its token was not revoked`,
         new Error(answer.token_revocation_error),
       );
-    else toast.done(`${name} is unlinked.`);
+    else toast.done(`${name} unlinked.`);
   };
   return (
     <>
       <PageHead
         title="External authentication"
-        description="Your workspaces use these accounts to clone and push, without a password of their own."
+        description="Workspaces use these accounts to clone and push without a separate password."
       />
-      {found.isPending ? <SkeletonRows rows={2} /> : null}
-      {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
-      {found.data?.providers.length === 0 ? (
+      {links.isPending ? <SkeletonRows rows={2} /> : null}
+      {links.isError ? <Failure error={links.error} retry={() => void links.refetch()} /> : null}
+      {links.data?.providers.length === 0 ? (
         <Card>
-          <Empty icon={Link2} title="No providers are set up">
+          <Empty icon={Link2} title="No providers configured">
             An administrator can add GitHub, GitLab, Bitbucket and others to the deployment’s
             configuration (CODER_EXTERNAL_AUTH_0_…). Until then workspaces use your{" "}
             <a className="font-medium text-accent-text hover:underline" href="/settings/ssh-keys">
@@ -67,26 +67,26 @@ export function ExternalLinksPage() {
         </Card>
       ) : null}
       <Stack>
-        {found.data?.providers.map((provider) => (
+        {links.data?.providers.map((provider) => (
           <Provider
             key={provider.id}
             provider={provider}
-            link={found.data.links.find((link) => link.provider_id === provider.id)}
+            link={links.data.links.find((link) => link.provider_id === provider.id)}
             onLink={() => setWaiting(true)}
-            onUnlink={() => setEnding(provider)}
+            onUnlink={() => setUnlinking(provider)}
           />
         ))}
       </Stack>
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Unlink ${ending?.display_name || ending?.id || ""}?`}
+        open={unlinking !== null}
+        onClose={() => setUnlinking(null)}
+        title={`Unlink ${unlinking?.display_name || unlinking?.id || ""}?`}
         confirm="Unlink"
         onConfirm={unlink}
       >
         <p>
-          Workspaces can no longer clone or push in your name there until you link it again.
-          {ending?.supports_revocation
+          Workspaces can no longer clone or push there in your name until you link it again.
+          {unlinking?.supports_revocation
             ? " The token is revoked at the provider as well."
             : " The token stays valid at the provider until it expires; you can revoke it there."}
         </p>
@@ -110,10 +110,10 @@ function Provider({ provider, link, onLink, onUnlink }: ProviderProps) {
     try {
       const answer = await get<ExternalAuth>(`/api/v2/external-auth/${seg(provider.id)}`);
       if (answer.authenticated)
-        toast.done(`${name} accepts your link${answer.user ? ` as ${answer.user.login}` : ""}.`);
-      else toast.failed(`${name} does not accept your link any more`, new Error("Link it again."));
+        toast.done(`${name} accepts the link${answer.user ? ` as ${answer.user.login}` : ""}.`);
+      else toast.failed(`${name} no longer accepts the link`, new Error("Link the account again."));
     } catch (error) {
-      toast.failed(`${name} could not be asked`, error);
+      toast.failed(`Failed to test the link to ${name}`, error);
     } finally {
       setChecking(false);
     }
@@ -139,7 +139,7 @@ function Provider({ provider, link, onLink, onUnlink }: ProviderProps) {
       </div>
       {link ? (
         <StatusText tone={link.authenticated ? "good" : "bad"}>
-          {link.authenticated ? "Linked" : "Refused"}
+          {link.authenticated ? "Linked" : "Rejected"}
         </StatusText>
       ) : (
         <StatusText tone="idle">Not linked</StatusText>

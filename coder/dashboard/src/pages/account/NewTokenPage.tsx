@@ -1,4 +1,4 @@
-// A new token: its name, its end, what it may do. Its value is shown once.
+// A new token: name, expiry, permissions. Its value is shown once.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -17,7 +17,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { daysToNs, daysUntil, lifetimes, SCOPE_WORDS } from "./token-words";
+import { daysToNs, daysUntil, lifetimes, SCOPE_TEXTS } from "./token-words";
 import { counted } from "../../lib/words";
 
 const SHOWN = 40;
@@ -25,38 +25,39 @@ const SHOWN = 40;
 export function NewTokenPage() {
   useTitle("Create Token");
   const config = useQuery(tokenConfig);
-  const [made, setMade] = useState<{ name: string; value: string } | null>(null);
+  const [created, setCreated] = useState<{ name: string; value: string } | null>(null);
   return (
     <>
       <PageHead
         title="Create token"
         crumbs={[["Tokens", "/settings/tokens"], ["New"]]}
-        description="One for each program, so that each can be ended by itself."
+        description="Create one per program, so that you can revoke each separately."
       />
       {config.isPending ? <SkeletonRows rows={3} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
-      {config.data && !made ? <TokenForm config={config.data} onMade={setMade} /> : null}
-      {made ? <Made {...made} /> : null}
+      {config.data && !created ? <TokenForm config={config.data} onMade={setCreated} /> : null}
+      {created ? <CreatedToken {...created} /> : null}
     </>
   );
 }
 
-function Made({ name, value }: { name: string; value: string }) {
+function CreatedToken({ name, value }: { name: string; value: string }) {
   const address = window.location.origin;
   return (
-    <Section title={`The token ${name} is made`}>
+    <Section title={`Token ${name} created`}>
       <Stack>
-        <Notice kind="warning" title="Copy it now: it is not shown again.">
-          Whoever has it can act as you. Keep it in a password manager or in your CI’s secrets.
+        <Notice kind="warning" title="Copy the token now. It is not shown again.">
+          Anyone with this token can act as you. Keep it in a password manager or in your CI’s
+          secrets.
         </Notice>
         <CodeBox label="Your new token" command={value} secret testId="new-token" />
-        <p className="text-sm text-muted">How the command line uses it:</p>
+        <p className="text-sm text-muted">Use with the CLI:</p>
         <CodeBox
-          label="How the command line uses it"
+          label="Use with the CLI"
           command={`CODER_URL=${address} CODER_SESSION_TOKEN=… coder list`}
         />
         <div className="flex justify-end">
-          <ButtonLink look="primary" to="/settings/tokens">
+          <ButtonLink variant="primary" to="/settings/tokens">
             I have saved it
           </ButtonLink>
         </div>
@@ -70,7 +71,7 @@ function TokenForm({
   onMade,
 }: {
   config: TokenConfig;
-  onMade: (made: { name: string; value: string }) => void;
+  onMade: (created: { name: string; value: string }) => void;
 }) {
   const queries = useQueryClient();
   const choices = lifetimes(config.max_token_lifetime);
@@ -95,12 +96,14 @@ function TokenForm({
       onMade({ name: values.token_name, value: key });
     },
     (values) => ({
-      ...(values.token_name.trim() === "" ? { token_name: "Say what it is for." } : {}),
+      ...(values.token_name.trim() === ""
+        ? { token_name: "Enter a name that says what the token is for." }
+        : {}),
       ...(values.days === "date" && !(daysUntil(values.date) > 0)
-        ? { date: "Choose a day to come." }
+        ? { date: "Choose a date in the future." }
         : {}),
       ...(values.limited && values.scopes.length === 0
-        ? { scopes: "Choose at least one thing it may do." }
+        ? { scopes: "Choose at least one permission." }
         : {}),
     }),
   );
@@ -110,7 +113,7 @@ function TokenForm({
     <form onSubmit={form.submit}>
       <Stack>
         {form.error ? <Failure error={form.error} /> : null}
-        <Section title="What it is for">
+        <Section title="Details">
           <Stack>
             <TextField
               label="Name"
@@ -120,7 +123,7 @@ function TokenForm({
               value={values.token_name}
               problem={problem("token_name")}
               onChange={(value) => set("token_name", value)}
-              hint="What will use it. You will find it by this name."
+              hint="The program that uses the token. Lists show this name."
             />
             <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
               <SelectField
@@ -129,12 +132,12 @@ function TokenForm({
                 onChange={(value) => set("days", value)}
                 options={[
                   ...choices.map((days) => [String(days), counted(days, "day")] as const),
-                  ["date", "Until a day"],
+                  ["date", "Until a date"],
                 ]}
               />
               {values.days === "date" ? (
                 <TextField
-                  label="Last day"
+                  label="Expires on"
                   type="date"
                   required
                   min={today}
@@ -146,19 +149,23 @@ function TokenForm({
             </div>
           </Stack>
         </Section>
-        <Section title="What it may do">
+        <Section title="Permissions">
           <Stack>
             <RadioCards
-              label="Reach"
+              label="Scope"
               value={values.limited ? "some" : "all"}
               onChange={(value) => set("limited", value === "some")}
               options={[
                 {
                   value: "all",
-                  text: "Everything you may do",
-                  hint: "Simple, and as dangerous to lose as your password.",
+                  text: "All of your permissions",
+                  hint: "Simple, but as dangerous to lose as your password.",
                 },
-                { value: "some", text: "Only some things", hint: "It is refused everything else." },
+                {
+                  value: "some",
+                  text: "Selected permissions",
+                  hint: "All other requests are rejected.",
+                },
               ]}
             />
             {values.limited ? (
@@ -172,7 +179,7 @@ function TokenForm({
         </Section>
         <div className="flex justify-end gap-2">
           <ButtonLink to="/settings/tokens">Cancel</ButtonLink>
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Create token
           </Button>
         </div>
@@ -211,8 +218,8 @@ function Scopes({
         </p>
       ) : null}
       <fieldset className="grid grid-cols-2 gap-3 max-sm:grid-cols-1">
-        <legend className="sr-only">What it may do</legend>
-        {Object.entries(SCOPE_WORDS)
+        <legend className="sr-only">Permissions</legend>
+        {Object.entries(SCOPE_TEXTS)
           .filter(([name]) => names.includes(name))
           .map(([name, [words, hint]]) => (
             <Checkbox
@@ -225,16 +232,16 @@ function Scopes({
           ))}
       </fieldset>
       <TextField
-        label="Finer permissions"
+        label="Fine-grained permissions"
         type="search"
         placeholder="workspace:read, template:…"
         value={text}
         onChange={setText}
-        hint="Search among everything the API knows."
+        hint="Searches all scopes of the API."
       />
       {fine.length > 0 ? (
         <fieldset className="grid grid-cols-2 gap-2 max-sm:grid-cols-1">
-          <legend className="sr-only">Finer permissions</legend>
+          <legend className="sr-only">Fine-grained permissions</legend>
           {fine.slice(0, SHOWN).map((name) => (
             <Checkbox
               key={name}

@@ -1,10 +1,10 @@
-// What the person wants to hear of: one switch for each kind of message.
+// Notification preferences: one switch for each kind of message.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bell, Mail, Webhook } from "lucide-react";
 import type { ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn, setKnown } from "../../api/overtaken";
+import { changeOptimistically, shownIn, setServerData } from "../../api/optimistic";
 import {
   dispatchMethods,
   notificationPreferences,
@@ -37,26 +37,26 @@ export function NotificationsPage() {
   const preferences = useQuery(notificationPreferences(me.id));
   const system = useQuery(notificationTemplates("system"));
   const custom = useQuery(notificationTemplates("custom"));
-  const usual = useQuery(dispatchMethods).data?.default;
-  const ways = useQuery(notificationDelivery).data?.methods;
+  const defaultMethod = useQuery(dispatchMethods).data?.default;
+  const delivery = useQuery(notificationDelivery).data?.methods;
   const failed = [preferences, system, custom].find((query) => query.isLoadingError);
   const templates = [...(system.data ?? []), ...(custom.data ?? [])];
   return (
     <>
       <PageHead
         title="Notifications"
-        description="What you hear of. Messages also stand in your inbox, behind the bell."
+        description="Choose what you are notified about. Messages also appear in your inbox."
         actions={
           <ButtonLink to="/inbox" icon={<Bell />}>
-            Open the inbox
+            Open inbox
           </ButtonLink>
         }
       />
-      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
+      {delivery && !delivery.includes("smtp") && !delivery.includes("webhook") ? (
         <p className="mb-4 text-muted">
-          {ways.length > 0
-            ? "Nothing is sent by mail: this deployment has no mail server."
-            : "This deployment has no way to tell you anything: no mail server, and its inbox is switched off."}
+          {delivery.length > 0
+            ? "No mail is sent: this deployment has no mail server."
+            : "This deployment cannot send notifications: it has no mail server, and its inbox is turned off."}
         </p>
       ) : null}
       {failed?.error ? (
@@ -72,7 +72,7 @@ export function NotificationsPage() {
       {!failed && (preferences.isPending || system.isPending) ? <SkeletonRows rows={6} /> : null}
       {!failed && preferences.data && system.data ? (
         templates.length === 0 ? (
-          <Empty icon={Bell} title="There is nothing to be told of">
+          <Empty icon={Bell} title="No notifications">
             This deployment sends no notifications.
           </Empty>
         ) : (
@@ -80,8 +80,8 @@ export function NotificationsPage() {
             user={me.id}
             templates={templates}
             preferences={preferences.data}
-            usual={usual}
-            ways={ways}
+            defaultMethod={defaultMethod}
+            delivery={delivery}
           />
         )
       ) : null}
@@ -93,28 +93,38 @@ interface GroupsProps {
   user: string;
   templates: readonly NotificationTemplate[];
   preferences: readonly NotificationPreference[];
-  /** How messages go out that say nothing of it. */
-  usual: string | undefined;
-  /** What is set up. */
-  ways: readonly string[] | undefined;
+  /** The delivery method of messages that do not specify one. */
+  defaultMethod: string | undefined;
+  /** The configured methods. */
+  delivery: readonly string[] | undefined;
 }
 
-function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
+function Groups({
+  user,
+  templates,
+  preferences,
+  defaultMethod: usual,
+  delivery: ways,
+}: GroupsProps) {
   const queries = useQueryClient();
   const key = notificationPreferences(user).queryKey;
   const change = async (disabled: Record<string, boolean>) => {
     try {
-      const now = await changeAhead(
+      const now = await changeOptimistically(
         queries,
-        [seenIn<readonly NotificationPreference[]>(key, (known) => withChoice(known, disabled))],
+        [
+          shownIn<readonly NotificationPreference[]>(key, (current) =>
+            withChoice(current, disabled),
+          ),
+        ],
         () =>
           put<NotificationPreference[] | null>(`/api/v2/users/${user}/notifications/preferences`, {
             template_disabled_map: disabled,
           }),
       );
-      setKnown(queries, key, now ?? []);
+      setServerData(queries, key, now ?? []);
     } catch (error) {
-      toast.failed("Your choice was not saved", error);
+      toast.failed("Failed to save notification preferences", error);
     }
   };
   return (
@@ -131,8 +141,8 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
                 label={`All of ${group}`}
                 hideLabel
                 checked={on > 0}
-                onChange={(wanted) =>
-                  void change(Object.fromEntries(items.map((item) => [item.id, !wanted])))
+                onChange={(enabled) =>
+                  void change(Object.fromEntries(items.map((item) => [item.id, !enabled])))
                 }
               />
             }
@@ -144,11 +154,11 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
                     <Switch
                       label={item.name}
                       checked={isOn(item, preferences)}
-                      onChange={(wanted) => void change({ [item.id]: !wanted })}
+                      onChange={(enabled) => void change({ [item.id]: !enabled })}
                       testId={`notification-${item.name.toLowerCase().replaceAll(" ", "-")}`}
                     />
                   </div>
-                  {usual && ways ? <Method name={item.method || usual} ways={ways} /> : null}
+                  {usual && ways ? <Method name={item.method || usual} delivery={ways} /> : null}
                 </li>
               ))}
             </ul>
@@ -159,14 +169,16 @@ function Groups({ user, templates, preferences, usual, ways }: GroupsProps) {
   );
 }
 
-/** Where a message of that method arrives: what is not set up leaves the inbox. */
-function Method({ name, ways }: { name: string; ways: readonly string[] }) {
-  const known = METHODS[ways.includes(name) ? name : "inbox"];
-  if (!ways.includes(name) && !ways.includes("inbox"))
+/**
+ * Where a message of that method arrives: a method that is not configured falls back to the inbox.
+ */
+function Method({ name, delivery }: { name: string; delivery: readonly string[] }) {
+  const channel = METHODS[delivery.includes(name) ? name : "inbox"];
+  if (!delivery.includes(name) && !delivery.includes("inbox"))
     return <span className="text-sm text-muted">Not sent</span>;
-  return known ? (
-    <Tag icon={known[0]} title={`Sent by ${known[1].toLowerCase()}`}>
-      {known[1]}
+  return channel ? (
+    <Tag icon={channel[0]} title={`Sent by ${channel[1].toLowerCase()}`}>
+      {channel[1]}
     </Tag>
   ) : null;
 }

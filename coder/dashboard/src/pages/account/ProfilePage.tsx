@@ -1,9 +1,9 @@
-// Who the person is here: names, and the groups they are in.
+// The user's profile: names, and the groups they are in.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Users } from "lucide-react";
 
 import { get, put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { useChecks, authorizationCheck } from "../../api/permissions";
 import { myGroups } from "../../api/queries/account";
 import { me as meQuery, organizations } from "../../api/queries/session";
@@ -56,21 +56,19 @@ function Profile({ me }: { me: User }) {
     fields(me),
     async (values) => {
       const saved = await put<User>("/api/v2/users/me/profile", values);
-      setKnown(queries, meQuery.queryKey, saved);
-      toast.done("Your account is updated.");
+      setServerData(queries, meQuery.queryKey, saved);
+      toast.done("Account updated.");
     },
   );
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
-      <Section title="Profile" description="How you are listed wherever people are.">
+      <Section title="Profile" description="How you appear to others.">
         <Stack>
           <FormProblems form={form} />
           <div className="flex items-center gap-4">
             <Avatar name={values.username} src={values.avatar_url} size="xl" />
-            <p className="text-sm text-muted">
-              Without a picture your first letter stands for you.
-            </p>
+            <p className="text-sm text-muted">Without a picture, your initial is shown.</p>
           </div>
           <TextField
             label="Email"
@@ -90,8 +88,8 @@ function Profile({ me }: { me: User }) {
             onChange={(value) => set("username", value)}
             hint={
               may.rename === false
-                ? "Ask an administrator to change it: addresses of your workspaces contain it."
-                : "Addresses of your workspaces contain it; old links stop working."
+                ? "Ask an administrator to change it: the URLs of your workspaces contain it."
+                : "The URLs of your workspaces contain it; old links stop working."
             }
           />
           <TextField
@@ -100,7 +98,7 @@ function Profile({ me }: { me: User }) {
             value={values.name}
             problem={problem("name")}
             onChange={(value) => set("name", value)}
-            hint="What you are called. Optional."
+            hint="Your full name (optional)."
           />
           <TextField
             label="Picture"
@@ -109,10 +107,10 @@ function Profile({ me }: { me: User }) {
             value={values.avatar_url}
             problem={problem("avatar_url")}
             onChange={(value) => set("avatar_url", value)}
-            hint="The address of an image. Optional."
+            hint="URL of an image (optional)."
           />
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Update account
             </Button>
           </div>
@@ -123,10 +121,10 @@ function Profile({ me }: { me: User }) {
 }
 
 function About({ me }: { me: User }) {
-  const known = useQuery(organizations).data ?? [];
-  const mine = known.filter((organization) => me.organization_ids.includes(organization.id));
+  const all = useQuery(organizations).data ?? [];
+  const own = all.filter((organization) => me.organization_ids.includes(organization.id));
   return (
-    <Section title="What you are here">
+    <Section title="Account details">
       <Facts
         items={[
           ["Member since", dateTime(me.created_at)],
@@ -146,7 +144,7 @@ function About({ me }: { me: User }) {
           ],
           [
             "Organizations",
-            mine.map((organization) => organization.display_name || organization.name).join(", ") ||
+            own.map((organization) => organization.display_name || organization.name).join(", ") ||
               "none",
           ],
           [
@@ -167,7 +165,7 @@ function Groups({ me }: { me: User }) {
   return (
     <Section
       title="Your groups"
-      description="Groups decide which templates you may use and how much."
+      description="Groups give access to templates, shared workspaces and quota."
       padded={false}
     >
       {groups.isPending ? <SkeletonRows rows={2} /> : null}
@@ -177,8 +175,8 @@ function Groups({ me }: { me: User }) {
         </div>
       ) : null}
       {groups.data && shown.length === 0 ? (
-        <Empty icon={Users} title="You are in no group" level={3}>
-          An administrator of your organization can add you to one.
+        <Empty icon={Users} title="You are not in any group" level={3}>
+          An administrator of your organization can add you to a group.
         </Empty>
       ) : null}
       {shown.length > 0 ? (

@@ -1,8 +1,8 @@
-// Quiet hours: the time of day at which templates may stop or restart the person's workspaces.
+// Quiet hours: the time of day at which templates may stop or restart the user's workspaces.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { quietHours } from "../../api/queries/account";
 import type { UserQuietHoursScheduleResponse } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
@@ -21,9 +21,9 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { timezones, writeCron } from "../../lib/cron";
 
-const pick = (found: UserQuietHoursScheduleResponse) => ({
-  time: found.time,
-  timezone: found.timezone,
+const pick = (current: UserQuietHoursScheduleResponse) => ({
+  time: current.time,
+  timezone: current.timezone,
 });
 
 export function QuietHoursPage() {
@@ -34,51 +34,55 @@ export function QuietHoursPage() {
     <>
       <PageHead
         title="Schedule"
-        description="When your workspaces may be stopped for updates and upkeep."
+        description="When your workspaces may be stopped for updates and maintenance."
       />
       {hours.isPending ? <SkeletonRows rows={2} /> : null}
       {hours.isError ? <Failure error={hours.error} retry={() => void hours.refetch()} /> : null}
-      {hours.data ? <HoursForm user={me.id} found={hours.data} /> : null}
+      {hours.data ? <HoursForm user={me.id} current={hours.data} /> : null}
     </>
   );
 }
 
 const EVERY_DAY = [0, 1, 2, 3, 4, 5, 6];
 
-function HoursForm({ user, found }: { user: string; found: UserQuietHoursScheduleResponse }) {
+function HoursForm({ user, current }: { user: string; current: UserQuietHoursScheduleResponse }) {
   const queries = useQueryClient();
   const path = `/api/v2/users/${user}/quiet-hours`;
-  const conflict = useConflict(() => get<UserQuietHoursScheduleResponse>(path), pick, pick(found));
-  const save = async (schedule: string, said: string) => {
+  const conflict = useConflict(
+    () => get<UserQuietHoursScheduleResponse>(path),
+    pick,
+    pick(current),
+  );
+  const save = async (schedule: string, message: string) => {
     const now = await put<UserQuietHoursScheduleResponse>(path, { schedule });
     conflict.saved(pick(now));
-    setKnown(queries, quietHours(user).queryKey, now);
-    toast.done(said);
+    setServerData(queries, quietHours(user).queryKey, now);
+    toast.done(message);
     return now;
   };
   const form = useForm(
-    pick(found),
+    pick(current),
     conflict.guard((values: ReturnType<typeof pick>) =>
-      save(writeCron({ ...values, days: EVERY_DAY }), "Your quiet hours are saved."),
+      save(writeCron({ ...values, days: EVERY_DAY }), "Quiet hours updated."),
     ),
   );
   const { values, set } = form;
   const zones = timezones().map((name) => ({ value: name, text: name }));
-  const locked = !found.user_can_set;
+  const locked = !current.user_can_set;
   return (
     <form onSubmit={form.submit}>
       <Section
         title="Quiet hours"
         description={
-          "Where a template requires regular restarts, they happen after this time of day, " +
-          "when you are not likely to work. Nothing happens to templates without such a rule."
+          "Templates that require regular restarts restart your workspaces after this time of day, " +
+          "when you are unlikely to work. Other templates are not affected."
         }
       >
         <Stack>
           <ConflictNotice conflict={conflict} form={form} />
           {form.error && !conflict.theirs ? <Failure error={form.error} /> : null}
           {locked ? (
-            <Notice kind="info" title="Your administrator sets the quiet hours of everybody." />
+            <Notice kind="info" title="Your administrator sets the quiet hours for everyone." />
           ) : null}
           <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
             <TextField
@@ -98,28 +102,28 @@ function HoursForm({ user, found }: { user: string; found: UserQuietHoursSchedul
             />
           </div>
           <p className="text-sm text-muted">
-            They begin next:{" "}
-            <strong className="font-medium text-text">{dateTime(found.next)}</strong>
-            {found.user_set ? "" : " (the deployment’s default)"}.
+            Next quiet hours:{" "}
+            <strong className="font-medium text-text">{dateTime(current.next)}</strong>
+            {current.user_set ? "" : " (the deployment’s default)"}.
           </p>
           <div className="flex flex-wrap justify-end gap-2">
-            {found.user_set && !locked ? (
+            {current.user_set && !locked ? (
               <Button
                 onClick={() =>
-                  void save("", "The deployment’s default holds again.").then(
+                  void save("", "Quiet hours reset to the deployment’s default.").then(
                     (now) => form.reset(pick(now)),
-                    (error: unknown) => toast.failed("It was not reset", error),
+                    (error: unknown) => toast.failed("Failed to reset the quiet hours", error),
                   )
                 }
               >
-                Use the default
+                Reset to default
               </Button>
             ) : null}
             <Button
               type="submit"
-              look="primary"
+              variant="primary"
               busy={form.busy}
-              disabled={locked || (!form.dirty && found.user_set)}
+              disabled={locked || (!form.dirty && current.user_set)}
             >
               Update schedule
             </Button>

@@ -1,4 +1,5 @@
-// Secrets: values that every workspace of the person gets, as environment variables or files. Values are never shown.
+// Secrets: values that all workspaces of the user get, as environment variables or files. Values
+// are never shown.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Lock, Pencil, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -28,18 +29,18 @@ export function SecretsPage() {
   useTitle("Settings");
   const me = useMe();
   const queries = useQueryClient();
-  const found = useQuery(secrets(me.id));
+  const list = useQuery(secrets(me.id));
   const [editing, setEditing] = useState<UserSecret | "new" | null>(null);
-  const [ending, setEnding] = useState<UserSecret | null>(null);
+  const [deleting, setDeleting] = useState<UserSecret | null>(null);
   const refresh = () => queries.invalidateQueries({ queryKey: secrets(me.id).queryKey });
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/users/${me.id}/secrets/${seg(ending.name)}`);
+    if (!deleting) return;
+    await remove(`/api/v2/users/${me.id}/secrets/${seg(deleting.name)}`);
     await refresh();
-    toast.done(`The secret ${ending.name} is deleted.`);
+    toast.done(`Secret ${deleting.name} deleted.`);
   };
   const add = (
-    <Button look="primary" icon={<Plus />} onClick={() => setEditing("new")}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setEditing("new")}>
       Add secret
     </Button>
   );
@@ -58,18 +59,20 @@ export function SecretsPage() {
     },
     {
       id: "where",
-      header: "In workspaces as",
+      header: "Available as",
       cell: (row) => (
         <div className="flex flex-col gap-0.5">
           {row.env_name ? <code className="text-sm">${row.env_name}</code> : null}
           {row.file_path ? <code className="text-sm">{row.file_path}</code> : null}
-          {!row.env_name && !row.file_path ? <span className="text-muted">nothing yet</span> : null}
+          {!row.env_name && !row.file_path ? (
+            <span className="text-muted">not available</span>
+          ) : null}
         </div>
       ),
     },
     {
       id: "changed",
-      header: "Changed",
+      header: "Updated",
       extra: true,
       cell: (row) => (
         <span className="text-muted">
@@ -88,7 +91,11 @@ export function SecretsPage() {
           <IconButton size="sm" label={`Edit secret ${row.name}`} onClick={() => setEditing(row)}>
             <Pencil />
           </IconButton>
-          <IconButton size="sm" label={`Delete secret ${row.name}`} onClick={() => setEnding(row)}>
+          <IconButton
+            size="sm"
+            label={`Delete secret ${row.name}`}
+            onClick={() => setDeleting(row)}
+          >
             <Trash2 />
           </IconButton>
         </>
@@ -99,15 +106,15 @@ export function SecretsPage() {
     <>
       <PageHead
         title="Secrets"
-        description="Values your workspaces need and nobody else should see: registry passwords, API keys, licence files."
+        description="Confidential values for your workspaces: registry passwords, API keys, licence files."
         actions={add}
       />
-      {found.isPending ? <SkeletonRows rows={3} /> : null}
-      {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
-      {found.data ? (
+      {list.isPending ? <SkeletonRows rows={3} /> : null}
+      {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      {list.data ? (
         <DataTable
           label="Secrets"
-          data={found.data}
+          data={list.data}
           columns={columns}
           rowKey={(row) => row.id}
           rowTestId={(row) => `secret-${row.name}`}
@@ -118,8 +125,8 @@ export function SecretsPage() {
               actions={add}
               command={'printf %s "$TOKEN" | coder secret create npm-token --env NPM_TOKEN'}
             >
-              A secret is an environment variable or a file in every workspace of yours from its
-              next start on. It is stored encrypted and never shown again.
+              A secret is an environment variable or a file in all of your workspaces, from their
+              next start. It is stored encrypted and never shown again.
             </Empty>
           }
         />
@@ -134,13 +141,13 @@ export function SecretsPage() {
         />
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete the secret ${ending?.name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete secret ${deleting?.name ?? ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
-        <p>Workspaces that start from now on do not have it. Its value cannot be brought back.</p>
+        <p>Workspaces no longer have it after their next start. The value cannot be restored.</p>
       </Confirm>
     </>
   );
@@ -182,7 +189,7 @@ function SecretDialog({
         if (secret) await patch(own, { ...rest, ...(value === "" ? {} : { value }) });
         else await post(path, { name, value, ...rest });
         await onSaved();
-        toast.done(`The secret ${name} is saved.`, "Workspaces have it from their next start on.");
+        toast.done(`Secret ${name} saved.`, "Workspaces have it after their next start.");
         onClose();
       },
     ),
@@ -196,7 +203,7 @@ function SecretDialog({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form="secret" look="primary" busy={form.busy}>
+          <Button type="submit" form="secret" variant="primary" busy={form.busy}>
             Save
           </Button>
         </>
@@ -231,7 +238,9 @@ function SecretDialog({
             value={values.value}
             problem={problem("value")}
             onChange={(value) => set("value", value)}
-            hint={secret ? "Empty: it stays what it is." : "It is not shown again."}
+            hint={
+              secret ? "Leave empty to keep the current value." : "The value is not shown again."
+            }
           />
           <div className="grid grid-cols-2 gap-4 max-sm:grid-cols-1">
             <TextField
@@ -256,7 +265,7 @@ function SecretDialog({
             onChange={(value) => set("description", value)}
           />
           <Checkbox
-            label="Give it to my workspaces"
+            label="Provide to my workspaces"
             checked={values.enabled}
             onChange={(on) => set("enabled", on)}
           />

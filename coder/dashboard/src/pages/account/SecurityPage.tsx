@@ -1,4 +1,4 @@
-// How the person signs in: the password, or a provider instead of it.
+// The user's sign-in method: a password, or a provider in place of it.
 import { useQuery } from "@tanstack/react-query";
 import { KeyRound, ShieldCheck } from "lucide-react";
 import { useState } from "react";
@@ -28,10 +28,7 @@ export function SecurityPage() {
   const methods = useQuery(authMethods);
   return (
     <>
-      <PageHead
-        title="Security"
-        description="How you sign in, and how to end access you no longer want."
-      />
+      <PageHead title="Security" description="How you sign in, and how to revoke access." />
       {kind.isPending || methods.isPending ? <SkeletonRows rows={3} /> : null}
       {kind.isError ? <Failure error={kind.error} retry={() => void kind.refetch()} /> : null}
       {methods.isError ? (
@@ -42,30 +39,31 @@ export function SecurityPage() {
           {kind.data.login_type === "password" ? (
             <PasswordForm />
           ) : (
-            <Elsewhere kind={kind.data.login_type} methods={methods.data} />
+            <ExternalSignIn kind={kind.data.login_type} methods={methods.data} />
           )}
-          {kind.data.login_type === "password" ? <Convert methods={methods.data} /> : null}
+          {kind.data.login_type === "password" ? <ConvertToSso methods={methods.data} /> : null}
           <Sessions />
-          <Section title="Lost a device?" description="What ends access, and how far.">
+          <Section title="Lost a device?" description="Revoke access step by step.">
             <ul className="flex list-disc flex-col gap-1.5 pl-5 text-base">
               <li>
-                A laptop or a browser: end its sessions above. A browser and a command line on the
-                same machine are two of them. Each is out at once; what it has open is closed.
+                A laptop or a browser: end its sessions above. A browser and a CLI on the same
+                machine have separate sessions. Each is signed out at once, and its connections
+                close.
               </li>
               {kind.data.login_type === "password" ? (
                 <li>
-                  All sessions and tokens at once: change your password. This browser is signed out,
-                  too. It does not end WireGuard devices, which have keys of their own:{" "}
-                  <TextLink to="/settings/devices">remove them</TextLink> as well.
+                  All sessions and tokens: change your password. This also signs out this browser.
+                  WireGuard devices have keys of their own and stay connected:{" "}
+                  <TextLink to="/settings/devices">remove them</TextLink> separately.
                 </li>
               ) : null}
               <li>
-                A token in a script: <TextLink to="/settings/tokens">delete that token</TextLink>;
-                the others go on.
+                A token in a script: <TextLink to="/settings/tokens">delete the token</TextLink>;
+                other tokens stay valid.
               </li>
               <li>
                 A phone or a laptop with WireGuard:{" "}
-                <TextLink to="/settings/devices">remove the device</TextLink>; it is cut off within
+                <TextLink to="/settings/devices">remove the device</TextLink>; it disconnects within
                 a second.
               </li>
             </ul>
@@ -82,11 +80,11 @@ function PasswordForm() {
     { old_password: "", password: "", again: "" },
     async ({ old_password, password }) => {
       await put(`/api/v2/users/${me.id}/password`, { old_password, password });
-      // Every session has ended with the old password, this one as well.
+      // The password change ended every session, including this one.
       window.location.assign(`/login?message=${encodeURIComponent(PASSWORD_CHANGED)}`);
     },
     (values) => ({
-      ...(values.password === values.again ? {} : { again: "The two are not the same." }),
+      ...(values.password === values.again ? {} : { again: "The passwords do not match." }),
     }),
   );
   const { values, set, problem } = form;
@@ -96,7 +94,7 @@ function PasswordForm() {
         title="Password"
         description={
           <>
-            Changing it signs you out everywhere: other browsers, command lines, tokens.{" "}
+            Changing it signs you out everywhere: other browsers, CLI clients and tokens.{" "}
             <TextLink to="/settings/devices">WireGuard devices</TextLink> stay connected.
           </>
         }
@@ -140,7 +138,7 @@ function PasswordForm() {
             onChange={(value) => set("again", value)}
           />
           <div className="flex justify-end">
-            <Button type="submit" look="primary" icon={<KeyRound />} busy={form.busy}>
+            <Button type="submit" variant="primary" icon={<KeyRound />} busy={form.busy}>
               Update password
             </Button>
           </div>
@@ -167,7 +165,7 @@ function providersOf(
   ];
 }
 
-function Elsewhere({ kind, methods }: { kind: string; methods: AuthMethods }) {
+function ExternalSignIn({ kind, methods }: { kind: string; methods: AuthMethods }) {
   const name =
     kind === "none" ? null : (providersOf(methods).find((item) => item.id === kind)?.name ?? kind);
   return (
@@ -176,22 +174,21 @@ function Elsewhere({ kind, methods }: { kind: string; methods: AuthMethods }) {
         <ShieldCheck className="size-5 text-good" aria-hidden="true" />
         {name ? (
           <>
-            You sign in with <strong>{name}</strong>. There is no password here that could be
-            stolen.
+            You sign in with <strong>{name}</strong>. This deployment stores no password for you.
           </>
         ) : (
-          "This account cannot sign in by itself; it works with tokens alone."
+          "This account cannot sign in interactively; it only works with tokens."
         )}
       </p>
     </Section>
   );
 }
 
-function Convert({ methods }: { methods: AuthMethods }) {
+function ConvertToSso({ methods }: { methods: AuthMethods }) {
   const [to, setTo] = useState<ReturnType<typeof providersOf>[number] | null>(null);
   const [password, setPassword] = useState("");
-  const found = providersOf(methods);
-  if (found.length === 0) return null;
+  const providers = providersOf(methods);
+  if (providers.length === 0) return null;
   const convert = async () => {
     if (!to) return;
     const answer = await post<OAuthConversionResponse>("/api/v2/users/me/convert-login", {
@@ -207,10 +204,10 @@ function Convert({ methods }: { methods: AuthMethods }) {
   return (
     <Section
       title="Single sign-on"
-      description="Sign in with an account you have elsewhere instead of a password."
+      description="Sign in with an account at another service instead of a password."
     >
       <div className="flex flex-wrap gap-2">
-        {found.map((item) => (
+        {providers.map((item) => (
           <Button
             key={item.id}
             icon={<Avatar name={item.name} src={item.icon} size="xs" square />}
@@ -231,7 +228,7 @@ function Convert({ methods }: { methods: AuthMethods }) {
         onConfirm={convert}
         extra={
           <TextField
-            label="Your password, to be sure it is you"
+            label="Confirm with your password"
             type="password"
             required
             autoComplete="current-password"
@@ -242,7 +239,7 @@ function Convert({ methods }: { methods: AuthMethods }) {
       >
         <Notice
           kind="warning"
-          title="Your password stops working and you cannot go back by yourself."
+          title="Your password stops working, and only an administrator can switch you back."
         >
           Your account at {to?.name} must have the same email address.
         </Notice>

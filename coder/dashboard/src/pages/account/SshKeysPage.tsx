@@ -1,10 +1,10 @@
-// The key with which workspaces reach Git servers in the person's name.
+// The SSH key that workspaces use at Git servers in the user's name.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
 import { useState } from "react";
 
 import { put } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { gitSshKey } from "../../api/queries/account";
 import type { GitSSHKey } from "../../api/types";
 import { Ago } from "../../ui/Ago";
@@ -28,16 +28,16 @@ export function SshKeysPage() {
   useTitle("Settings");
   const queries = useQueryClient();
   const key = useQuery(gitSshKey);
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const regenerate = async () => {
-    setKnown(queries, gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
-    toast.done("You have a new key.", "Add it where the old one was.");
+    setServerData(queries, gitSshKey.queryKey, await put<GitSSHKey>("/api/v2/users/me/gitsshkey"));
+    toast.done("SSH key regenerated.", "Add the new key to your Git servers.");
   };
   return (
     <>
       <PageHead
         title="SSH keys"
-        description="Every workspace of yours uses this key with Git, by itself."
+        description="All of your workspaces use this key with Git automatically."
       />
       {key.isPending ? <SkeletonRows rows={2} /> : null}
       {key.isError ? <Failure error={key.error} retry={() => void key.refetch()} /> : null}
@@ -46,11 +46,11 @@ export function SshKeysPage() {
           title="Your public key"
           description={
             <>
-              Made <Ago at={key.data.updated_at} />. The private half never leaves the deployment.
+              Created <Ago at={key.data.updated_at} />. The private key never leaves the deployment.
             </>
           }
           actions={
-            <Button icon={<RefreshCw />} onClick={() => setAsking(true)}>
+            <Button icon={<RefreshCw />} onClick={() => setConfirming(true)}>
               Regenerate
             </Button>
           }
@@ -62,7 +62,7 @@ export function SshKeysPage() {
               testId="public-key"
             />
             <p className="text-base text-muted">
-              Copy it and add it at your Git server:{" "}
+              Add the key at your Git server:{" "}
               {PLACES.map(([name, address], index) => (
                 <span key={name}>
                   {index > 0 ? ", " : ""}
@@ -76,22 +76,22 @@ export function SshKeysPage() {
                   </a>
                 </span>
               ))}
-              . Then, in a workspace:
+              . Then test it in a workspace:
             </p>
-            <CodeBox label="Command that tries it" command="ssh -T git@github.com" />
+            <CodeBox label="Command that tests the key" command="ssh -T git@github.com" />
           </Stack>
         </Section>
       ) : null}
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title="Regenerate your SSH key?"
         confirm="Regenerate"
         onConfirm={regenerate}
       >
         <p>
-          Git servers refuse the old key’s workspaces until you have added the new one there. The
-          old key cannot be brought back. Running workspaces use the new one at once.
+          Git servers reject your workspaces until you add the new key there. The old key cannot be
+          restored. Running workspaces use the new key at once.
         </p>
       </Confirm>
     </>

@@ -1,4 +1,4 @@
-// Tokens: what programs sign in with. Each can be ended by itself.
+// Tokens for API clients. Each can be revoked separately.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -27,12 +27,12 @@ export function TokensPage() {
   useTitle("Settings");
   const me = useMe();
   const [params, setParams] = useSearchParams();
-  const everybody = params.get("all") === "true";
+  const everyone = params.get("all") === "true";
   const expired = params.get("expired") === "true";
   const may = useChecks(["all-tokens"], { all: authorizationCheck("api_key", "read") });
-  const found = useQuery(tokens(everybody, expired));
+  const list = useQuery(tokens(everyone, expired));
   const config = useQuery(tokenConfig).data;
-  const [ending, setEnding] = useState<APIKeyWithOwner | null>(null);
+  const [deleting, setDeleting] = useState<APIKeyWithOwner | null>(null);
   const queries = useQueryClient();
   const flag = (name: string, on: boolean) =>
     setParams(
@@ -45,10 +45,10 @@ export function TokensPage() {
       { replace: true },
     );
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/users/${ending.user_id}/keys/${ending.id}`);
+    if (!deleting) return;
+    await remove(`/api/v2/users/${deleting.user_id}/keys/${deleting.id}`);
     await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
-    toast.done(`The token ${ending.token_name} is deleted.`);
+    toast.done(`Token ${deleting.token_name} deleted.`);
   };
   const columns: Column<APIKeyWithOwner>[] = [
     {
@@ -61,7 +61,7 @@ export function TokensPage() {
         </div>
       ),
     },
-    ...(everybody
+    ...(everyone
       ? [
           {
             id: "owner",
@@ -73,7 +73,7 @@ export function TokensPage() {
       : []),
     {
       id: "scope",
-      header: "May do",
+      header: "Permissions",
       extra: true,
       cell: (row) => <span title={row.scopes.join(", ")}>{scopesText(row.scopes)}</span>,
     },
@@ -111,7 +111,7 @@ export function TokensPage() {
         <IconButton
           size="sm"
           label={`Delete token ${row.token_name}`}
-          onClick={() => setEnding(row)}
+          onClick={() => setDeleting(row)}
         >
           <Trash2 />
         </IconButton>
@@ -122,9 +122,9 @@ export function TokensPage() {
     <>
       <PageHead
         title="Tokens"
-        description="Programs use them instead of your password: scripts, CI, other tools."
+        description="Scripts, CI and other programs use tokens instead of your password."
         actions={
-          <ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>
+          <ButtonLink variant="primary" to="/settings/tokens/new" icon={<Plus />}>
             Add token
           </ButtonLink>
         }
@@ -132,15 +132,19 @@ export function TokensPage() {
       <div className="mb-4 flex flex-wrap gap-x-6 gap-y-2">
         <Switch label="Show expired" checked={expired} onChange={(on) => flag("expired", on)} />
         {may.all ? (
-          <Switch label="Show everybody’s" checked={everybody} onChange={(on) => flag("all", on)} />
+          <Switch
+            label="Show all users’ tokens"
+            checked={everyone}
+            onChange={(on) => flag("all", on)}
+          />
         ) : null}
       </div>
-      {found.isPending ? <SkeletonRows rows={3} /> : null}
-      {found.isError ? <Failure error={found.error} retry={() => void found.refetch()} /> : null}
-      {found.data ? (
+      {list.isPending ? <SkeletonRows rows={3} /> : null}
+      {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
+      {list.data ? (
         <DataTable
           label="Tokens"
-          data={found.data}
+          data={list.data}
           columns={columns}
           rowKey={(row) => row.id}
           rowTestId={(row) => `token-${row.token_name}`}
@@ -149,29 +153,29 @@ export function TokensPage() {
               icon={KeyRound}
               title="No tokens yet"
               actions={
-                <ButtonLink look="primary" to="/settings/tokens/new" icon={<Plus />}>
+                <ButtonLink variant="primary" to="/settings/tokens/new" icon={<Plus />}>
                   Add token
                 </ButtonLink>
               }
               command={`coder tokens create --name ci --lifetime ${suggestedHours(config?.max_token_lifetime ?? 0)}h`}
             >
-              A token lets a program act as you, as far and as long as you say. Make one for each
-              program: then each can be ended by itself.
+              A token lets a program act as you, with the permissions and lifetime that you choose.
+              Create one per program, so that you can revoke each separately.
             </Empty>
           }
         />
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete the token ${ending?.token_name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete token ${deleting?.token_name ?? ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
         <p>
           Programs that use it
-          {ending && ending.user_id !== me.id ? ` in the name of ${ending.username}` : ""} are
-          refused from now on. It cannot be brought back; a new token has another value.
+          {deleting && deleting.user_id !== me.id ? ` in the name of ${deleting.username}` : ""} are
+          rejected from now on. The token cannot be restored; a new token has another value.
         </p>
       </Confirm>
     </>

@@ -6,24 +6,24 @@ import { expect, it } from "vitest";
 import { visit } from "../../test/world";
 import { AppearancePage } from "./AppearancePage";
 
-it("keeps the last of two choices made one after the other, whatever the server answers meanwhile", async () => {
+it("keeps the last of two quick choices", async () => {
   Object.defineProperty(document, "fonts", {
     value: { load: () => Promise.resolve([]) },
     configurable: true,
-  }); // jsdom has none
-  let kept: Record<string, string> = {
+  }); // missing in jsdom
+  let stored: Record<string, string> = {
     theme_preference: "light",
     theme_mode: "single",
     terminal_font: "",
   };
   const waiting: (() => void)[] = [];
   const page = visit([{ path: "/", Component: AppearancePage }], "/", {
-    "GET /api/v2/users/me/appearance": () => kept,
+    "GET /api/v2/users/me/appearance": () => stored,
     "PUT /api/v2/users/me/appearance": (body: unknown) =>
       new Promise((done) =>
         waiting.push(() => {
-          kept = body as Record<string, string>;
-          done(kept);
+          stored = body as Record<string, string>;
+          done(stored);
         }),
       ),
   });
@@ -42,10 +42,10 @@ it("keeps the last of two choices made one after the other, whatever the server 
   expect(screen.getByRole("radio", { name: /^Fira Code/ })).toBeChecked();
   waiting[1]?.();
   await waitFor(() => {
-    expect(kept["terminal_font"]).toBe("fira-code");
+    expect(stored["terminal_font"]).toBe("fira-code");
   });
-  expect(kept["theme_preference"]).toBe("dark-contrast");
-  expect(page.sent.map((one) => one.path)).toHaveLength(2);
+  expect(stored["theme_preference"]).toBe("dark-contrast");
+  expect(page.sent.map((request) => request.path)).toHaveLength(2);
   await waitFor(() => {
     expect(screen.getByRole("radio", { name: "Dark high contrast" })).toBeChecked();
   });

@@ -1,7 +1,7 @@
-// The person's own menu, behind the avatar, and the pages of the settings below it.
+// The user menu behind the avatar, and the navigation of the settings pages.
 import type { NavItem } from "../../features/navigation/nav-item";
 
-/** Beside every page of /settings. */
+/** The side navigation of /settings. */
 export const ACCOUNT_PAGES: readonly { title: string; items: readonly NavItem[] }[] = [
   {
     title: "You",
@@ -50,7 +50,7 @@ export const ACCOUNT_MENU: readonly NavItem[] = [
   { to: "/install", text: "Install CLI", words: "command line download" },
 ];
 
-/** For the command palette: everything. */
+/** All entries, for the command palette. */
 export const ACCOUNT: readonly NavItem[] = [
   ...ACCOUNT_PAGES.flatMap((group) => group.items),
   { to: "/settings/tokens/new", text: "Create token", words: "api key" },

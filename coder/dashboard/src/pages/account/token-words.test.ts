@@ -12,40 +12,40 @@ import { byGroup, isOn, NEVER_SENT } from "../../features/notification/notificat
 
 const DAY_NS = 86_400e9;
 
-describe("a token", () => {
+describe("token", () => {
   it.each([
     [400 * DAY_NS, [7, 30, 60, 90, 365]],
     [45 * DAY_NS, [7, 30]],
     [3 * DAY_NS, [3]],
     [0, [7, 30, 60, 90, 365]],
-  ])("of at most %d ns lives for a choice of %j days", (most, days) => {
+  ])("with maximum %d ns offers lifetimes of %j days", (most, days) => {
     expect(lifetimes(most)).toEqual(days);
   });
-  it("says its lifetime in exact nanoseconds", () => {
+  it("lifetime is exact in nanoseconds", () => {
     expect(JSON.stringify(daysToNs(365))).toBe("31536000000000000");
   });
-  it("lives to the end of the day chosen", () => {
+  it("lives to the end of the chosen day", () => {
     expect(daysUntil("2026-01-02", Date.parse("2026-01-01T23:59:59"))).toBeCloseTo(1);
     expect(daysUntil("")).toBeNaN();
   });
   it.each([
     ["2026-01-01T00:00:00Z", true],
     ["2026-01-03T00:00:00Z", false],
-  ])("that ends %s is expired: %s", (expires_at, expired) => {
+  ])("ending %s is expired: %s", (expires_at, expired) => {
     expect(isExpired({ expires_at }, Date.parse("2026-01-02T00:00:00Z"))).toBe(expired);
   });
   it.each([
-    [["coder:all"], "Everything you may"],
-    [[], "Everything you may"],
+    [["coder:all"], "All of your permissions"],
+    [[], "All of your permissions"],
     [["coder:workspaces.access"], "Use workspaces"],
     [["workspace:read"], "workspace:read"],
     [["workspace:read", "template:read"], "2 things"],
-  ])("of %j says %s", (scopes, words) => {
+  ])("with %j shows %s", (scopes, words) => {
     expect(scopesText(scopes)).toBe(words);
   });
 });
 
-describe("kinds of messages", () => {
+describe("kinds of notifications", () => {
   const template = (id: string, group: string, enabled_by_default = true) => ({
     id,
     name: id,
@@ -65,7 +65,7 @@ describe("kinds of messages", () => {
       true,
     );
   });
-  it("stand in the order of their groups and names, without those that are never sent", () => {
+  it("are sorted, without those never sent", () => {
     const all = [
       template("z", "Other Events"),
       template("c", "User Events"),
@@ -85,6 +85,6 @@ it.each([
   [0, 720],
   [168 * 3600e9, 168],
   [8760 * 3600e9, 720],
-])("suggests a lifetime that is allowed: of %d ns, %d h", (max, hours) => {
+])("suggests an allowed lifetime: of %d ns, %d h", (max, hours) => {
   expect(suggestedHours(max)).toBe(hours);
 });

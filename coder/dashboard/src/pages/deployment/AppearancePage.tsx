@@ -1,4 +1,4 @@
-// What the deployment is called and what stands above every page.
+// The deployment's name, logo and banners.
 import { useQuery } from "@tanstack/react-query";
 
 import { usePermissions } from "../../api/permissions";
@@ -13,29 +13,31 @@ import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { Banners } from "./Banners";
 import { useSave, now } from "./appearance";
 
 export function AppearancePage() {
   useTitle("Appearance Settings");
   const may = usePermissions();
-  const look = useQuery(appearance);
+  const current = useQuery(appearance);
   if (may.known && !may.editDeploymentConfig)
-    return <Refused what="the appearance of this deployment" />;
+    return <PermissionDenied subject="the appearance of this deployment" />;
   return (
     <>
       <PageHead
         title="Appearance"
-        description="For everybody, on every page and on the page where people sign in."
+        description="For all users, on every page and on the sign-in page."
       />
-      {look.isPending ? <SkeletonRows rows={3} /> : null}
-      {look.isError ? <Failure error={look.error} retry={() => void look.refetch()} /> : null}
-      {look.data ? (
+      {current.isPending ? <SkeletonRows rows={3} /> : null}
+      {current.isError ? (
+        <Failure error={current.error} retry={() => void current.refetch()} />
+      ) : null}
+      {current.data ? (
         <Stack>
-          <ApplicationName look={look.data} />
-          <Logo look={look.data} />
-          <Banners look={look.data} />
+          <ApplicationName current={current.data} />
+          <Logo current={current.data} />
+          <Banners current={current.data} />
         </Stack>
       ) : null}
     </>
@@ -45,9 +47,9 @@ export function AppearancePage() {
 const nameOf = ({ application_name }: AppearanceConfig) => ({ application_name });
 const logoOf = ({ logo_url }: AppearanceConfig) => ({ logo_url });
 
-function ApplicationName({ look }: { look: AppearanceConfig }) {
+function ApplicationName({ current }: { current: AppearanceConfig }) {
   const save = useSave();
-  const form = useSettingsForm(now, nameOf, nameOf(look), (values) => save(() => values));
+  const form = useSettingsForm(now, nameOf, nameOf(current), (values) => save(() => values));
   return (
     <form onSubmit={form.submit}>
       <Section title="Application name" description="Shown in the top bar and on the sign-in page.">
@@ -62,7 +64,7 @@ function ApplicationName({ look }: { look: AppearanceConfig }) {
             onChange={(value) => form.set("application_name", value)}
           />
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Submit
             </Button>
           </div>
@@ -72,15 +74,15 @@ function ApplicationName({ look }: { look: AppearanceConfig }) {
   );
 }
 
-function Logo({ look }: { look: AppearanceConfig }) {
+function Logo({ current }: { current: AppearanceConfig }) {
   const save = useSave();
-  const form = useSettingsForm(now, logoOf, logoOf(look), (values) => save(() => values));
+  const form = useSettingsForm(now, logoOf, logoOf(current), (values) => save(() => values));
   const picture = safeImage(form.values.logo_url);
   return (
     <form onSubmit={form.submit}>
       <Section
         title="Logo URL"
-        description="The address of a picture with a transparent background, 3:1 or narrower."
+        description="URL of an image with a transparent background, at most 3:1 wide."
       >
         <Stack>
           <FormProblems form={form} />
@@ -96,14 +98,14 @@ function Logo({ look }: { look: AppearanceConfig }) {
             <div className="flex h-16 items-center rounded-lg border border-line bg-inset px-4">
               <img
                 src={picture}
-                alt="How the logo looks"
+                alt="Preview of the logo"
                 className="max-h-10 max-w-48"
                 referrerPolicy="no-referrer"
               />
             </div>
           ) : null}
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Submit
             </Button>
           </div>

@@ -21,19 +21,19 @@ const textOf = (banner: BannerConfig | undefined) => ({
   background_color: banner?.background_color ?? COLOUR,
 });
 
-export function Banners({ look }: { look: AppearanceConfig }) {
+export function Banners({ current }: { current: AppearanceConfig }) {
   const save = useSave();
-  const banners = look.announcement_banners ?? [];
+  const banners = current.announcement_banners ?? [];
   const [editing, setEditing] = useState<number | null>(null);
   const [deleting, setDeleting] = useState<number | null>(null);
   const replace = (at: number, banner: BannerConfig) =>
     save(({ announcement_banners }) => {
-      const there = announcement_banners ?? [];
+      const existing = announcement_banners ?? [];
       return {
         announcement_banners:
           at < banners.length
-            ? there.map((one, index) => (index === at ? banner : one))
-            : [...there, banner],
+            ? existing.map((other, index) => (index === at ? banner : other))
+            : [...existing, banner],
       };
     });
   const edited =
@@ -43,7 +43,7 @@ export function Banners({ look }: { look: AppearanceConfig }) {
   return (
     <Section
       title="Announcement banners"
-      description="A line above every page: maintenance, rules, where to get help."
+      description="A line above every page, for maintenance, rules or support."
       padded={banners.length === 0}
       actions={
         <Button icon={<Plus />} onClick={() => setEditing(banners.length)}>
@@ -53,7 +53,7 @@ export function Banners({ look }: { look: AppearanceConfig }) {
     >
       {banners.length === 0 ? (
         <Empty level={3} icon={Megaphone} title="No announcements">
-          A banner is seen by everybody at once, without a reload of their pages.
+          All users see a new banner at once, without reloading the page.
         </Empty>
       ) : (
         <ul aria-label="Banners" className="divide-y divide-line">
@@ -73,8 +73,8 @@ export function Banners({ look }: { look: AppearanceConfig }) {
                 banner={banner}
                 onChange={(enabled) =>
                   save(({ announcement_banners }) => ({
-                    announcement_banners: (announcement_banners ?? []).map((one, at) =>
-                      at === index ? { ...one, enabled } : one,
+                    announcement_banners: (announcement_banners ?? []).map((other, at) =>
+                      at === index ? { ...other, enabled } : other,
                     ),
                   }))
                 }
@@ -123,8 +123,8 @@ export function Banners({ look }: { look: AppearanceConfig }) {
         }
       >
         <p>
-          “{deleting === null ? "" : banners[deleting]?.message}” disappears for everybody. To bring
-          it back later, turn it off instead.
+          “{deleting === null ? "" : banners[deleting]?.message}” disappears for all users. To show
+          it again later, turn it off instead.
         </p>
       </Confirm>
     </Section>
@@ -141,7 +141,7 @@ function Shown({
   const { value, choose } = useChoice(banner.enabled, {
     send: onChange,
     seen: appearance.queryKey,
-    failed: "The banner could not be changed",
+    failed: "Failed to update the banner",
   });
   return (
     <Switch
@@ -177,7 +177,7 @@ function BannerDialog({
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form={id} look="primary" busy={form.busy}>
+          <Button type="submit" form={id} variant="primary" busy={form.busy}>
             Update
           </Button>
         </>

@@ -1,4 +1,5 @@
-// The frame of the deployment's pages. Its own address leads to the first page the person may see.
+// The frame of the deployment's pages. Its own address redirects to the first page that the user
+// may see.
 import { Navigate, Outlet } from "react-router";
 
 import { usePermissions } from "../../api/permissions";
@@ -6,7 +7,7 @@ import { DEPLOYMENT } from "./nav";
 import { useReachable } from "../../features/navigation/useReachable";
 import { SidePage } from "../../features/navigation/SidePage";
 import { Loading } from "../../ui/Loading";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 export function DeploymentLayout() {
   return (
@@ -21,5 +22,9 @@ export function ToFirstPage() {
   const may = usePermissions();
   if (!may.known) return <Loading />;
   const first = DEPLOYMENT.flatMap((group) => group.items).find(reachable);
-  return first ? <Navigate to={first.to} replace /> : <Refused what="the deployment's settings" />;
+  return first ? (
+    <Navigate to={first.to} replace />
+  ) : (
+    <PermissionDenied subject="the deployment's settings" />
+  );
 }

@@ -1,4 +1,4 @@
-// The providers whose accounts workspaces can use: which are set up, and how another one is.
+// External authentication providers: those that are configured, and how to add another.
 import { useQuery } from "@tanstack/react-query";
 import { GitBranch } from "lucide-react";
 
@@ -14,21 +14,21 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const COLUMNS: Column<ExternalAuthConfig>[] = [
   {
     id: "id",
     header: "Provider",
-    cell: (one) => (
+    cell: (provider) => (
       <div className="flex min-w-40 items-center gap-3">
-        <Avatar name={one.display_name || one.id} src={one.display_icon} square />
+        <Avatar name={provider.display_name || provider.id} src={provider.display_icon} square />
         <div className="min-w-0">
-          <TextLink to={`/external-auth/${encodeURIComponent(one.id)}`} className="text-text">
-            {one.display_name || one.id}
+          <TextLink to={`/external-auth/${encodeURIComponent(provider.id)}`} className="text-text">
+            {provider.display_name || provider.id}
           </TextLink>
           <p className="text-sm text-muted [overflow-wrap:anywhere]">
-            {one.id}, {one.type}
+            {provider.id}, {provider.type}
           </p>
         </div>
       </div>
@@ -65,13 +65,14 @@ export function ExternalAuthListPage() {
   useTitle("External Authentication Settings");
   const may = usePermissions();
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the deployment's settings" />;
   const providers = config.data?.config.external_auth ?? [];
   return (
     <>
       <PageHead
         title="External authentication"
-        description="Git hosts and other providers people link their accounts of, so that workspaces can use them."
+        description="Git hosts and other providers whose accounts users can link for their workspaces."
       />
       {config.isPending ? <SkeletonRows rows={2} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
@@ -80,25 +81,24 @@ export function ExternalAuthListPage() {
           label="Providers"
           data={providers}
           columns={COLUMNS}
-          rowKey={(one) => one.id}
+          rowKey={(provider) => provider.id}
           empty={
             <Empty icon={GitBranch} title="No providers have been configured">
-              Register an OAuth application at the Git host, then start the server with what it
-              gives you.
+              Register an OAuth application at the Git host, then start the server with its client
+              ID and secret.
             </Empty>
           }
         />
       ) : null}
       <div className="mt-4">
         <p className="mb-1.5 text-sm text-muted">
-          A provider is set in the server's environment; the next one counts on with 1. Its callback
-          address is{" "}
+          Providers are set in the server’s environment; number the next one 1. The callback URL is{" "}
           <code className="[overflow-wrap:anywhere]">
             {window.location.origin}/external-auth/&lt;id&gt;/callback
           </code>
           .
         </p>
-        <CodeBox label="Environment of the server" command={EXAMPLE} />
+        <CodeBox label="Server environment" command={EXAMPLE} />
       </div>
     </>
   );

@@ -1,4 +1,4 @@
-// Of what people are told and by which way: a method for each event, a pause for all, a test for oneself.
+// Delivery of notifications: a method per event, a pause for all, a test to oneself.
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Send } from "lucide-react";
 import { useSearchParams } from "react-router";
@@ -30,7 +30,7 @@ import { toast } from "../../ui/toast";
 import { byGroup } from "../../features/notification/notification-groups";
 import { groupPath } from "./options";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const METHODS: Readonly<Record<string, string>> = {
   smtp: "Email",
@@ -46,18 +46,19 @@ export function NotificationsPage() {
   const test = useMutation({
     mutationFn: () => post("/api/v2/notifications/test"),
     onSuccess: () => toast.done("Test notification sent."),
-    onError: (error) => toast.failed("The test notification could not be sent", error),
+    onError: (error) => toast.failed("Failed to send the test notification", error),
   });
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the notification settings" />;
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the notification settings" />;
   return (
     <>
       <PageHead
         title="Notifications"
-        description="Everybody chooses in their own settings what they are told of; here is how it reaches them."
+        description="How notifications are delivered. Users choose in their settings which ones they receive."
         actions={
           may.editDeploymentConfig ? (
             <Button icon={<Send />} busy={test.isPending} onClick={() => test.mutate()}>
-              Send me a test
+              Send test notification
             </Button>
           ) : null
         }
@@ -86,13 +87,13 @@ function Events({ editable }: { editable: boolean }) {
   const system = useQuery(systemTemplates);
   const custom = useQuery(customTemplates);
   const methods = useQuery(dispatchMethods).data;
-  const ways = useQuery(notificationDelivery).data?.methods;
+  const delivery = useQuery(notificationDelivery).data?.methods;
   const { value: paused, choose: pause } = useChoice(
     useQuery(notificationSettings).data?.notifier_paused,
     {
       send: (on) => put("/api/v2/notifications/settings", { notifier_paused: on }),
       seen: notificationSettings.queryKey,
-      failed: "The setting could not be changed",
+      failed: "Failed to update the setting",
     },
   );
   if (system.isLoadingError)
@@ -106,8 +107,8 @@ function Events({ editable }: { editable: boolean }) {
             label="Send notifications"
             hint={
               paused
-                ? "Nothing is sent now; what happens meanwhile waits."
-                : "Turn it off while the mail server is being worked on: what happens meanwhile waits."
+                ? "Notifications are paused and queued."
+                : "Turn off during mail server maintenance: notifications are queued meanwhile."
             }
             checked={!paused}
             disabled={!editable}
@@ -115,10 +116,10 @@ function Events({ editable }: { editable: boolean }) {
           />
         </Section>
       ) : null}
-      {ways && !ways.includes("smtp") && !ways.includes("webhook") ? (
+      {delivery && !delivery.includes("smtp") && !delivery.includes("webhook") ? (
         <Notice
           kind="warning"
-          title="Neither mail nor a webhook is set up: people see notifications only in their inbox."
+          title="Neither mail nor a webhook is configured: users see notifications in their inbox only."
         />
       ) : null}
       {byGroup([...system.data, ...(custom.data ?? [])]).map(([group, templates]) => (
@@ -128,9 +129,9 @@ function Events({ editable }: { editable: boolean }) {
               <Event
                 key={template.id}
                 template={template}
-                usual={methods?.default ?? ""}
+                defaultMethod={methods?.default ?? ""}
                 available={methods?.available ?? []}
-                ways={ways}
+                delivery={delivery}
                 editable={editable}
               />
             ))}
@@ -143,25 +144,25 @@ function Events({ editable }: { editable: boolean }) {
 
 function Event({
   template,
-  usual,
+  defaultMethod,
   available,
-  ways,
+  delivery,
   editable,
 }: {
   template: NotificationTemplate;
-  usual: string;
+  defaultMethod: string;
   available: readonly string[];
-  ways: readonly string[] | undefined;
+  delivery: readonly string[] | undefined;
   editable: boolean;
 }) {
   const { value: chosen, choose } = useChoice(template.method, {
     send: (method) => put(`/api/v2/notifications/templates/${template.id}/method`, { method }),
     seen: ["notifications", "templates"],
-    failed: "The method could not be changed",
+    failed: "Failed to update the method",
     done: "Notification method updated.",
   });
   const words = (method: string) =>
-    `${METHODS[method] ?? method}${ways && method && !ways.includes(method) ? ", not set up" : ""}`;
+    `${METHODS[method] ?? method}${delivery && method && !delivery.includes(method) ? ", not configured" : ""}`;
   return (
     <li className="flex flex-wrap items-center gap-3 px-5 py-2">
       <span className="min-w-48 flex-1">
@@ -169,7 +170,7 @@ function Event({
         {template.enabled_by_default ? null : (
           <>
             {" "}
-            <Tag title="People have to turn it on for themselves.">Off at first</Tag>
+            <Tag title="Users have to turn it on in their settings.">Off by default</Tag>
           </>
         )}
       </span>
@@ -181,13 +182,13 @@ function Event({
             value={chosen}
             onChange={choose}
             options={[
-              ["", `Default (${words(usual)})`],
+              ["", `Default (${words(defaultMethod)})`],
               ...available.map((method) => [method, words(method)] as const),
             ]}
           />
         </div>
       ) : (
-        <span className="text-muted">{words(template.method || usual)}</span>
+        <span className="text-muted">{words(template.method || defaultMethod)}</span>
       )}
     </li>
   );
@@ -203,7 +204,7 @@ function Settings() {
   );
   return (
     <Section
-      title="Settings of the server"
+      title="Server settings"
       description="Set on the command line, in the environment or in the configuration file; read-only here."
       padded={false}
     >

@@ -1,4 +1,4 @@
-// One application: what it needs to know, its secrets, its end.
+// One OAuth2 application: its endpoints, its secrets, its deletion.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -27,7 +27,7 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 import { AppForm, isMissing, OAUTH2_HOME, TurnedOff, useOAuth2 } from "./OAuth2AppsPage";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 export function OAuth2AppPage() {
   const { app: id = "" } = useParams();
@@ -35,7 +35,8 @@ export function OAuth2AppPage() {
   const { on, known } = useOAuth2();
   const app = useQuery({ ...oauth2App(id), enabled: on });
   useTitle(app.data?.name ?? "OAuth2 application");
-  if (may.known && !may.editOAuth2Apps) return <Refused what="the settings of this application" />;
+  if (may.known && !may.editOAuth2Apps)
+    return <PermissionDenied subject="the settings of this application" />;
   if (known && !on)
     return (
       <>
@@ -70,7 +71,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
         }
       />
       <Stack>
-        <Section title="What the application needs">
+        <Section title="Client configuration">
           <dl className="flex flex-col gap-3">
             {(
               [
@@ -114,9 +115,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
           await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
         }}
       >
-        <p>
-          Everybody who let it in loses the sign-in: its secrets and tokens stop working at once.
-        </p>
+        <p>Users can no longer sign in with it: its secrets and tokens are revoked at once.</p>
       </Confirm>
     </>
   );
@@ -125,7 +124,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
 function Secrets({ app }: { app: OAuth2ProviderApp }) {
   const list = useQuery(oauth2Secrets(app.id));
   const queries = useQueryClient();
-  const [made, setMade] = useState("");
+  const [created, setCreated] = useState("");
   const [deleting, setDeleting] = useState<OAuth2ProviderAppSecret | null>(null);
   const [busy, setBusy] = useState(false);
   const changed = () =>
@@ -133,13 +132,13 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
   const make = async () => {
     setBusy(true);
     try {
-      setMade(
+      setCreated(
         (await post<OAuth2ProviderAppSecretFull>(`/api/v2/oauth2-provider/apps/${app.id}/secrets`))
           .client_secret_full,
       );
       await changed();
     } catch (error) {
-      toast.failed("The secret could not be made", error);
+      toast.failed("Failed to generate the secret", error);
     } finally {
       setBusy(false);
     }
@@ -162,7 +161,7 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
       ) : null}
       {list.data !== undefined && secrets.length === 0 ? (
         <Empty level={3} icon={KeyRound} title="No secrets yet">
-          The application needs one to get tokens.
+          The application needs a secret to get tokens.
         </Empty>
       ) : null}
       <ul aria-label="Client secrets" className="divide-y divide-line">
@@ -184,17 +183,17 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
       </ul>
       <Dialog
         held
-        open={made !== ""}
-        onClose={() => setMade("")}
-        title="The secret is made"
-        description="Copy it now: it is not shown again."
+        open={created !== ""}
+        onClose={() => setCreated("")}
+        title="Client secret generated"
+        description="Copy the secret now. It is not shown again."
         actions={
-          <Button look="primary" onClick={() => setMade("")}>
+          <Button variant="primary" onClick={() => setCreated("")}>
             Done
           </Button>
         }
       >
-        <CodeBox label="Client secret" command={made} secret />
+        <CodeBox label="Client secret" command={created} secret />
       </Dialog>
       <Confirm
         open={deleting !== null}
@@ -206,7 +205,7 @@ function Secrets({ app }: { app: OAuth2ProviderApp }) {
           await changed();
         }}
       >
-        <p>An application that still uses it gets no more tokens.</p>
+        <p>An application that still uses it can no longer get tokens.</p>
       </Confirm>
     </Section>
   );

@@ -1,4 +1,4 @@
-// Applications people can sign in to with their account here.
+// Applications that users can sign in to with their account on this deployment.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { AppWindow, Plus } from "lucide-react";
 import type { ReactNode } from "react";
@@ -24,16 +24,16 @@ import { Narrow, PageHead, Stack, TextLink } from "../../ui/Page";
 import { useChoice } from "../../ui/forms/choice";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 export const OAUTH2_HOME = "/deployment/oauth2-provider/apps";
 
-/** The server answers these calls only where the experiment is on. */
+/** The server answers these requests only with the experiment enabled. */
 export function useOAuth2(): { on: boolean; known: boolean } {
-  const tried = useQuery(experiments).data;
+  const enabledExperiments = useQuery(experiments).data;
   return {
-    on: tried?.some((name) => name === "oauth2" || name === "*") ?? false,
-    known: tried !== undefined,
+    on: enabledExperiments?.some((name) => name === "oauth2" || name === "*") ?? false,
+    known: enabledExperiments !== undefined,
   };
 }
 
@@ -42,11 +42,11 @@ export function TurnedOff() {
     <div className="rounded-xl border border-line bg-surface">
       <Empty
         icon={AppWindow}
-        title="The OAuth2 provider is turned off"
+        title="The OAuth2 provider is disabled"
         command="coder server --experiments=oauth2"
       >
-        It is an experiment. Started like this, the server lets other applications ask people who
-        are signed in here for access.
+        The OAuth2 provider is experimental. Start the server like this to let other applications
+        request access to the accounts of users.
       </Empty>
     </div>
   );
@@ -78,15 +78,16 @@ export function OAuth2AppsPage() {
   const may = usePermissions();
   const { on, known } = useOAuth2();
   const list = useQuery({ ...oauth2Apps, enabled: on });
-  if (may.known && !may.editOAuth2Apps) return <Refused what="the OAuth2 applications" />;
+  if (may.known && !may.editOAuth2Apps)
+    return <PermissionDenied subject="the OAuth2 applications" />;
   return (
     <>
       <PageHead
         title="OAuth2 applications"
-        description="Programs that may ask people for access to this deployment in their name."
+        description="Programs that can ask users for access to their accounts."
         actions={
           on ? (
-            <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`} icon={<Plus />}>
+            <ButtonLink variant="primary" to={`${OAUTH2_HOME}/add`} icon={<Plus />}>
               Add application
             </ButtonLink>
           ) : null
@@ -107,12 +108,12 @@ export function OAuth2AppsPage() {
                 icon={AppWindow}
                 title="No applications yet"
                 actions={
-                  <ButtonLink look="primary" to={`${OAUTH2_HOME}/add`}>
+                  <ButtonLink variant="primary" to={`${OAUTH2_HOME}/add`}>
                     Add application
                   </ButtonLink>
                 }
               >
-                Add one to get the client ID and the secret it needs.
+                Add an application to get its client ID and secret.
               </Empty>
             }
           />
@@ -130,7 +131,7 @@ function Registration() {
       send: (next) =>
         put("/api/v2/oauth2-provider/settings", { dynamic_client_registration_enabled: next }),
       seen: oauth2Settings.queryKey,
-      failed: "The setting could not be changed",
+      failed: "Failed to update the setting",
     },
   );
   if (allowed === undefined) return null;
@@ -138,13 +139,13 @@ function Registration() {
     <Section title="Registration">
       <Stack>
         <Switch
-          label="Applications may register themselves"
-          hint="By RFC 7591, without an administrator. People are still asked before one gets access."
+          label="Allow dynamic client registration"
+          hint="Applications register themselves (RFC 7591). Users still have to authorize each one."
           checked={allowed}
           onChange={choose}
         />
         <CodeBox
-          label="Address of the server's metadata"
+          label="Server metadata URL"
           command={`${window.location.origin}/.well-known/oauth-authorization-server`}
         />
       </Stack>
@@ -158,7 +159,8 @@ export function CreateOAuth2AppPage() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   const { on, known } = useOAuth2();
-  if (may.known && !may.editOAuth2Apps) return <Refused what="the form for new applications" />;
+  if (may.known && !may.editOAuth2Apps)
+    return <PermissionDenied subject="the form for new applications" />;
   return (
     <Narrow>
       <PageHead
@@ -173,10 +175,10 @@ export function CreateOAuth2AppPage() {
           submit="Create application"
           actions={<ButtonLink to={OAUTH2_HOME}>Cancel</ButtonLink>}
           send={async (values) => {
-            const made = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
+            const created = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
             toast.done("Successfully added the OAuth2 application.");
             await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-            await navigate(`${OAUTH2_HOME}/${made.id}`);
+            await navigate(`${OAUTH2_HOME}/${created.id}`);
           }}
         />
       )}
@@ -192,7 +194,7 @@ export interface AppValues {
 
 const fields = ({ name, callback_url, icon }: AppValues) => ({ name, callback_url, icon });
 
-/** `load`: of an application that is there already. */
+/** `load` fetches an application that already exists. */
 export function AppForm({
   start,
   load = null,
@@ -217,7 +219,7 @@ export function AppForm({
             label="Application name"
             required
             autoComplete="off"
-            hint="Shown to people when they are asked."
+            hint="Shown to users on the consent page."
             value={values.name}
             problem={problem("name")}
             onChange={(value) => set("name", value)}
@@ -226,7 +228,7 @@ export function AppForm({
             label="Callback URL"
             required
             type="url"
-            hint="Where people are sent back to."
+            hint="Users are redirected here after sign-in."
             value={values.callback_url}
             problem={problem("callback_url")}
             onChange={(value) => set("callback_url", value)}
@@ -239,7 +241,7 @@ export function AppForm({
           />
           <div className="flex justify-end gap-2">
             {actions}
-            <Button type="submit" look="primary" busy={form.busy}>
+            <Button type="submit" variant="primary" busy={form.busy}>
               {submit}
             </Button>
           </div>

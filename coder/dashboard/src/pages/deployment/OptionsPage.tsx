@@ -1,5 +1,5 @@
-// The server's settings: what each is, what it is set to, and where that was set. They are changed where the server is
-// started, so every row says how.
+// The server's options: description, value and source. They are set where the server is started, so
+// each row names its flag and variable.
 import { useQuery } from "@tanstack/react-query";
 import { Check, Minus, SlidersHorizontal } from "lucide-react";
 
@@ -16,14 +16,14 @@ import { PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import {
   grouped,
-  inForce,
+  isActive,
   onPage,
   shownValue,
   sourceOf,
   SOURCES,
   type OptionsPage,
 } from "./options";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const PAGES: Readonly<
   Record<OptionsPage, { title: string; crumbs: readonly string[]; text: string }>
@@ -31,13 +31,13 @@ const PAGES: Readonly<
   userauth: {
     title: "User authentication",
     crumbs: ["User Authentication Settings"],
-    text: "How people sign in: passwords, OpenID Connect, GitHub.",
+    text: "Sign-in methods: passwords, OpenID Connect, GitHub.",
   },
   network: { title: "Network", crumbs: ["Network Settings"], text: "Addresses, TLS, relays." },
   security: {
     title: "Security",
     crumbs: ["Security Settings"],
-    text: "Sessions, cookies, what owners may not do.",
+    text: "Sessions, cookies, restrictions for owners.",
   },
   observability: {
     title: "Observability",
@@ -47,7 +47,7 @@ const PAGES: Readonly<
   all: {
     title: "All settings",
     crumbs: ["All Settings"],
-    text: "Everything this server was started with.",
+    text: "All options of this server.",
   },
 };
 
@@ -57,9 +57,10 @@ function Options({ page }: { page: OptionsPage }) {
   const may = usePermissions();
   const { filter, show } = useListAddress();
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the deployment's settings" />;
   const needle = filter.trim().toLowerCase();
-  const found = (config.data?.options ?? []).filter(
+  const matches = (config.data?.options ?? []).filter(
     (option) =>
       onPage(option, page) &&
       !option.hidden &&
@@ -71,7 +72,7 @@ function Options({ page }: { page: OptionsPage }) {
     <>
       <PageHead
         title={title}
-        description={`${text} Set on the command line, in the environment or in the configuration file of the server; read-only here.`}
+        description={`${text} Set on the command line, in the environment or in the configuration file; read-only here.`}
       />
       <FilterBar
         label="Search settings"
@@ -81,13 +82,13 @@ function Options({ page }: { page: OptionsPage }) {
       />
       {config.isPending ? <SkeletonRows rows={6} /> : null}
       {config.isError ? <Failure error={config.error} retry={() => void config.refetch()} /> : null}
-      {config.data && found.length === 0 ? (
-        <Empty icon={SlidersHorizontal} title="Nothing matches">
-          Change the search above.
+      {config.data && matches.length === 0 ? (
+        <Empty icon={SlidersHorizontal} title="No results">
+          Try another search.
         </Empty>
       ) : null}
       <Stack>
-        {grouped(found).map((group) => (
+        {grouped(matches).map((group) => (
           <Section key={group.group} title={group.group} padded={false}>
             <OptionTable label={group.group} options={group.options} />
           </Section>
@@ -103,7 +104,7 @@ export const SecurityPage = () => <Options page="security" />;
 export const ObservabilityPage = () => <Options page="observability" />;
 export const AllSettingsPage = () => <Options page="all" />;
 
-/** Classes name each option by its flag and each value by its kind: scripts read the page by them. */
+/** Classes name each option by its flag and each value by its kind: scripts rely on them. */
 export function OptionTable({
   label,
   options,
@@ -141,9 +142,9 @@ export function OptionTable({
               </td>
               <td className="block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
                 <OptionValue option={option} />
-                {inForce(option) === null ? null : (
+                {isActive(option) === null ? null : (
                   <span className="ml-1.5 text-sm text-muted">
-                    {inForce(option) ? "(in force)" : "(not in force)"}
+                    {isActive(option) ? "(active)" : "(not active)"}
                   </span>
                 )}
                 {source ? (
@@ -165,7 +166,7 @@ function OptionValue({ option }: { option: DeploymentOption }) {
   const value = shownValue(option);
   switch (value.kind) {
     case "secret":
-      return <span className="text-muted">Not shown: it is a secret</span>;
+      return <span className="text-muted">Hidden: this is a secret</span>;
     case "unset":
       return <span className="option-value-empty text-muted">Not set</span>;
     case "boolean":

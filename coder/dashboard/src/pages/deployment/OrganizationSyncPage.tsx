@@ -1,4 +1,4 @@
-// Which organizations people join by what the identity provider says of them.
+// Organization membership from claims of the identity provider.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, patch } from "../../api/client";
@@ -19,18 +19,19 @@ import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { ExportPolicy } from "../../features/organization/ExportPolicy";
 import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 export function OrganizationSyncPage() {
   useTitle("Organization IdP Sync");
   const may = usePermissions();
   const settings = useQuery({ ...organizationSync, enabled: may.viewOrganizationIdpSync });
-  if (may.known && !may.viewOrganizationIdpSync) return <Refused what="the organization sync" />;
+  if (may.known && !may.viewOrganizationIdpSync)
+    return <PermissionDenied subject="the organization sync" />;
   return (
     <>
       <PageHead
         title="Organization IdP sync"
-        description="What the identity provider says of somebody decides which organizations they belong to, each time they sign in."
+        description="Organization membership follows the identity provider’s claims at each sign-in."
         actions={
           settings.data ? (
             <ExportPolicy name="organizations_policy.json" policy={settings.data} />
@@ -74,26 +75,26 @@ function SyncForm({
       await queries.invalidateQueries({ queryKey: organizationSync.queryKey });
     },
   );
-  const known = useQuery(claimValues(null, form.values.field)).data ?? [];
+  const claimChoices = useQuery(claimValues(null, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Stack>
         <FormProblems form={form} />
-        <Section title="Where organizations come from">
+        <Section title="Source">
           <Stack>
             <TextField
               label="Organization sync field"
               autoComplete="off"
               readOnly={!editable}
-              hint="The claim with the names of the organizations. Empty: nothing is synced."
+              hint="The claim with the organization names. Leave empty to turn sync off."
               value={values.field}
               problem={problem("field")}
               onChange={(value) => set("field", value)}
             />
             <Switch
               label="Assign default organization"
-              hint="Everybody joins the default organization besides."
+              hint="All users also join the default organization."
               disabled={!editable}
               checked={values.organization_assign_default}
               onChange={(on) => set("organization_assign_default", on)}
@@ -102,26 +103,29 @@ function SyncForm({
         </Section>
         <Section
           title="Mappings"
-          description="A name without a mapping gives nothing. Whoever loses a name leaves the organization when they sign in."
+          description="Names without a mapping are ignored. Users leave an organization when the claim no longer contains its name."
         >
           <MappingEditor
             nameLabel="IdP organization name"
             targetLabel="Coder organization"
             readOnly={!editable}
-            known={known}
+            suggestions={claimChoices}
             value={values.mapping}
             onChange={(next) => set("mapping", next)}
-            targets={orgs.map((one) => ({ value: one.id, text: one.display_name || one.name }))}
+            targets={orgs.map((entry) => ({
+              value: entry.id,
+              text: entry.display_name || entry.name,
+            }))}
           />
         </Section>
         {editable ? (
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>
         ) : (
-          <p className="text-sm text-muted">You may see these settings, not change them.</p>
+          <p className="text-sm text-muted">You can view these settings but not change them.</p>
         )}
       </Stack>
     </form>

@@ -1,4 +1,4 @@
-// How the deployment does: workspaces by state, who used it, what it was started with.
+// Deployment overview: workspaces by state, usage, and the options set.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo, type ReactNode } from "react";
 import { Link } from "react-router";
@@ -20,14 +20,14 @@ import { Skeleton } from "../../ui/Loading";
 import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { OptionTable } from "./OptionsPage";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const SHOWN = ["access-url", "wildcard-access-url", "cache-dir", "provisioner-daemons", "docs-url"];
 const STATES = [
   ["running", "Running", "status:running"],
   ["building", "Building", "status:starting"],
-  ["pending", "Waiting", "status:pending"],
+  ["pending", "Pending", "status:pending"],
   ["stopped", "Stopped", "status:stopped"],
   ["failed", "Failed", "status:failed"],
 ] as const;
@@ -44,8 +44,9 @@ export function OverviewPage() {
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig });
   const stats = useQuery({ ...deploymentStats, enabled: may.viewDeploymentStats });
   const info = useQuery(buildInfo).data;
-  const tried = useQuery(experiments).data ?? [];
-  if (may.known && !may.viewDeploymentConfig) return <Refused what="the deployment's settings" />;
+  const enabledExperiments = useQuery(experiments).data ?? [];
+  if (may.known && !may.viewDeploymentConfig)
+    return <PermissionDenied subject="the deployment's settings" />;
   const shown = SHOWN.flatMap(
     (flag) => config.data?.options.filter((option) => option.flag === flag) ?? [],
   );
@@ -59,7 +60,7 @@ export function OverviewPage() {
               Coder {info.version}
               {stats.data ? (
                 <>
-                  , counted <Ago at={stats.data.collected_at} />
+                  , updated <Ago at={stats.data.collected_at} />
                 </>
               ) : null}
             </>
@@ -85,11 +86,11 @@ export function OverviewPage() {
                 <Figure key={key} name={`${text} open`} value={stats.data?.session_count[key]} />
               ))}
               <Figure
-                name="Latency, median"
+                name="Median latency"
                 value={
                   stats.data
                     ? stats.data.workspaces.connection_latency_ms.P50 < 0
-                      ? "–"
+                      ? "-"
                       : `${Math.round(stats.data.workspaces.connection_latency_ms.P50)} ms`
                     : undefined
                 }
@@ -102,22 +103,22 @@ export function OverviewPage() {
         <Section
           title="Experiments"
           description={
-            tried.length === 0 ? (
+            enabledExperiments.length === 0 ? (
               <>
-                None is on. They are turned on with{" "}
+                No experiments are enabled. Enable them with{" "}
                 <code className="whitespace-nowrap">--experiments</code>.
               </>
             ) : (
               <>
-                Turned on with <code className="whitespace-nowrap">--experiments</code>; they may
-                change or go.
+                Enabled with <code className="whitespace-nowrap">--experiments</code>; they may
+                change or be removed.
               </>
             )
           }
         >
-          {tried.length === 0 ? null : (
+          {enabledExperiments.length === 0 ? null : (
             <div className="flex flex-wrap gap-1.5">
-              {tried.map((name) => (
+              {enabledExperiments.map((name) => (
                 <Tag key={name} tone="accent">
                   {name}
                 </Tag>
@@ -191,7 +192,7 @@ function DailyUsers() {
   return (
     <Section
       title="Daily active users"
-      description="People who connected to a workspace on that day."
+      description="Users who connected to a workspace on that day."
     >
       {answer.isLoadingError ? (
         <Failure error={answer.error} retry={() => void answer.refetch()} />
@@ -202,7 +203,7 @@ function DailyUsers() {
             times={times}
             series={series}
             bars
-            nothing="Nobody has connected to a workspace yet."
+            nothing="No user has connected to a workspace yet."
           />
         </Suspense>
       ) : (
@@ -234,13 +235,13 @@ function Accounts() {
   );
   if (times.length === 0) return null;
   return (
-    <Section title="Accounts" description="By state, day by day.">
+    <Section title="Accounts" description="By status, per day.">
       <Suspense fallback={<Skeleton className="h-56" />}>
         <Chart
-          label="Accounts by state"
+          label="Accounts by status"
           times={times}
           series={series}
-          nothing="Accounts are counted once a day: there is nothing to draw yet."
+          nothing="No data yet. Accounts are counted once a day."
         />
       </Suspense>
     </Section>

@@ -1,4 +1,5 @@
-// The roles of the deployment: what each is for and what exactly it gives. They are given to people on the users page.
+// The site-wide roles: the purpose and the exact permissions of each. They are assigned on the
+// users page.
 import { useQuery } from "@tanstack/react-query";
 
 import { siteRoles, users } from "../../api/queries/people";
@@ -11,19 +12,20 @@ import { PageHead, Stack, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { summary } from "../../features/organization/permission-grid";
 import { SITE_ROLE_HINTS } from "../../features/person/roles";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { countedAtStart } from "../../lib/words";
 
 export function SiteRolesPage() {
   useTitle("Roles");
   const may = usePermissions();
   const roles = useQuery(siteRoles);
-  if (may.known && !may.viewUsers) return <Refused what="the roles of this deployment" />;
+  if (may.known && !may.viewUsers)
+    return <PermissionDenied subject="the roles of this deployment" />;
   return (
     <>
       <PageHead
         title="Roles"
-        description="They hold in every organization. Roles of one organization are at its own pages."
+        description="These roles apply in all organizations. Organization roles are on each organization’s pages."
       />
       {roles.isPending ? <SkeletonRows rows={4} /> : null}
       {roles.isError ? <Failure error={roles.error} retry={() => void roles.refetch()} /> : null}
@@ -53,7 +55,7 @@ function Role({ role }: { role: AssignableRoles }) {
     >
       <details>
         <summary className="text-sm font-medium text-muted">
-          What it gives, exactly ({rows.length})
+          Exact permissions ({rows.length})
         </summary>
         <ul className="mt-3 grid grid-cols-2 gap-x-8 gap-y-1.5 text-sm max-lg:grid-cols-1">
           {rows.map((row) => (

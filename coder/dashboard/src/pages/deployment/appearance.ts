@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 
 import { get, put } from "../../api/client";
 import { appearance } from "../../api/queries/session";
-import { inTurn } from "../../api/turns";
+import { serialized } from "../../api/serialized";
 import type { AppearanceConfig, UpdateAppearanceConfig } from "../../api/types";
 import { toast } from "../../ui/toast";
 
@@ -11,20 +11,22 @@ const APPEARANCE = "/api/v2/appearance";
 
 export const now = () => get<AppearanceConfig>(APPEARANCE);
 
-/** The server takes all of it at once: what is not changed here is what it has at that moment, not what this page once
- * loaded, nor what it had before a change of ours that is still on its way. */
+/**
+ * The server replaces the whole setting at once: unchanged parts are read right before saving, not
+ * taken from this page's cache, and only after earlier changes of this page have been answered.
+ */
 export function useSave() {
   const queries = useQueryClient();
-  return (change: (found: AppearanceConfig) => Partial<UpdateAppearanceConfig>) =>
-    inTurn(`${APPEARANCE}, read and written`, async () => {
-      const found = await now();
-      const { application_name, logo_url, service_banner, announcement_banners } = found;
+  return (change: (current: AppearanceConfig) => Partial<UpdateAppearanceConfig>) =>
+    serialized(`${APPEARANCE}, read and written`, async () => {
+      const current = await now();
+      const { application_name, logo_url, service_banner, announcement_banners } = current;
       await put(APPEARANCE, {
         application_name,
         logo_url,
         service_banner,
         announcement_banners: announcement_banners ?? [],
-        ...change(found),
+        ...change(current),
       });
       toast.done("Successfully updated appearance settings!");
       await queries.invalidateQueries({ queryKey: appearance.queryKey });

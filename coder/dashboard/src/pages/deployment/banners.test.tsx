@@ -7,8 +7,8 @@ import { AppearancePage } from "./AppearancePage";
 
 const banner = (message: string) => ({ enabled: true, message, background_color: "#004852" });
 
-it("saves both of two banners that are switched off in a moment", async () => {
-  let had = {
+it("saves two quick switches of two banners", async () => {
+  let stored = {
     application_name: "",
     logo_url: "",
     docs_url: "",
@@ -18,9 +18,9 @@ it("saves both of two banners that are switched off in a moment", async () => {
   };
   const answers: (() => void)[] = [];
   visit([{ path: "/", element: <AppearancePage /> }], "/", {
-    "GET /api/v2/appearance": () => had,
-    "PUT /api/v2/appearance": (body: typeof had) =>
-      new Promise((done) => answers.push(() => done((had = { ...had, ...body })))),
+    "GET /api/v2/appearance": () => stored,
+    "PUT /api/v2/appearance": (body: typeof stored) =>
+      new Promise((done) => answers.push(() => done((stored = { ...stored, ...body })))),
   });
   await userEvent.click(await screen.findByRole("switch", { name: "Show the banner one" }));
   await userEvent.click(screen.getByRole("switch", { name: "Show the banner two" }));
@@ -29,12 +29,12 @@ it("saves both of two banners that are switched off in a moment", async () => {
     answers[turn]?.();
   }
   await waitFor(() =>
-    expect(had.announcement_banners.map((one) => one.enabled)).toEqual([false, false]),
+    expect(stored.announcement_banners.map((entry) => entry.enabled)).toEqual([false, false]),
   );
 });
 
-it("takes the second of two quick clicks on one banner, and leaves what its text has become meanwhile", async () => {
-  let had = {
+it("keeps a second quick click and a changed text", async () => {
+  let stored = {
     application_name: "",
     logo_url: "",
     docs_url: "",
@@ -44,12 +44,12 @@ it("takes the second of two quick clicks on one banner, and leaves what its text
   };
   const answers: (() => void)[] = [];
   visit([{ path: "/", element: <AppearancePage /> }], "/", {
-    "GET /api/v2/appearance": () => had,
-    "PUT /api/v2/appearance": (body: typeof had) =>
-      new Promise((done) => answers.push(() => done((had = { ...had, ...body })))),
+    "GET /api/v2/appearance": () => stored,
+    "PUT /api/v2/appearance": (body: typeof stored) =>
+      new Promise((done) => answers.push(() => done((stored = { ...stored, ...body })))),
   });
   const shown = await screen.findByRole("switch", { name: "Show the banner one" });
-  had = { ...had, announcement_banners: [banner("two")] };
+  stored = { ...stored, announcement_banners: [banner("two")] };
   await userEvent.click(shown);
   expect(shown).not.toBeChecked();
   await userEvent.click(shown);
@@ -58,5 +58,5 @@ it("takes the second of two quick clicks on one banner, and leaves what its text
     answers[turn]?.();
   }
   expect(await screen.findByRole("switch", { name: "Show the banner two" })).toBeChecked();
-  expect(had.announcement_banners).toEqual([banner("two")]);
+  expect(stored.announcement_banners).toEqual([banner("two")]);
 });

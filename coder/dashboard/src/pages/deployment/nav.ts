@@ -1,9 +1,10 @@
-// The pages of the deployment, in the order of its menu. A page of another area joins with a line here.
+// The pages of the deployment, in menu order. A page of another area is added with a line here.
 import type { Permissions } from "../../api/permissions";
 import type { SideGroup } from "../../features/navigation/SidePage";
 
-// Everybody may read the proxies, to choose one from the menu beside their name: that alone administers nothing.
-const looksAfterProxies = (may: Permissions): boolean =>
+// Every user may read the proxies, to choose one in the top bar: that alone is no administration
+// permission.
+const administersProxies = (may: Permissions): boolean =>
   may.editWorkspaceProxies || (may.viewWorkspaceProxies && may.viewDeploymentConfig);
 
 export const DEPLOYMENT: readonly SideGroup[] = [
@@ -37,7 +38,7 @@ export const DEPLOYMENT: readonly SideGroup[] = [
     ],
   },
   {
-    title: "Look and messages",
+    title: "Branding and notifications",
     items: [
       {
         to: "/deployment/appearance",
@@ -75,7 +76,7 @@ export const DEPLOYMENT: readonly SideGroup[] = [
       {
         to: "/deployment/workspace-proxies",
         text: "Workspace proxies",
-        allowed: looksAfterProxies,
+        allowed: administersProxies,
         words: "regions latency",
       },
       {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { DeploymentOption } from "../../api/queries/deployment";
-import { grouped, groupPath, inForce, nanoseconds, onPage, shownValue, sourceOf } from "./options";
+import { grouped, groupPath, isActive, nanoseconds, onPage, shownValue, sourceOf } from "./options";
 
 const http = { name: "x", group: { name: "HTTP", parent: { name: "Networking" } } };
 
@@ -48,7 +48,7 @@ it.each([
   [{ name: "a", value: {}, value_source: "default" }, ""],
   [{ name: "a", value: "", value_source: "env" }, "env"],
   [{ name: "a", value: "x" }, ""],
-] satisfies [DeploymentOption, string][])("%j comes from %j", (option, source) =>
+] satisfies [DeploymentOption, string][])("shows source %j as %j", (option, source) =>
   expect(sourceOf(option)).toBe(source),
 );
 
@@ -58,15 +58,15 @@ it.each([
   [90_000_000_000, "1 minute 30 seconds"],
   [86_400_000_000_000, "1 day"],
   [-1_000_000_000, "minus 1 second"],
-])("%d is %s", (value, text) => {
+])("formats %d as %s", (value, text) => {
   expect(nanoseconds(value)).toBe(text);
 });
 
-it("puts an option by its groups, and all of them on the page of all", () => {
+it("assigns options to pages by group", () => {
   expect(onPage(http, "network")).toBe(true);
   expect(onPage(http, "observability")).toBe(false);
   expect(onPage({ name: "y" }, "all")).toBe(true);
-  expect(grouped([http, { name: "y" }]).map((one) => one.group)).toEqual([
+  expect(grouped([http, { name: "y" }]).map((item) => item.group)).toEqual([
     "General",
     "Networking / HTTP",
   ]);
@@ -79,6 +79,6 @@ it.each([
   [{ name: "a", flag: "disable-x", value: "text" }, null],
   [{ name: "a", value: true }, null],
 ] satisfies [DeploymentOption, boolean | null][])(
-  "%j switches off what it names: %j",
-  (option, result) => expect(inForce(option)).toBe(result),
+  "%j disables what it names: %j",
+  (option, result) => expect(isActive(option)).toBe(result),
 );

@@ -1,4 +1,4 @@
-// The server's options as the settings pages show them: which page has which, and values as text.
+// The server's options on the settings pages: which page shows which option, and values as text.
 import type { DeploymentOption, OptionGroup } from "../../api/queries/deployment";
 import { counted } from "../../lib/words";
 
@@ -31,7 +31,10 @@ const SECURITY = new Set([
   "disable-workspace-sharing",
 ]);
 
-/** Whether an option stands on a page. Each page is a rule over groups, so that a new option finds its place by itself. */
+/**
+ * Whether an option belongs to a page. Each page is a rule over groups, so that a new option is
+ * assigned automatically.
+ */
 export function onPage(option: DeploymentOption, page: OptionsPage): boolean {
   if (page === "all") return true;
   const group = groupPath(option);
@@ -54,23 +57,29 @@ export function onPage(option: DeploymentOption, page: OptionsPage): boolean {
 export function grouped(
   options: readonly DeploymentOption[],
 ): { group: string; options: DeploymentOption[] }[] {
-  const found = new Map<string, DeploymentOption[]>();
+  const byGroup = new Map<string, DeploymentOption[]>();
   for (const option of options) {
     const group = groupPath(option) || "General";
-    found.set(group, [...(found.get(group) ?? []), option]);
+    byGroup.set(group, [...(byGroup.get(group) ?? []), option]);
   }
-  return [...found]
+  return [...byGroup]
     .sort(([a], [b]) => a.localeCompare(b))
     .map(([group, own]) => ({ group, options: own }));
 }
 
-/** Whether an option that switches something off does so: "Disable … Disabled" alone says neither. null for all others. */
-export function inForce(option: DeploymentOption): boolean | null {
+/**
+ * Whether an option that disables a feature is set: "Disable … Disabled" alone is ambiguous. null
+ * for all other options.
+ */
+export function isActive(option: DeploymentOption): boolean | null {
   const shown = shownValue(option);
   return shown.kind === "boolean" && option.flag?.startsWith("disable-") ? shown.on : null;
 }
 
-/** Where a value comes from. The server names no source for what is off because nothing turned it on; a default of nothing says nothing. */
+/**
+ * The source of a value. The server names no source for a feature that is off because nothing
+ * enabled it; an empty default needs no source.
+ */
 export function sourceOf(option: DeploymentOption): string {
   const { kind } = shownValue(option);
   const source = option.value_source || (kind === "boolean" ? "default" : "");
@@ -84,7 +93,7 @@ export type Shown =
   | { kind: "list"; items: string[] }
   | { kind: "text"; text: string };
 
-/** What is shown for a value. A missing one is a secret: the server never sends those. */
+/** The text for a value. A missing value is a secret: the server never sends those. */
 export function shownValue(option: DeploymentOption): Shown {
   if (!("value" in option)) return { kind: "secret" };
   let value = option.value;
@@ -128,7 +137,7 @@ const UNITS: readonly (readonly [number, string])[] = [
   [1, "second"],
 ];
 
-/** Go's durations in words: exact, the two largest units are not rounded away. */
+/** Go durations in words: exact, down to the smallest unit. */
 export function nanoseconds(value: number): string {
   if (value === 0) return "0 seconds";
   let rest = Math.abs(value) / 1e9;

@@ -1,4 +1,4 @@
-// Every part of the design in every state, in the theme chosen above. Development builds only.
+// All UI components in every state, in the theme chosen above. Development builds only.
 import { Boxes, Play, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
@@ -32,13 +32,13 @@ export function ComponentsPage() {
   useTitle("Components");
   const [text, setText] = useState("");
   const [tab, setTab] = useState("one");
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const [selected, setSelected] = useState<Selected>({});
   return (
     <Stack>
       <PageHead
         title="Components"
-        description="Every part of the design in every state."
+        description="All UI components in every state."
         actions={
           <SelectField
             label="Theme"
@@ -78,15 +78,15 @@ export function ComponentsPage() {
       <Section title="Buttons">
         <Row>
           {(["primary", "secondary", "quiet", "danger"] as const).map((look) => (
-            <Button key={look} look={look} icon={<Play />}>
+            <Button key={look} variant={look} icon={<Play />}>
               {look}
             </Button>
           ))}
         </Row>
         <Row>
           {(["primary", "secondary", "quiet", "danger"] as const).map((look) => (
-            <Button key={look} look={look} disabled>
-              disabled
+            <Button key={look} variant={look} disabled>
+              Disabled
             </Button>
           ))}
           <Button busy>Busy</Button>
@@ -104,7 +104,7 @@ export function ComponentsPage() {
               Stop
             </MenuItem>
             <MenuSeparator />
-            <MenuItem danger icon={<Trash2 />} onSelect={() => setAsking(true)}>
+            <MenuItem danger icon={<Trash2 />} onSelect={() => setConfirming(true)}>
               Delete…
             </MenuItem>
           </Menu>
@@ -188,7 +188,7 @@ export function ComponentsPage() {
           icon={Boxes}
           title="No workspaces yet"
           command="coder create dev"
-          actions={<Button look="primary">New workspace</Button>}
+          actions={<Button variant="primary">New workspace</Button>}
         >
           Create one from a template.
         </Empty>
@@ -245,8 +245,8 @@ export function ComponentsPage() {
         />
       </Section>
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title="Delete dev?"
         confirm="Delete"
         typed="dev"

@@ -1,4 +1,4 @@
-// Every kind of field.
+// All kinds of fields.
 import { useState } from "react";
 
 import { Section } from "../../ui/Card";

@@ -1,4 +1,4 @@
-// What the page of components shows in them.
+// Sample data for the components page.
 import { type Tone } from "../../ui/Badge";
 
 export const TONES: readonly Tone[] = ["good", "warn", "bad", "busy", "idle", "accent"];

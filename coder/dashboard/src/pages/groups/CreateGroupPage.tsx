@@ -1,4 +1,4 @@
-// A new group.
+// Creation of a group.
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 
@@ -8,7 +8,7 @@ import { ButtonLink } from "../../ui/Button";
 import { Loading } from "../../ui/Loading";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { GroupForm } from "./GroupForm";
 import { useGroupsHome } from "./useGroupsHome";
 
@@ -18,7 +18,7 @@ export function CreateGroupPage() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   if (!home?.known) return <Loading />;
-  if (!home.may.createGroups) return <Refused what="the form for new groups" />;
+  if (!home.may.createGroups) return <PermissionDenied subject="the form for new groups" />;
   return (
     <Narrow>
       <PageHead
@@ -30,14 +30,14 @@ export function CreateGroupPage() {
         start={{ name: "", display_name: "", avatar_url: "", quota_allowance: "0" }}
         actions={<ButtonLink to={home.base}>Cancel</ButtonLink>}
         send={async (values) => {
-          const made = await post<Group>(
+          const created = await post<Group>(
             `/api/v2/organizations/${home.organization.name}/groups`,
             values,
           );
           await queries.invalidateQueries({
             queryKey: ["organizations", home.organization.name, "groups"],
           });
-          await navigate(`${home.base}/${encodeURIComponent(made.name)}`);
+          await navigate(`${home.base}/${encodeURIComponent(created.name)}`);
         }}
       />
     </Narrow>

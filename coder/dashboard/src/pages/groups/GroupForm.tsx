@@ -1,4 +1,4 @@
-// The fields of a group, for making and for changing one.
+// The fields of a group, for creating and for editing one.
 import type { ReactNode } from "react";
 
 import { Button } from "../../ui/Button";
@@ -15,7 +15,7 @@ export interface GroupValues {
   quota_allowance: string;
 }
 
-/** `load`: of a group that is there already. */
+/** `load` fetches a group that already exists. */
 export function GroupForm({
   start,
   load = null,
@@ -33,13 +33,13 @@ export function GroupForm({
 }) {
   const form = useSettingsForm(
     load,
-    (found) => found,
+    (current) => current,
     start,
     (values) => send({ ...values, quota_allowance: Number(values.quota_allowance) }),
     (values) =>
       /^\d+$/.test(values.quota_allowance.trim())
         ? {}
-        : { quota_allowance: "A whole number, 0 for none." },
+        : { quota_allowance: "Enter a whole number, or 0 for none." },
   );
   const { values, set, problem } = form;
   return (
@@ -54,7 +54,7 @@ export function GroupForm({
                   label="Name"
                   required
                   autoComplete="off"
-                  hint="Letters, digits and hyphens; used on the command line."
+                  hint="Letters, digits and hyphens; used by the CLI."
                   value={values.name}
                   problem={problem("name")}
                   onChange={(value) => set("name", value)}
@@ -62,7 +62,7 @@ export function GroupForm({
                 <TextField
                   label="Display name"
                   autoComplete="off"
-                  hint="How people read it; the name when it is empty."
+                  hint="Shown in place of the name (optional)."
                   value={values.display_name}
                   problem={problem("display_name")}
                   onChange={(value) => set("display_name", value)}
@@ -80,8 +80,8 @@ export function GroupForm({
               inputMode="numeric"
               className="max-w-40"
               hint={
-                "Credits each member gets by this group. A running workspace takes its daily cost of " +
-                "them; allowances of several groups add up."
+                "Credits that each member gets through this group. Running workspaces consume their daily cost; " +
+                "allowances of several groups add up."
               }
               value={values.quota_allowance}
               problem={problem("quota_allowance")}
@@ -91,7 +91,7 @@ export function GroupForm({
         </Section>
         <div className="flex justify-end gap-2">
           {actions}
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Save
           </Button>
         </div>

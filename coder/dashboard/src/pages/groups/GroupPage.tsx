@@ -1,4 +1,4 @@
-// One group: its members; its settings are a page of their own.
+// One group and its members; the settings have a page of their own.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { EllipsisVertical, Settings, Trash2, UserMinus, UsersRound } from "lucide-react";
 import { useState, type ReactNode } from "react";
@@ -28,7 +28,7 @@ import { GroupForm } from "./GroupForm";
 import { useGroupsHome, type GroupsHome } from "./useGroupsHome";
 import { counted, countedAtStart } from "../../lib/words";
 
-/** Changes one thing of a group and leaves the rest: the API takes null for "as it is". */
+/** Update one field of a group and leave the rest: null means unchanged in the API. */
 const CHANGE = {
   add_users: [],
   remove_users: [],
@@ -76,18 +76,18 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
   const [deleting, setDeleting] = useState(false);
   const navigate = useNavigate();
   const everyone = isEveryone(group);
-  const change = (what: object, done: string) =>
-    patch(`/api/v2/groups/${group.id}`, { ...CHANGE, ...what }).then(
+  const change = (fields: object, message: string) =>
+    patch(`/api/v2/groups/${group.id}`, { ...CHANGE, ...fields }).then(
       () => {
-        toast.done(done);
+        toast.done(message);
         return changed();
       },
       (error: unknown) => {
-        toast.failed("The group could not be changed", error);
+        toast.failed("Failed to update the group", error);
         throw error;
       },
     );
-  const steerable = home.may.updateGroups === true && !everyone && group.source !== "oidc";
+  const isEditable = home.may.updateGroups === true && !everyone && group.source !== "oidc";
   const columns: Column<ReducedUser>[] = [
     {
       id: "user",
@@ -115,7 +115,7 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
         </span>
       ),
     },
-    ...(steerable
+    ...(isEditable
       ? [
           {
             id: "actions",
@@ -175,24 +175,24 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
       />
       {everyone ? (
         <div className="mb-4">
-          <Notice kind="info" title="Every member of the organization is in this group.">
-            Add and remove people at the members of the organization.
+          <Notice kind="info" title="Every member of the organization is in this group">
+            Add and remove users on the organization’s members page.
           </Notice>
         </div>
       ) : null}
       {!everyone && group.source === "oidc" ? (
         <div className="mb-4">
-          <Notice kind="info" title="The identity provider decides who is in this group.">
-            People join and leave it when they sign in.
+          <Notice kind="info" title="The identity provider manages this group’s members">
+            Users join and leave the group when they sign in.
           </Notice>
         </div>
       ) : null}
-      {steerable ? (
+      {isEditable ? (
         <PersonSearch
-          without={new Set(group.members.map((member) => member.id))}
+          exclude={new Set(group.members.map((member) => member.id))}
           organization={home.may.viewMembers ? home.organization.name : undefined}
           onAdd={(person) =>
-            change({ add_users: [person.id] }, `${person.username} is in the group now.`)
+            change({ add_users: [person.id] }, `${person.username} added to the group.`)
           }
         />
       ) : null}
@@ -203,14 +203,14 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
         rowKey={(user) => user.id}
         empty={
           <Empty icon={UsersRound} title="No members yet">
-            Add members of {home.name} above: they get what the group gets.
+            Add members of {home.name} above to give them the group’s access and quota.
           </Empty>
         }
       />
       <Confirm
         open={deleting}
         onClose={() => setDeleting(false)}
-        title={`Delete the group ${groupName(group)}?`}
+        title={`Delete group ${groupName(group)}?`}
         confirm="Delete"
         typed={group.name}
         typedLabel="Name of the group to delete"
@@ -223,9 +223,9 @@ function Members({ home, group }: { home: GroupsHome; group: Group }) {
       >
         <p>
           {group.total_member_count === 0
-            ? "It has no members."
+            ? "The group has no members."
             : `Its ${counted(group.total_member_count, "member loses", "members lose")} the ` +
-              "templates, shared workspaces and quota they have by it. Their accounts stay."}
+              "templates, shared workspaces and quota of this group. Their accounts are kept."}
         </p>
       </Confirm>
     </>
@@ -270,8 +270,8 @@ function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
           }}
         />
       ) : (
-        <Notice kind="info" title="You may see this group, not change it.">
-          A user administrator of the organization can.
+        <Notice kind="info" title="You can view this group but not change it">
+          A user administrator of the organization can change it.
         </Notice>
       )}
     </Narrow>

@@ -27,7 +27,7 @@ function Groups({ home }: { home: GroupsHome }) {
   const { filter, show } = useListAddress();
   const list = useQuery(groupsOf(home.organization.name));
   const needle = filter.trim().toLowerCase();
-  const found = (list.data ?? []).filter((group) =>
+  const matches = (list.data ?? []).filter((group) =>
     `${group.name} ${group.display_name}`.toLowerCase().includes(needle),
   );
   const columns: Column<Group>[] = [
@@ -48,7 +48,7 @@ function Groups({ home }: { home: GroupsHome }) {
               {isEveryone(group) ? (
                 <Tag>All members</Tag>
               ) : group.source === "oidc" ? (
-                <Tag title="Its members come from the identity provider">Synced</Tag>
+                <Tag title="Members are synced from the identity provider">Synced</Tag>
               ) : null}
             </span>
             {groupName(group) === group.name ? null : (
@@ -86,10 +86,10 @@ function Groups({ home }: { home: GroupsHome }) {
     <>
       <PageHead
         title="Groups"
-        description="People who get the same: templates, workspaces shared with them, a budget."
+        description="Groups share template access, workspaces and quota."
         actions={
           home.may.createGroups ? (
-            <ButtonLink look="primary" to={`${home.base}/create`} icon={<Plus />}>
+            <ButtonLink variant="primary" to={`${home.base}/create`} icon={<Plus />}>
               Create group
             </ButtonLink>
           ) : null
@@ -106,26 +106,26 @@ function Groups({ home }: { home: GroupsHome }) {
       {list.data ? (
         <DataTable
           label="Groups"
-          data={found}
+          data={matches}
           columns={columns}
           rowKey={(group) => group.id}
           rowTestId={(group) => `group-${group.id}`}
           empty={
             <Empty
               icon={UsersRound}
-              title={needle ? "Nothing matches" : "No groups yet"}
+              title={needle ? "No results" : "No groups yet"}
               command="coder groups create backend"
               actions={
                 home.may.createGroups && !needle ? (
-                  <ButtonLink look="primary" to={`${home.base}/create`}>
+                  <ButtonLink variant="primary" to={`${home.base}/create`}>
                     Create group
                   </ButtonLink>
                 ) : null
               }
             >
               {needle
-                ? "Change the search above."
-                : "A group lets you give a template to several people at once."}
+                ? "Try another search."
+                : "Create a group to give several users access to a template at once."}
             </Empty>
           }
         />

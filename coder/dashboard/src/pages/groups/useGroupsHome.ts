@@ -1,4 +1,5 @@
-// Where the groups on the page live: in an organization, or, below `/deployment`, in the default one.
+// The organization of the groups on the page: that of the address or, below `/deployment`, the
+// default one.
 import { useParams } from "react-router";
 
 import {

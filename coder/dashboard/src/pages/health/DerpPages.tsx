@@ -1,4 +1,4 @@
-// Relays: each region, each of its nodes, and what this server's own network allows.
+// DERP relays: each region, each of its nodes, and the capabilities of the server's own network.
 import { Link, useParams } from "react-router";
 
 import type { DERPRegionReport, NetcheckReport } from "../../api/types";
@@ -16,19 +16,19 @@ import { countedAtStart } from "../../lib/words";
 type Regions = Record<string, DERPRegionReport>;
 
 const FLAGS: readonly (readonly [keyof NetcheckReport, string, string])[] = [
-  ["UDP", "UDP", "Direct connections need it."],
-  ["IPv4", "IPv4", "The relay is reached by it."],
-  ["IPv6", "IPv6", "The relay is reached by it."],
-  ["ICMPv4", "ICMP", "Pings pass."],
+  ["UDP", "UDP", "Required for direct connections."],
+  ["IPv4", "IPv4", "Used to reach the relay."],
+  ["IPv6", "IPv6", "Used to reach the relay."],
+  ["ICMPv4", "ICMP", "Pings work."],
   [
     "MappingVariesByDestIP",
     "Hard NAT",
-    "Addresses change with the destination: direct connections are rarer.",
+    "The mapped address varies by destination: direct connections are rarer.",
   ],
-  ["UPnP", "UPnP", "The router opens ports by it."],
-  ["PMP", "NAT-PMP", "The router opens ports by it."],
-  ["PCP", "PCP", "The router opens ports by it."],
-  ["CaptivePortal", "Captive portal", "Something answers in place of the internet."],
+  ["UPnP", "UPnP", "The router can open ports with it."],
+  ["PMP", "NAT-PMP", "The router can open ports with it."],
+  ["PCP", "PCP", "The router can open ports with it."],
+  ["CaptivePortal", "Captive portal", "A portal intercepts internet traffic."],
 ];
 
 export function DerpPage() {
@@ -61,7 +61,7 @@ export function DerpPage() {
       {part.netcheck ? (
         <Section
           title="The server’s own network"
-          description="What connections between the server and agents can use."
+          description="Capabilities for connections between the server and agents."
         >
           <Facts
             items={FLAGS.map(
@@ -76,7 +76,7 @@ export function DerpPage() {
           />
         </Section>
       ) : null}
-      <Lines title="What the network check said" lines={part.netcheck_logs} />
+      <Lines title="Network check log" lines={part.netcheck_logs} />
     </SectionPage>
   );
 }
@@ -99,9 +99,9 @@ export function DerpRegionPage() {
         <Section title="Region">
           <Facts
             items={[
-              ["Number", String(item.region?.RegionID)],
+              ["Region ID", String(item.region?.RegionID)],
               ["Code", item.region?.RegionCode],
-              ["Part of this server", <YesNo key="e" yes={item.region?.EmbeddedRelay} />],
+              ["Embedded relay", <YesNo key="e" yes={item.region?.EmbeddedRelay} />],
             ]}
           />
         </Section>
@@ -113,7 +113,7 @@ export function DerpRegionPage() {
           >
             <Stack>
               {[
-                ...node.warnings.map((one) => one.message),
+                ...node.warnings.map((warning) => warning.message),
                 ...(node.error ? [node.error] : []),
               ].map((text) => (
                 <p key={text} className="text-warn">
@@ -123,9 +123,9 @@ export function DerpRegionPage() {
               <Facts
                 items={[
                   ["Port", node.node?.DERPPort ? String(node.node.DERPPort) : "443"],
-                  ["Carries messages", <YesNo key="m" yes={node.can_exchange_messages} />],
-                  ["There and back", rounded(node.round_trip_ping) || "not measured"],
-                  ["By WebSocket", <YesNo key="w" yes={node.uses_websocket} />],
+                  ["Can exchange messages", <YesNo key="m" yes={node.can_exchange_messages} />],
+                  ["Round-trip latency", rounded(node.round_trip_ping) || "-"],
+                  ["Uses WebSocket", <YesNo key="w" yes={node.uses_websocket} />],
                   [
                     "STUN",
                     <YesNo
@@ -133,10 +133,10 @@ export function DerpRegionPage() {
                       yes={node.stun.CanSTUN}
                       text={
                         !node.stun.Enabled
-                          ? "Switched off"
+                          ? "Disabled"
                           : node.stun.CanSTUN
-                            ? "Answers"
-                            : (node.stun.Error ?? "Does not answer")
+                            ? "Responding"
+                            : (node.stun.Error ?? "Not responding")
                       }
                     />,
                   ],

@@ -1,4 +1,4 @@
-// What is not as it should be, and what to do about it; then every part in a line.
+// Errors and warnings with their remedies, then all checks.
 import { ArrowRight, HeartPulse } from "lucide-react";
 import { Link } from "react-router";
 
@@ -15,22 +15,19 @@ import { findings, SECTIONS, TONES, WORDS } from "./sections";
 export function FindingsPage() {
   useTitle("Health");
   const report = useReport();
-  const found = findings(report);
+  const problems = findings(report);
   return (
     <>
-      <PageHead
-        title="Health"
-        description="What this server found when it looked at itself and its surroundings."
-      />
+      <PageHead title="Health" description="Results of the deployment's self-checks." />
       <Stack>
-        {found.length === 0 ? (
+        {problems.length === 0 ? (
           <Card>
-            <Empty icon={HeartPulse} title="Everything is well">
-              All {SECTIONS.length} parts answer as they should.
+            <Empty icon={HeartPulse} title="Everything is healthy">
+              All {SECTIONS.length} checks passed.
             </Empty>
           </Card>
         ) : (
-          found.map((item) => (
+          problems.map((item) => (
             <Notice
               key={`${item.section.key} ${item.code} ${item.message}`}
               kind={item.severity}
@@ -52,8 +49,8 @@ export function FindingsPage() {
             </Notice>
           ))
         )}
-        <Section title="All parts" padded={false}>
-          <ul className="divide-y divide-line" aria-label="Parts">
+        <Section title="All checks" padded={false}>
+          <ul className="divide-y divide-line" aria-label="Checks">
             {SECTIONS.map((section) => {
               const part = report[section.key];
               return (

@@ -1,11 +1,11 @@
-// The frame of the health pages: how it is as a whole, when it was looked at, looking again.
+// The frame of the health pages: overall severity, time of the last check, and checking again.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { RefreshCw } from "lucide-react";
 import { useState } from "react";
 import { Outlet, useOutletContext } from "react-router";
 
 import { get } from "../../api/client";
-import { setKnown } from "../../api/overtaken";
+import { setServerData } from "../../api/optimistic";
 import { usePermissions } from "../../api/permissions";
 import { healthReport } from "../../api/queries/health";
 import type { HealthcheckReport } from "../../api/types";
@@ -30,23 +30,20 @@ export function HealthLayout() {
       label="Health"
       groups={[
         { items: [{ to: "/health", text: "Findings" }] },
-        { title: "Parts", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) },
+        { title: "Checks", items: SECTIONS.map(({ path, title }) => ({ to: path, text: title })) },
       ]}
-      head={report.data ? <Whole report={report.data} /> : null}
+      head={report.data ? <OverallHealth report={report.data} /> : null}
     >
       {report.isError ? (
         <Failure
           error={report.error}
           retry={() => void report.refetch()}
-          title="The health report could not be made"
+          title="Failed to create the health report"
         />
       ) : null}
       {report.isPending ? (
         <>
-          <PageHead
-            title="Health"
-            description="Every part is being asked; this takes a few seconds."
-          />
+          <PageHead title="Health" description="Running all checks; this takes a few seconds." />
           <SkeletonRows rows={5} />
         </>
       ) : null}
@@ -60,26 +57,26 @@ function Refused() {
   return (
     <>
       <PageHead title="Health" />
-      <Notice kind="info" title="The health of the deployment is for its administrators.">
-        Ask one of them when something does not work.
+      <Notice kind="info" title="You need administrator permission to view the deployment's health">
+        Contact an administrator if something does not work.
       </Notice>
     </>
   );
 }
 
-function Whole({ report }: { report: HealthcheckReport }) {
+function OverallHealth({ report }: { report: HealthcheckReport }) {
   const queries = useQueryClient();
   const [busy, setBusy] = useState(false);
-  const again = async () => {
+  const refresh = async () => {
     setBusy(true);
     try {
-      setKnown(
+      setServerData(
         queries,
         healthReport.queryKey,
         await get<HealthcheckReport>("/api/v2/debug/health?force=true"),
       );
     } catch (error) {
-      toast.failed("The health could not be checked", error);
+      toast.failed("Failed to run the health check", error);
     } finally {
       setBusy(false);
     }
@@ -91,7 +88,7 @@ function Whole({ report }: { report: HealthcheckReport }) {
         Checked <Ago at={report.time} />
       </p>
       <div>
-        <Button size="sm" icon={<RefreshCw />} busy={busy} onClick={() => void again()}>
+        <Button size="sm" icon={<RefreshCw />} busy={busy} onClick={() => void refresh()}>
           Check again
         </Button>
       </div>

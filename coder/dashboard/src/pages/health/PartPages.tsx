@@ -1,4 +1,4 @@
-// What was found at each part, in its own facts.
+// The results of each check.
 import { CheckCircle2, CircleX } from "lucide-react";
 
 import type { ProvisionerDaemonsReportItem } from "../../api/types";
@@ -12,7 +12,7 @@ import { useReport } from "./HealthLayout";
 import { SectionPage } from "./SectionPage";
 
 export function YesNo({ yes, text }: { yes: boolean | null | undefined; text?: string }) {
-  if (yes === null || yes === undefined) return <span className="text-muted">not known</span>;
+  if (yes === null || yes === undefined) return <span className="text-muted">-</span>;
   return (
     <span className="inline-flex items-center gap-1.5 align-top">
       {yes ? (
@@ -29,7 +29,7 @@ export function AccessUrlPage() {
   const { access_url: part } = useReport();
   return (
     <SectionPage part="access_url">
-      <Section title="What was found">
+      <Section title="Details">
         <Facts
           items={[
             [
@@ -40,7 +40,7 @@ export function AccessUrlPage() {
             ],
             ["Reachable from the server", <YesNo key="r" yes={part.reachable} />],
             [
-              "Answer of /healthz",
+              "/healthz response",
               <code key="h" className="text-sm">
                 {part.healthz_response || "none"}
               </code>,
@@ -57,12 +57,12 @@ export function DatabasePage() {
   const { database: part } = useReport();
   return (
     <SectionPage part="database">
-      <Section title="What was found">
+      <Section title="Details">
         <Facts
           items={[
             ["Reachable", <YesNo key="r" yes={part.reachable} />],
-            ["Time to answer", `${part.latency_ms} ms`],
-            ["Warns from", `${part.threshold_ms} ms`],
+            ["Latency", `${part.latency_ms} ms`],
+            ["Warning threshold", `${part.threshold_ms} ms`],
           ]}
         />
       </Section>
@@ -74,17 +74,17 @@ export function WebsocketPage() {
   const { websocket: part } = useReport();
   return (
     <SectionPage part="websocket">
-      <Section title="What was found">
+      <Section title="Details">
         <Facts
           items={[
             [
-              "Status of the handshake",
+              "Handshake status",
               part.code === 101 ? "101, switched to WebSocket" : String(part.code || "none"),
             ],
             ...(part.body
               ? [
                   [
-                    "What came instead",
+                    "Response received",
                     <code key="b" className="text-sm">
                       {part.body}
                     </code>,
@@ -170,7 +170,7 @@ export function WorkspaceProxyHealthPage() {
         rowKey={(row) => row.id}
         empty={
           <Empty title="No workspace proxies">
-            People reach their workspaces through this server alone.
+            Users connect to their workspaces through this server only.
           </Empty>
         }
       />
@@ -190,9 +190,9 @@ export function ProvisionerDaemonsPage() {
       cell: (row) => (
         <div>
           <p className="font-medium">{row.provisioner_daemon.name}</p>
-          {row.warnings.map((one) => (
-            <p key={one.code + one.message} className="text-sm text-warn">
-              {one.message}
+          {row.warnings.map((warning) => (
+            <p key={warning.code + warning.message} className="text-sm text-warn">
+              {warning.message}
             </p>
           ))}
         </div>
@@ -240,7 +240,7 @@ export function ProvisionerDaemonsPage() {
         rowKey={(row) => row.provisioner_daemon.id}
         empty={
           <Empty title="No provisioner is connected" command="coder provisioner start">
-            Without one nothing is built: every build waits.
+            Builds wait until a provisioner connects.
           </Empty>
         }
       />

@@ -1,10 +1,11 @@
-// The head of one part's page: its state, its findings with what to do, switching its warnings off.
+// The head of one check's page: its state, its problems with their remedies, and dismissing its
+// warnings.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { BellOff, BellRing } from "lucide-react";
 import { useState, type ReactNode } from "react";
 
 import { put } from "../../api/client";
-import { changeAhead, seenIn } from "../../api/overtaken";
+import { changeOptimistically, shownIn } from "../../api/optimistic";
 import { usePermissions } from "../../api/permissions";
 import { healthReport, healthSettings } from "../../api/queries/health";
 import type { HealthSettings } from "../../api/types";
@@ -21,7 +22,7 @@ export function SectionPage({ part, children }: { part: SectionKey; children: Re
   const report = useReport();
   const section = SECTIONS.find((item) => item.key === part) as HealthSection;
   useTitle(section.crumb ?? section.title, "Health");
-  const found = findings({ ...report, [part]: { ...report[part], dismissed: false } }).filter(
+  const problems = findings({ ...report, [part]: { ...report[part], dismissed: false } }).filter(
     (item) => item.section.key === part,
   );
   return (
@@ -40,7 +41,7 @@ export function SectionPage({ part, children }: { part: SectionKey; children: Re
         actions={<Dismiss section={section} />}
       />
       <Stack>
-        {found.map((item) => (
+        {problems.map((item) => (
           <Notice key={item.code + item.message} kind={item.severity} title={item.message}>
             <p>
               {item.advice} <code className="text-xs">{item.code}</code>
@@ -59,8 +60,8 @@ function Dismiss({ section }: { section: HealthSection }) {
   const settings = useQuery(healthSettings);
   const [busy, setBusy] = useState(false);
   if (!settings.data || !may.editDeploymentConfig) return null;
-  const known = settings.data;
-  const off = known.dismissed_healthchecks.includes(section.dismiss);
+  const current = settings.data;
+  const off = current.dismissed_healthchecks.includes(section.dismiss);
   const change = async () => {
     setBusy(true);
     const dismiss = ({ dismissed_healthchecks }: HealthSettings): HealthSettings => {
@@ -68,15 +69,18 @@ function Dismiss({ section }: { section: HealthSection }) {
       return { dismissed_healthchecks: off ? others : [...others, section.dismiss] };
     };
     try {
-      // Of what is shown, with what was said of other parts and is still on its way: each request says everything.
-      const next = dismiss(queries.getQueryData(healthSettings.queryKey) ?? known);
-      await changeAhead(queries, [seenIn(healthSettings.queryKey, dismiss)], () =>
+      // Built from the shown settings, including changes of other checks in flight: each request contains
+      // all settings.
+      const next = dismiss(queries.getQueryData(healthSettings.queryKey) ?? current);
+      await changeOptimistically(queries, [shownIn(healthSettings.queryKey, dismiss)], () =>
         put("/api/v2/debug/health/settings", next),
       );
       await queries.invalidateQueries({ queryKey: healthReport.queryKey, exact: true });
-      toast.done(off ? `${section.title} warns again.` : `${section.title} no longer warns.`);
+      toast.done(
+        off ? `Warnings for ${section.title} enabled.` : `Warnings for ${section.title} dismissed.`,
+      );
     } catch (error) {
-      toast.failed("It was not changed", error);
+      toast.failed("Failed to update the warnings", error);
     } finally {
       setBusy(false);
     }

@@ -50,7 +50,7 @@ const open = (address: string, answers: Answers = {}) =>
     ...answers,
   });
 
-it("says what is wrong, what to do, and leads to the part", async () => {
+it("shows problems with remedies and links", async () => {
   open("/health");
   expect(await screen.findByText(/Median ping is 40 ms/)).toBeVisible();
   expect(screen.getByText(/Put it near the server/)).toBeVisible();
@@ -58,7 +58,7 @@ it("says what is wrong, what to do, and leads to the part", async () => {
   expect(await screen.findByRole("heading", { level: 1, name: "Database" })).toBeVisible();
 });
 
-it("switches the warnings of one part off, and keeps those of the others", async () => {
+it("dismisses the warnings of one check only", async () => {
   const page = open("/health/database", {
     "GET /api/v2/debug/health/settings": { dismissed_healthchecks: ["DERP"] },
     "PUT /api/v2/debug/health/settings": {},
@@ -75,21 +75,21 @@ it("switches the warnings of one part off, and keeps those of the others", async
   );
 });
 
-it("looks again when asked", async () => {
+it("checks again on request", async () => {
   const answers = [report(), report(part({ latency: "1ms", reachable: true, threshold_ms: 15 }))];
   open("/health", {
     "GET /api/v2/debug/health": () => (answers.length > 1 ? answers.shift() : answers[0]),
   });
   await screen.findByText(/Median ping is 40 ms/);
   await userEvent.click(screen.getByRole("button", { name: "Check again" }));
-  expect(await screen.findByText("Everything is well")).toBeVisible();
+  expect(await screen.findByText("Everything is healthy")).toBeVisible();
 });
 
-it("says to whom it belongs, and asks nothing, where it may not be seen", async () => {
+it("shows only a notice without permission", async () => {
   const page = open("/health", {
     "POST /api/v2/authcheck": (body: { checks: object }) =>
       Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
   });
   expect(await screen.findByText(/for its administrators/)).toBeVisible();
-  expect(page.asked).not.toContain("GET /api/v2/debug/health");
+  expect(page.requests).not.toContain("GET /api/v2/debug/health");
 });

@@ -14,12 +14,12 @@ const report = (changes: object): HealthcheckReport =>
     ...changes,
   }) as unknown as HealthcheckReport;
 
-it("finds nothing where all is well", () => {
+it("finds no problems in a healthy report", () => {
   expect(findings(report({}))).toEqual([]);
 });
 
-it("puts errors first and says what to do", () => {
-  const found = findings(
+it("sorts errors first, with remedies", () => {
+  const problems = findings(
     report({
       database: { ...part, severity: "warning", warnings: [{ code: "EDB02", message: "26 ms" }] },
       access_url: { ...part, severity: "error", error: "EACS03: no route" },
@@ -27,7 +27,7 @@ it("puts errors first and says what to do", () => {
     }),
   );
   expect(
-    found.map(({ code, message, severity, advice }) => [
+    problems.map(({ code, message, severity, advice }) => [
       code,
       message,
       severity,
@@ -40,7 +40,7 @@ it("puts errors first and says what to do", () => {
   ]);
 });
 
-it("is silent about what was dismissed", () => {
+it("omits dismissed checks", () => {
   expect(
     findings(
       report({
@@ -61,4 +61,4 @@ it.each([
   ["812µs", "810 µs"],
   ["1m2s", "1m2s"],
   ["", ""],
-])("%j is read as %j", (text, words) => expect(rounded(text)).toBe(words));
+])("formats %j as %j", (text, words) => expect(rounded(text)).toBe(words));

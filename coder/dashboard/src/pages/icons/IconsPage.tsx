@@ -1,4 +1,4 @@
-// Every picture of this deployment, found by its name; a click copies its address.
+// All icons of this deployment, with a search; a click copies the path.
 import { useQuery } from "@tanstack/react-query";
 import { Check, ImageOff } from "lucide-react";
 import { useDeferredValue, useEffect, useState } from "react";
@@ -7,7 +7,7 @@ import { useSearchParams } from "react-router";
 import { matching, nameOf, pictures, type Picture } from "../../api/queries/pictures";
 import { Button } from "../../ui/Button";
 import { cx } from "../../ui/cx";
-import { copyOrTell } from "../../ui/text/clipboard";
+import { copyOrReport } from "../../ui/text/clipboard";
 import { Empty } from "../../ui/Empty";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
@@ -36,14 +36,14 @@ export function IconsPage() {
   const needle = useDeferredValue(text);
   const [count, setCount] = useState(AT_ONCE);
   const all = useQuery(pictures);
-  const found = matching(all.data ?? [], needle);
+  const matches = matching(all.data ?? [], needle);
   return (
     <>
       <PageHead
         title="Icons"
         description={
-          "Pictures for templates, applications, parameters and organizations. Write the " +
-          "address into an icon field, or into the icon of a Terraform block."
+          "Icons for templates, applications, parameters and organizations. Paste the " +
+          "path into an icon field, or into the icon attribute of a Terraform block."
         }
       />
       <div className="mb-4 max-w-md">
@@ -63,31 +63,31 @@ export function IconsPage() {
       {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}
       {all.data ? (
         <p role="status" className="mb-3 text-sm text-muted">
-          {countedAtStart(found.length, "picture")}
+          {countedAtStart(matches.length, "picture")}
         </p>
       ) : null}
-      {all.data && found.length === 0 ? (
-        <Empty icon={ImageOff} title="No picture of that name">
-          Any picture on the web will do as well: write its whole address.
+      {all.data && matches.length === 0 ? (
+        <Empty icon={ImageOff} title="No icons found">
+          You can also use the URL of any image on the web.
         </Empty>
       ) : null}
       <ul
         aria-label="Icons"
         className="grid grid-cols-[repeat(auto-fill,minmax(7.5rem,1fr))] gap-2"
       >
-        {found.slice(0, count).map((one) => (
-          <li key={one.path}>
-            <Tile picture={one} />
+        {matches.slice(0, count).map((entry) => (
+          <li key={entry.path}>
+            <Tile picture={entry} />
           </li>
         ))}
       </ul>
-      {found.length > count ? (
+      {matches.length > count ? (
         <div className="mt-4 flex justify-center">
           <Button onClick={() => setCount(count + AT_ONCE)}>Show more</Button>
         </div>
       ) : null}
       <p className="mt-8 text-sm text-muted">
-        Drawings of{" "}
+        Icons by{" "}
         {CREDITS.map(([name, address, licence], index) => (
           <span key={name}>
             {index > 0 ? ", " : ""}
@@ -102,7 +102,7 @@ export function IconsPage() {
             ({licence})
           </span>
         ))}
-        . Marks belong to their owners.
+        . Trademarks belong to their owners.
       </p>
     </>
   );
@@ -119,7 +119,7 @@ function Tile({ picture }: { picture: Picture }) {
     <button
       type="button"
       title={picture.path}
-      onClick={() => void copyOrTell(picture.path).then(setCopied)}
+      onClick={() => void copyOrReport(picture.path).then(setCopied)}
       className={cx(
         "flex h-26 w-full flex-col items-center justify-center gap-2 rounded-lg border",
         "border-line bg-surface px-2 text-center hover:border-line-strong hover:bg-hover",

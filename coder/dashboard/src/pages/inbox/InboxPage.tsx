@@ -1,4 +1,4 @@
-// Every message there is, unread ones alone if wanted.
+// All messages, or unread ones only.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { Bell, CheckCheck, Settings } from "lucide-react";
 import { useSearchParams } from "react-router";
@@ -27,7 +27,7 @@ export function InboxPage() {
     <Narrow>
       <PageHead
         title="Inbox"
-        description={count === 0 ? "Nothing unread" : `${count} unread`}
+        description={count === 0 ? "No unread messages" : `${count} unread`}
         actions={
           <>
             <Button icon={<CheckCheck />} disabled={count === 0} onClick={actions.readAll}>
@@ -41,7 +41,7 @@ export function InboxPage() {
       />
       <div className="mb-4">
         <Switch
-          label="Only unread"
+          label="Unread only"
           checked={only}
           onChange={(on) => setParams(on ? { show: "unread" } : {}, { replace: true })}
         />
@@ -53,13 +53,11 @@ export function InboxPage() {
           {messages.length === 0 ? (
             <Empty
               icon={Bell}
-              title={only ? "Everything is read" : "No messages yet"}
-              actions={
-                <ButtonLink to="/settings/notifications">Choose what you hear of</ButtonLink>
-              }
+              title={only ? "No unread messages" : "No messages yet"}
+              actions={<ButtonLink to="/settings/notifications">Choose notifications</ButtonLink>}
             >
-              Builds that fail, workspaces that go to sleep, changes of your account: what concerns
-              you comes here, and by mail where the deployment sends any.
+              Failed builds, dormant workspaces and changes of your account appear here, and by mail
+              if the deployment sends mail.
             </Empty>
           ) : null}
           <div className="divide-y divide-line">
@@ -76,7 +74,7 @@ export function InboxPage() {
       {inbox.hasNextPage ? (
         <div className="mt-4 flex justify-center">
           <Button busy={inbox.isFetchingNextPage} onClick={() => void inbox.fetchNextPage()}>
-            Older messages
+            Load older messages
           </Button>
         </div>
       ) : null}

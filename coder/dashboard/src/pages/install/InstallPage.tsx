@@ -1,4 +1,4 @@
-// How to get the command line onto a machine, for every platform. Readable without an account, as the scripts are.
+// CLI installation for every platform. Public, like the install scripts.
 import { useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { useSearchParams } from "react-router";
@@ -19,16 +19,16 @@ export function InstallPage() {
   const info = useQuery(buildInfo);
   const [params, setParams] = useSearchParams();
   const url = (info.data?.dashboard_url || window.location.origin).replace(/\/$/, "");
-  const asked = params.get("os");
+  const requestedSystem = params.get("os");
   const system =
-    SYSTEMS.find((item) => item.value === asked)?.value ?? systemOf(navigator.userAgent);
+    SYSTEMS.find((item) => item.value === requestedSystem)?.value ?? systemOf(navigator.userAgent);
   return (
     <Narrow>
       <PageHead
         title="Install the Coder CLI"
         description={
-          "With it you reach workspaces by SSH, forward ports and do everything else in a " +
-          "terminal. It comes from this deployment, so the versions fit."
+          "Use the CLI to connect to workspaces by SSH, forward ports and automate everything else. " +
+          "It comes from this deployment, so its version matches the server."
         }
       />
       <Stack>
@@ -43,19 +43,19 @@ export function InstallPage() {
               <Install system={value} name={text} url={url} />
               <Section
                 title="2. Sign in"
-                description="It opens this site in your browser and asks you to confirm."
+                description="This opens the deployment in your browser and asks you to confirm."
               >
-                <CodeBox command={`coder login ${url}`} label="Command that signs in" />
+                <CodeBox command={`coder login ${url}`} label="Sign-in command" />
               </Section>
               <Section title="3. Use it">
                 <Stack>
-                  <p className="text-sm text-muted">A shell in a workspace:</p>
+                  <p className="text-sm text-muted">Open a shell in a workspace:</p>
                   <CodeBox command="coder ssh my-workspace" label="Command that opens a shell" />
                   <p className="text-sm text-muted">
-                    Plain <code>ssh</code>, <code>scp</code> and every editor with Remote SSH, from
-                    then on:
+                    To use plain <code>ssh</code>, <code>scp</code> and every editor with Remote
+                    SSH:
                   </p>
-                  <CodeBox command="coder config-ssh" label="Command that sets up SSH" />
+                  <CodeBox command="coder config-ssh" label="Command that configures SSH" />
                 </Stack>
               </Section>
             </TabPanel>
@@ -70,23 +70,24 @@ function Install({ system, name, url }: { system: System; name: string; url: str
   const missing = useMissingProgram();
   const platforms = PLATFORMS.filter((item) => item.system === system);
   const absent = platforms.filter((item) => missing(keyOf(item)));
-  const none = absent.length === platforms.length;
-  // Above the command only where that leads to nothing: most people are on a machine there is a program for.
+  const noneAvailable = absent.length === platforms.length;
+  // Shown above the command only if the command leads nowhere: most visitors use a machine for which
+  // the server has a program.
   const notice =
     absent.length === 0 ? null : (
       <Notice
         kind="warning"
         title={
-          none
-            ? `This server has no program for ${name}.`
-            : `This server has no program for ${name} on ${absent.map((item) => item.text).join(" and ")}.`
+          noneAvailable
+            ? `This server has no CLI for ${name}.`
+            : `This server has no CLI for ${name} on ${absent.map((item) => item.text).join(" and ")}.`
         }
       >
         <p>
-          With Python 3.11 or newer the wheel gives the same command: ask whoever runs this
-          deployment for it, then <code>pipx install FILE.whl</code>.
+          With Python 3.11 or newer, the wheel installs the same command. Ask an administrator for
+          it, then run <code>pipx install FILE.whl</code>.
         </p>
-        <p>For whoever runs it:</p>
+        <p>For administrators:</p>
         <ul className="list-disc pl-5">
           {absent.map((item) => (
             <li key={keyOf(item)}>{missing(keyOf(item))?.remedy}</li>
@@ -100,9 +101,9 @@ function Install({ system, name, url }: { system: System; name: string; url: str
       description={system === "windows" ? "In PowerShell:" : "In a terminal:"}
     >
       <Stack>
-        {none ? notice : null}
-        {none ? (
-          <p className="text-sm text-muted">Once the program is there, this installs it:</p>
+        {noneAvailable ? notice : null}
+        {noneAvailable ? (
+          <p className="text-sm text-muted">Once the server has it, this command installs it:</p>
         ) : null}
         <CodeBox
           command={
@@ -110,12 +111,12 @@ function Install({ system, name, url }: { system: System; name: string; url: str
               ? `iwr -useb ${url}/install.ps1 | iex`
               : `curl -fsSL ${url}/install.sh | sh`
           }
-          label={`Command that installs the command line on ${name}`}
+          label={`Command that installs the CLI on ${name}`}
         />
-        {none ? null : (
+        {noneAvailable ? null : (
           <>
             <p className="text-sm text-muted">
-              Or download the program and put it into a folder of your PATH:
+              Or download the binary and move it to a folder in your PATH:
             </p>
             <div className="flex flex-wrap gap-2">
               {platforms
@@ -134,13 +135,13 @@ function Install({ system, name, url }: { system: System; name: string; url: str
             </div>
             {system === "darwin" ? (
               <p className="text-sm text-muted">
-                A program from a browser is held back by macOS the first time:{" "}
-                <code>xattr -d com.apple.quarantine ./coder</code>. The line above avoids that.
+                macOS quarantines downloaded programs. Allow it with{" "}
+                <code>xattr -d com.apple.quarantine ./coder</code>. The command above avoids this.
               </p>
             ) : null}
           </>
         )}
-        {none ? null : notice}
+        {noneAvailable ? null : notice}
       </Stack>
     </Section>
   );

@@ -6,12 +6,12 @@ import { Refusal, visit } from "../../test/world";
 import { InstallPage } from "./InstallPage";
 import { fileOf, PLATFORMS } from "../../lib/platforms";
 
-const programs = (there: readonly string[]): Program[] =>
+const programs = (available: readonly string[]): Program[] =>
   PLATFORMS.map((item) => ({
     name: fileOf(item),
     os: item.system,
     architecture: item.architecture,
-    available: there.includes(fileOf(item)),
+    available: available.includes(fileOf(item)),
     remedy: `Build ${fileOf(item)}.`,
   }));
 const open = (os: string, answer: unknown) =>
@@ -20,43 +20,43 @@ const open = (os: string, answer: unknown) =>
     "GET /api/v2/programs": answer,
   });
 
-it("offers the programs that are there and says which are not", async () => {
+it("lists available downloads and marks missing ones", async () => {
   open("linux", programs(["coder-linux-amd64"]));
   expect(
-    await screen.findByText("This server has no program for Linux on ARM, 64-bit and ARM, 32-bit."),
+    await screen.findByText("This server has no CLI for Linux on ARM, 64-bit and ARM, 32-bit."),
   ).toBeVisible();
   expect(screen.getByRole("link", { name: "Intel/AMD, 64-bit" })).toHaveAttribute(
     "href",
     "/bin/coder-linux-amd64",
   );
   expect(screen.queryByRole("link", { name: "ARM, 64-bit" })).toBeNull();
-  expect(screen.getByText("For whoever runs it:")).toBeVisible();
-  expect(screen.getAllByRole("listitem").map((one) => one.textContent)).toEqual([
+  expect(screen.getByText("For administrators:")).toBeVisible();
+  expect(screen.getAllByRole("listitem").map((link) => link.textContent)).toEqual([
     "Build coder-linux-arm64.",
     "Build coder-linux-armv7.",
   ]);
   const command = screen.getByRole("group", {
-    name: "Command that installs the command line on Linux",
+    name: "Command that installs the CLI on Linux",
   });
-  // What concerns other machines stands below what most people came for.
-  expect(command.compareDocumentPosition(screen.getByText("For whoever runs it:"))).toBe(
+  // Notes about other machines come after the common case.
+  expect(command.compareDocumentPosition(screen.getByText("For administrators:"))).toBe(
     Node.DOCUMENT_POSITION_FOLLOWING,
   );
 });
 
-it("offers no download where nothing is there, says another way, and that the command has to wait", async () => {
+it("explains the alternatives without any download", async () => {
   open("darwin", programs(["coder-linux-amd64"]));
-  expect(await screen.findByText("This server has no program for macOS.")).toBeVisible();
+  expect(await screen.findByText("This server has no CLI for macOS.")).toBeVisible();
   expect(screen.getByText("pipx install FILE.whl")).toBeVisible();
-  expect(screen.getByText("Once the program is there, this installs it:")).toBeVisible();
+  expect(screen.getByText("Once the server has it, this command installs it:")).toBeVisible();
   expect(screen.queryAllByRole("link")).toEqual([]);
-  expect(screen.getByRole("group", { name: "Command that signs in" })).toBeVisible();
+  expect(screen.getByRole("group", { name: "Sign-in command" })).toBeVisible();
 });
 
 it.each([
   ["all are there", programs(PLATFORMS.map(fileOf))],
   ["nobody knows", new Refusal(500, "no")],
-])("says nothing when %s", async (_, answer) => {
+])("shows no warning if %s", async (_, answer) => {
   const page = open("windows", answer);
   expect(await screen.findByRole("link", { name: "ARM" })).toHaveAttribute(
     "href",
@@ -64,5 +64,5 @@ it.each([
   );
   expect(screen.queryByRole("status", { name: /no program/ })).toBeNull();
   expect(screen.queryByText(/has no program/)).toBeNull();
-  expect(page.asked).toContain("GET /api/v2/programs");
+  expect(page.requests).toContain("GET /api/v2/programs");
 });

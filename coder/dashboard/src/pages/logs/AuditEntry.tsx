@@ -1,4 +1,4 @@
-// One entry of the audit log: a sentence, and what was changed.
+// One entry of the audit log: a sentence, and the changed values.
 import { ChevronRight } from "lucide-react";
 import { useId, useState } from "react";
 import { Link } from "react-router";
@@ -16,7 +16,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
   const [open, setOpen] = useState(false);
   const id = useId();
   const lines = changes(entry.diff);
-  const who = entry.user?.username ?? "";
+  const username = entry.user?.username ?? "";
   const failed = entry.status_code >= 400;
   const more = Object.entries((entry.additional_fields ?? {}) as Record<string, unknown>).filter(
     ([, value]) => typeof value === "string" && value !== "",
@@ -24,7 +24,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
   return (
     <li data-testid={`audit-log-row-${entry.id}`}>
       <div className="flex items-start gap-3 px-4 py-2.5 hover:bg-hover/60">
-        <Avatar name={who || "?"} src={entry.user?.avatar_url} size="sm" />
+        <Avatar name={username || "?"} src={entry.user?.avatar_url} size="sm" />
         <div className="min-w-0 flex-1">
           <p className="[overflow-wrap:anywhere]">
             <Sentence entry={entry} />
@@ -49,7 +49,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
         </div>
         <Tag
           tone={failed ? "bad" : "idle"}
-          title={failed ? "It was refused or failed." : "It succeeded."}
+          title={failed ? "The request was rejected or failed." : "The request succeeded."}
         >
           {entry.status_code}
         </Tag>
@@ -58,7 +58,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
           className="grid size-7 place-items-center rounded-md text-muted hover:bg-hover"
           aria-expanded={open}
           aria-controls={id}
-          aria-label={`Details of ${entry.description.replace("{user}", who).replace("{target}", entry.resource_target)}`}
+          aria-label={`Details of ${entry.description.replace("{user}", username).replace("{target}", entry.resource_target)}`}
           onClick={() => setOpen(!open)}
         >
           <ChevronRight
@@ -75,7 +75,7 @@ export function Entry({ entry }: { entry: AuditLog }) {
           {lines.length > 0 ? (
             <Diff lines={lines} />
           ) : (
-            <p className="text-muted">It changed no value.</p>
+            <p className="text-muted">No values changed.</p>
           )}
           <Facts
             items={[
@@ -119,7 +119,7 @@ function Diff({ lines }: { lines: readonly Change[] }) {
       className="overflow-x-auto rounded-lg border border-line bg-surface"
       tabIndex={0}
       role="group"
-      aria-label="What changed"
+      aria-label="Changes"
     >
       <table className="w-full text-sm" data-testid="audit-diff">
         <thead>
@@ -156,7 +156,7 @@ function Diff({ lines }: { lines: readonly Change[] }) {
 }
 
 function Value({ value, tone, sign }: { value: string | null; tone: string; sign: string }) {
-  if (value === null) return <span className="text-muted">hidden: a secret</span>;
+  if (value === null) return <span className="text-muted">hidden (secret)</span>;
   if (value === "") return <span className="text-muted">empty</span>;
   return (
     <code className={`rounded-sm px-1 py-px [overflow-wrap:anywhere] ${tone}`}>

@@ -1,4 +1,4 @@
-// Who changed what and when. An entry opens to what it changed, value by value.
+// The audit log: user, action and time. An entry expands to its changes, value by value.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { History } from "lucide-react";
 
@@ -14,7 +14,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { byDay, words } from "./audit";
 import { counted, countedAtStart } from "../../lib/words";
 import { Entry } from "./AuditEntry";
@@ -55,10 +55,10 @@ const TYPES = [
   "workspace_proxy",
 ];
 const PRESETS = [
-  ["Everything", ""],
+  ["All events", ""],
   ["Created workspaces", "resource_type:workspace action:create"],
   ["Added users", "resource_type:user action:create"],
-  ["Builds started by people", "resource_type:workspace_build action:start build_reason:initiator"],
+  ["Builds started by users", "resource_type:workspace_build action:start build_reason:initiator"],
   ["Sign-ins", "action:login"],
   ["Deleted templates", "resource_type:template action:delete"],
 ] as const;
@@ -91,7 +91,10 @@ export function AuditPage() {
           {
             term: "organization",
             label: "Organization",
-            options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })),
+            options: orgs.map((organization) => ({
+              value: organization.name,
+              text: organization.display_name || organization.name,
+            })),
           },
         ]
       : []),
@@ -100,19 +103,19 @@ export function AuditPage() {
     list.error instanceof ApiError && list.error.status === 400
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
-  if (may.known && !may.viewAnyAuditLog) return <Refused what="the audit log" />;
-  const found = list.data;
+  if (may.known && !may.viewAnyAuditLog) return <PermissionDenied subject="the audit log" />;
+  const entries = list.data;
   return (
     <>
       <PageHead
         title="Audit logs"
         description={
           <span role="status">
-            {!found
+            {!entries
               ? " "
-              : found.count >= (found.count_cap || COUNT_CAP_SHOWN)
-                ? `More than ${counted(found.count_cap, "entry", "entries")}`
-                : countedAtStart(found.count, "entry", "entries")}
+              : entries.count >= (entries.count_cap || COUNT_CAP_SHOWN)
+                ? `More than ${counted(entries.count_cap, "entry", "entries")}`
+                : countedAtStart(entries.count, "entry", "entries")}
           </span>
         }
       />
@@ -131,17 +134,17 @@ export function AuditPage() {
           <Failure error={list.error} retry={() => void list.refetch()} />
         </div>
       ) : null}
-      {found && found.audit_logs.length === 0 ? (
+      {entries && entries.audit_logs.length === 0 ? (
         <div className="rounded-xl border border-line bg-surface">
-          <Empty icon={History} title={filter ? "Nothing matches" : "Nothing has happened yet"}>
+          <Empty icon={History} title={filter ? "No results" : "No audit log entries yet"}>
             {filter
-              ? "Change the search above, or clear it."
-              : "Every change by a person or a program will be here, with what it was before."}
+              ? "Change or clear the search."
+              : "Every change by a user or a program is recorded here, with the previous values."}
           </Empty>
         </div>
       ) : null}
       <div className="flex flex-col gap-5">
-        {byDay(found?.audit_logs ?? []).map((day) => (
+        {byDay(entries?.audit_logs ?? []).map((day) => (
           <section key={day.day} aria-label={day.day}>
             <h2 className="mb-1.5 text-sm font-medium text-muted">{day.day}</h2>
             <ul className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-surface shadow-card">
@@ -152,12 +155,12 @@ export function AuditPage() {
           </section>
         ))}
       </div>
-      {found ? (
+      {entries ? (
         <Pager
           page={page}
           stale={list.isPlaceholderData}
           size={LOG_SHOWN}
-          total={found.count}
+          total={entries.count}
           onChange={(next) => show(filter, next)}
         />
       ) : null}

@@ -1,4 +1,4 @@
-// Who connected to which workspace, by what, from where and until when.
+// The connection log: user, workspace, type, address, start and end.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Cable } from "lucide-react";
 
@@ -19,7 +19,7 @@ import { PageHead, TextLink } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { dateTime, duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { countedAtStart } from "../../lib/words";
 
 const KINDS: Readonly<Record<ConnectionLog["type"], string>> = {
@@ -32,8 +32,8 @@ const KINDS: Readonly<Record<ConnectionLog["type"], string>> = {
   tunnel: "Tunnel",
 };
 const PRESETS = [
-  ["Everything", ""],
-  ["Open now", "status:ongoing"],
+  ["All connections", ""],
+  ["Active", "status:ongoing"],
   ["SSH connections", "type:ssh"],
   ["Apps", "type:workspace_app"],
 ] as const;
@@ -44,12 +44,13 @@ const COLUMNS: Column<ConnectionLog>[] = [
     header: "Connection",
     cell: (entry) => (
       <div className="min-w-40">
-        {/* Who is behind a connection of the machine itself, the agent cannot tell: the log says what it was, and of nobody. */}
+        {/* The agent does not know the user behind a connection from inside the workspace: the log
+           has its type, but no user. */}
         <p>
           {entry.web_info ? (
             <>
               <strong className="font-semibold">
-                {entry.web_info.user?.username ?? "Somebody without an account"}
+                {entry.web_info.user?.username ?? "An anonymous user"}
               </strong>{" "}
               by {KINDS[entry.type]}
             </>
@@ -69,7 +70,7 @@ const COLUMNS: Column<ConnectionLog>[] = [
     id: "from",
     header: "From",
     extra: true,
-    cell: (row) => <span className="text-muted">{row.ip || "not reported"}</span>,
+    cell: (row) => <span className="text-muted">{row.ip || "-"}</span>,
   },
   {
     id: "at",
@@ -84,7 +85,7 @@ const COLUMNS: Column<ConnectionLog>[] = [
   { id: "end", header: "State", cell: (row) => <State entry={row} /> },
 ];
 
-// Whoever reads the log may not see every workspace that is in it.
+// A reader of the log may lack access to some of its workspaces.
 function Workspace({ entry }: { entry: ConnectionLog }) {
   const may = usePermissions();
   const own = entry.workspace_owner_username === useMe().username;
@@ -96,8 +97,8 @@ function Workspace({ entry }: { entry: ConnectionLog }) {
   );
 }
 
-/** Two moments of one clock, but not always of one second. */
-const lasted = (ms: number) => (ms < 1000 ? "within a second" : `after ${duration(ms)}`);
+/** Two times from one clock, but not always to the second. */
+const durationText = (ms: number) => (ms < 1000 ? "within a second" : `after ${duration(ms)}`);
 
 function State({ entry }: { entry: ConnectionLog }) {
   if (entry.web_info) {
@@ -118,7 +119,7 @@ function State({ entry }: { entry: ConnectionLog }) {
         {info.exit_code ? `Ended with code ${info.exit_code}` : "Ended"}
       </StatusText>
       <p className="text-sm text-muted [overflow-wrap:anywhere]">
-        {lasted(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}
+        {durationText(Date.parse(info.disconnect_time) - Date.parse(entry.connect_time))}
         {info.disconnect_reason ? `: ${info.disconnect_reason}` : ""}
       </p>
     </div>
@@ -141,7 +142,7 @@ export function ConnectionLogPage() {
       term: "status",
       label: "Status",
       options: [
-        { value: "ongoing", text: "Open now" },
+        { value: "ongoing", text: "Active" },
         { value: "completed", text: "Ended" },
       ],
     },
@@ -155,7 +156,10 @@ export function ConnectionLogPage() {
           {
             term: "organization",
             label: "Organization",
-            options: orgs.map((one) => ({ value: one.name, text: one.display_name || one.name })),
+            options: orgs.map((organization) => ({
+              value: organization.name,
+              text: organization.display_name || organization.name,
+            })),
           },
         ]
       : []),
@@ -164,7 +168,8 @@ export function ConnectionLogPage() {
     list.error instanceof ApiError && list.error.status === 400
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
-  if (may.known && !may.viewAnyConnectionLog) return <Refused what="the connection log" />;
+  if (may.known && !may.viewAnyConnectionLog)
+    return <PermissionDenied subject="the connection log" />;
   return (
     <>
       <PageHead
@@ -197,10 +202,10 @@ export function ConnectionLogPage() {
           columns={COLUMNS}
           rowKey={(entry) => entry.id}
           empty={
-            <Empty icon={Cable} title={filter ? "Nothing matches" : "Nobody has connected yet"}>
+            <Empty icon={Cable} title={filter ? "No results" : "No connections yet"}>
               {filter
-                ? "Change the search above, or clear it."
-                : "Each connection to a workspace will be here: SSH, editors, terminals, apps and ports."}
+                ? "Change or clear the search."
+                : "Connections to workspaces appear here: SSH, editors, terminals, apps and ports."}
             </Empty>
           }
         />

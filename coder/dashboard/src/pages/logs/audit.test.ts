@@ -17,12 +17,12 @@ describe("sentence", () => {
       "<img src=x onerror=alert(1)>",
       ["ana", " renamed ", "<img src=x onerror=alert(1)>"],
     ],
-  ])("%s with %s", (description, resource_target, texts) => {
+  ])("parses %s with %s", (description, resource_target, texts) => {
     expect(sentence({ description, resource_target, user }).map((part) => part.text)).toEqual(
       texts,
     );
   });
-  it("has a word for nobody", () => {
+  it("names an unknown user", () => {
     expect(
       sentence({ description: "{user} logged in", resource_target: "", user: null })[0],
     ).toEqual({ kind: "user", text: "Somebody" });
@@ -41,7 +41,7 @@ describe("changes", () => {
       { field: "b", before: "x", after: "y" },
     ]);
   });
-  it.each([[null], [undefined], ["text"], [[1]], [{}]])("%j has none", (diff) =>
+  it.each([[null], [undefined], ["text"], [[1]], [{}]])("%j has no diff", (diff) =>
     expect(changes(diff)).toEqual([]),
   );
 });
@@ -57,10 +57,10 @@ describe("values", () => {
     [["a"], '["a"]'],
     [{ Time: "2026-01-01T00:00:00Z", Valid: true }, "2026-01-01T00:00:00Z"],
     [{ Int64: 5, Valid: false }, ""],
-  ])("%j is %s", (value, text) => expect(shown(value)).toBe(text));
+  ])("formats %j as %j", (value, text) => expect(shown(value)).toBe(text));
 });
 
-it("keeps the days apart and their order", () => {
+it("groups by day in order", () => {
   const days = byDay([
     { time: "2026-03-02T12:00:00Z" },
     { time: "2026-03-02T11:00:00Z" },
@@ -74,7 +74,7 @@ it.each([
   ["api_key", "API key"],
   ["idp_sync_settings_group", "IdP sync settings group"],
   ["oauth2_provider_app", "OAuth2 provider app"],
-])("%s is %s", (name, text) => {
+])("describes %s as %s", (name, text) => {
   expect(words(name)).toBe(text);
 });
 
@@ -83,29 +83,29 @@ it.each([
   ["Mozilla/5.0 (X11; Linux) AppleWebKit/537.36 Chrome/140.0 Safari/537.36", "Chrome"],
   ["", ""],
   ["python-requests/2", "python-requests"],
-])("%s is %s", (agent, name) => {
+])("describes %s as %s", (agent, name) => {
   expect(program(agent)).toBe(name);
 });
 
-describe("where an entry leads", () => {
-  const nobody = {} as Permissions;
+describe("links of audit entries", () => {
+  const noPermissions = {} as Permissions;
   const entry = (
     resource_type: AuditLog["resource_type"],
     resource_link: string,
     is_deleted = false,
   ) => ({ resource_type, resource_link, is_deleted });
   it.each([
-    ["a template", entry("template", "/templates/x"), nobody, "/templates/x"],
-    ["another's workspace", entry("workspace", "/@bob/dev"), nobody, null],
-    ["one's own workspace", entry("workspace", "/@ana/dev"), nobody, "/@ana/dev"],
+    ["a template", entry("template", "/templates/x"), noPermissions, "/templates/x"],
+    ["another's workspace", entry("workspace", "/@bob/dev"), noPermissions, null],
+    ["one's own workspace", entry("workspace", "/@ana/dev"), noPermissions, "/@ana/dev"],
     [
       "a workspace, for who sees all",
       entry("workspace_build", "/@bob/dev/builds/1"),
       { viewAnyWorkspace: true } as Permissions,
       "/@bob/dev/builds/1",
     ],
-    ["what is deleted", entry("template", "/templates/x", true), nobody, null],
-    ["another site", entry("template", "//evil.example"), nobody, null],
-    ["nothing", entry("api_key", ""), nobody, null],
-  ])("%s", (_, one, may, expected) => expect(linkOf(one, may, "ana")).toBe(expected));
+    ["what is deleted", entry("template", "/templates/x", true), noPermissions, null],
+    ["another site", entry("template", "//evil.example"), noPermissions, null],
+    ["nothing", entry("api_key", ""), noPermissions, null],
+  ])("%s", (_, auditEntry, may, expected) => expect(linkOf(auditEntry, may, "ana")).toBe(expected));
 });

@@ -1,4 +1,5 @@
-// An audit entry in words, and its change as lines: pure, so that every oddity of a diff is a test.
+// An audit entry in words, and its diff as lines: pure functions, so that every oddity of a diff
+// has a test.
 import type { Permissions } from "../../api/permissions";
 import type { AuditDiffField, AuditLog } from "../../api/types";
 
@@ -10,7 +11,7 @@ const MARK = /\{(user|target)\}/g;
 export function sentence(
   entry: Pick<AuditLog, "description" | "resource_target" | "user">,
 ): Part[] {
-  const who = entry.user?.username ?? "Somebody";
+  const authorName = entry.user?.username ?? "An unknown user";
   const parts: Part[] = [];
   let from = 0;
   for (const match of entry.description.matchAll(MARK)) {
@@ -18,7 +19,7 @@ export function sentence(
     if (before) parts.push({ kind: "text", text: before });
     parts.push(
       match[1] === "user"
-        ? { kind: "user", text: who }
+        ? { kind: "user", text: authorName }
         : { kind: "target", text: entry.resource_target },
     );
     from = match.index + match[0].length;
@@ -28,7 +29,10 @@ export function sentence(
   return parts;
 }
 
-/** Whoever reads the log may not see all that is in it: what leads to a refusal is no link. Kinds not named: everybody. */
+/**
+ * Permissions needed for a link: a reader of the log may lack access to what it names. Kinds that
+ * are absent here are visible to all.
+ */
 const SEEN_BY: Readonly<Record<string, keyof Permissions>> = {
   user: "viewUsers",
   workspace: "viewAnyWorkspace",
@@ -37,7 +41,7 @@ const SEEN_BY: Readonly<Record<string, keyof Permissions>> = {
   oauth2_provider_app: "editOAuth2Apps",
 };
 
-/** Where an entry's thing is shown to this person; null for nowhere. */
+/** The address of an entry's object for this reader; null for none. */
 export function linkOf(
   entry: Pick<AuditLog, "resource_link" | "resource_type" | "is_deleted">,
   may: Permissions,
@@ -45,9 +49,9 @@ export function linkOf(
 ): string | null {
   const link = entry.resource_link;
   if (!link.startsWith("/") || link.startsWith("//") || entry.is_deleted) return null;
-  const asked = SEEN_BY[entry.resource_type];
-  return asked === undefined ||
-    may[asked] ||
+  const permission = SEEN_BY[entry.resource_type];
+  return permission === undefined ||
+    may[permission] ||
     link.startsWith(`/@${username}/`) ||
     link.startsWith(`/tasks/${username}/`)
     ? link
@@ -56,12 +60,12 @@ export function linkOf(
 
 export interface Change {
   field: string;
-  /** Null: it is a secret, whose values nobody is shown. */
+  /** Null: a secret, whose values are shown to no user. */
   before: string | null;
   after: string | null;
 }
 
-/** One line a field, in the order of their names. */
+/** One line per field, ordered by name. */
 export function changes(diff: unknown): Change[] {
   if (typeof diff !== "object" || diff === null || Array.isArray(diff)) return [];
   return Object.entries(diff as Record<string, AuditDiffField>)
@@ -73,19 +77,19 @@ export function changes(diff: unknown): Change[] {
     }));
 }
 
-/** A value as one text; nothing for what is empty, `null` in SQL's wrapped form included. */
+/** A value as text; "" for empty values, SQL's wrapped `null` included. */
 export function shown(value: unknown): string {
   if (value === null || value === undefined || value === "") return "";
   if (typeof value === "object" && "Valid" in value) {
     const [inner] = Object.entries(value)
       .filter(([name]) => name !== "Valid")
-      .map(([, one]) => one as unknown);
+      .map(([, change]) => change as unknown);
     return (value as { Valid: boolean }).Valid ? shown(inner) : "";
   }
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** Entries of one day stand together; the days are the reader's own. */
+/** Entries grouped by day in the reader's time zone. */
 export function byDay<T extends { time: string }>(
   entries: readonly T[],
 ): { day: string; entries: T[] }[] {
@@ -104,7 +108,7 @@ export function byDay<T extends { time: string }>(
   return days;
 }
 
-/** "workspace_build" as people say it. */
+/** "workspace_build" in readable words. */
 export function words(name: string): string {
   const text = name
     .replaceAll("_", " ")
@@ -114,9 +118,9 @@ export function words(name: string): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** A browser's or program's name out of what it says of itself. */
+/** The name of the browser or program in a user agent. */
 export function program(userAgent: string): string {
-  const known: readonly (readonly [RegExp, string])[] = [
+  const programs: readonly (readonly [RegExp, string])[] = [
     [/^coder\b/i, "Coder CLI"],
     [/Edg\//, "Edge"],
     [/Firefox\//, "Firefox"],
@@ -126,6 +130,6 @@ export function program(userAgent: string): string {
     [/^curl/i, "curl"],
   ];
   return (
-    known.find(([pattern]) => pattern.test(userAgent))?.[1] ?? userAgent.split(/[/ ]/)[0] ?? ""
+    programs.find(([pattern]) => pattern.test(userAgent))?.[1] ?? userAgent.split(/[/ ]/)[0] ?? ""
   );
 }

@@ -17,7 +17,7 @@ const entry = (id: string, more: object) => ({
   ...more,
 });
 
-it("names nobody for what the machine has told, and says what it was, from where and how long", async () => {
+it("shows no user for connections inside the workspace", async () => {
   visit(
     [{ element: <SignedIn bare />, children: [{ path: "/", Component: ConnectionLogPage }] }],
     "/",

@@ -1,4 +1,4 @@
-// A new organization: its own people, templates and provisioners.
+// Creation of an organization with its own members, templates and provisioners.
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 
@@ -9,7 +9,7 @@ import { ButtonLink } from "../../ui/Button";
 import { Narrow, PageHead } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { OrganizationForm } from "./OrganizationForm";
 
 export function CreateOrganizationPage() {
@@ -18,22 +18,22 @@ export function CreateOrganizationPage() {
   const queries = useQueryClient();
   const navigate = useNavigate();
   if (may.known && !may.createOrganization)
-    return <Refused what="the form for new organizations" />;
+    return <PermissionDenied subject="the form for new organizations" />;
   return (
     <Narrow>
       <PageHead
         title="New organization"
-        description="Its own members, groups, templates, provisioners and settings. People may be in several."
+        description="An organization has its own members, groups, templates, provisioners and settings. Users can belong to several."
         crumbs={[["Organizations", "/organizations"], ["New"]]}
       />
       <OrganizationForm
         start={{ name: "", display_name: "", description: "", icon: "" }}
         actions={<ButtonLink to="/organizations">Cancel</ButtonLink>}
         send={async (values) => {
-          const made = await post<Organization>("/api/v2/organizations", values);
+          const created = await post<Organization>("/api/v2/organizations", values);
           toast.done("Organization created.");
           await queries.invalidateQueries({ queryKey: ["organizations"] });
-          await navigate(`/organizations/${made.name}`);
+          await navigate(`/organizations/${created.name}`);
         }}
       />
     </Narrow>

@@ -1,4 +1,4 @@
-// Which groups and roles of an organization people get by what the identity provider says of them.
+// Group and role sync of an organization from claims of the identity provider.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useSearchParams } from "react-router";
 
@@ -22,7 +22,7 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { ExportPolicy } from "../../features/organization/ExportPolicy";
 import { MappingEditor, readMapping } from "../../features/organization/MappingEditor";
 import {
@@ -44,13 +44,14 @@ export function IdpSyncPage() {
     enabled: view?.may.viewSync === true,
   });
   if (!view?.known) return null;
-  if (!view.may.viewSync) return <Refused what="the sync settings of this organization" />;
-  const failed = [groups, roles].find((query) => query.isLoadingError); // a refresh that fails takes nothing away that was typed
+  if (!view.may.viewSync)
+    return <PermissionDenied subject="the sync settings of this organization" />;
+  const failed = [groups, roles].find((query) => query.isLoadingError); // a failed refresh keeps what was typed
   return (
     <>
       <PageHead
         title="IdP sync"
-        description="What the identity provider says of somebody becomes groups and roles here, each time they sign in."
+        description="Groups and roles follow the identity provider’s claims at each sign-in."
         actions={
           groups.data && roles.data ? (
             <ExportPolicy
@@ -72,7 +73,7 @@ export function IdpSyncPage() {
         <SkeletonRows rows={3} />
       ) : (
         <Tabs
-          label="What is synced"
+          label="Sync settings"
           value={tab}
           onChange={(next) => setParams({ tab: next }, { replace: true })}
           items={[
@@ -92,8 +93,8 @@ export function IdpSyncPage() {
   );
 }
 
-const pathOf = (view: OrganizationView, what: "groups" | "roles") =>
-  `/api/v2/organizations/${view.organization.id}/settings/idpsync/${what}`;
+const pathOf = (view: OrganizationView, kind: "groups" | "roles") =>
+  `/api/v2/organizations/${view.organization.id}/settings/idpsync/${kind}`;
 const groupFields = (settings: GroupSyncSettings) => ({
   field: settings.field,
   mapping: readMapping(settings.mapping),
@@ -105,13 +106,13 @@ const roleFields = (settings: RoleSyncSettings) => ({
   mapping: readMapping(settings.mapping),
 });
 
-function useSave(view: OrganizationView, what: "groups" | "roles") {
+function useSave(view: OrganizationView, kind: "groups" | "roles") {
   const queries = useQueryClient();
   return async (body: object) => {
-    await patch(pathOf(view, what), body);
+    await patch(pathOf(view, kind), body);
     toast.done("IdP sync settings updated.");
     await queries.invalidateQueries({
-      queryKey: ["organizations", view.organization.name, "idpsync", what],
+      queryKey: ["organizations", view.organization.name, "idpsync", kind],
     });
   };
 }
@@ -127,19 +128,19 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
     groupFields(settings),
     (values) => save({ ...values, regex_filter: values.regex_filter || null }),
   );
-  const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
+  const claimChoices = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Stack>
         <FormProblems form={form} />
-        <Section title="Where groups come from">
+        <Section title="Source">
           <Stack>
             <TextField
               label="Group sync field"
               data-testid="sync-field"
               autoComplete="off"
-              hint="The claim with the names of the groups, such as groups. Empty: nothing is synced."
+              hint="The claim with the group names, such as groups. Leave empty to turn sync off."
               value={values.field}
               problem={problem("field")}
               onChange={(value) => set("field", value)}
@@ -147,14 +148,14 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
             <TextField
               label="Regex filter"
               autoComplete="off"
-              hint="Only names that match it count. Empty: all."
+              hint="Only names that match are synced. Leave empty to sync all."
               value={values.regex_filter}
               problem={problem("regex_filter")}
               onChange={(value) => set("regex_filter", value)}
             />
             <Checkbox
               label="Auto create missing groups"
-              hint="A name without a mapping becomes a group of that name."
+              hint="Creates a group for each name without a mapping."
               checked={values.auto_create_missing_groups}
               onChange={(on) => set("auto_create_missing_groups", on)}
             />
@@ -162,13 +163,13 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
         </Section>
         <Section
           title="Mappings"
-          description="A name that is mapped puts people into these groups instead of one of its own name."
+          description="Members are added to the mapped groups instead of a group with the claim’s name."
         >
           <MappingEditor
             nameLabel="IdP group name"
             targetLabel="Coder group"
             readOnly={!view.may.editSync}
-            known={known}
+            suggestions={claimChoices}
             value={values.mapping}
             onChange={(next) => set("mapping", next)}
             targets={groups.map((group) => ({
@@ -179,7 +180,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
         </Section>
         {view.may.editSync ? (
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>
@@ -198,17 +199,17 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
     roleFields(settings),
     save,
   );
-  const known = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
+  const claimChoices = useQuery(claimValues(view.organization.id, form.values.field)).data ?? [];
   const { values, set, problem } = form;
   return (
     <form onSubmit={form.submit}>
       <Stack>
         <FormProblems form={form} />
-        <Section title="Where roles come from">
+        <Section title="Source">
           <TextField
             label="Role sync field"
             autoComplete="off"
-            hint="The claim with the names of the roles, such as roles. Empty: nothing is synced, and roles are given by hand."
+            hint="The claim with the role names, such as roles. Leave empty to turn sync off and assign roles by hand."
             value={values.field}
             problem={problem("field")}
             onChange={(value) => set("field", value)}
@@ -216,13 +217,13 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
         </Section>
         <Section
           title="Mappings"
-          description="A name without a mapping gives nothing. Roles somebody has by hand are taken away when they sign in."
+          description="Names without a mapping are ignored. Roles assigned by hand are removed at sign-in."
         >
           <MappingEditor
             nameLabel="IdP role name"
             targetLabel="Coder role"
             readOnly={!view.may.editSync}
-            known={known}
+            suggestions={claimChoices}
             value={values.mapping}
             onChange={(next) => set("mapping", next)}
             targets={roles.map((role) => ({
@@ -233,7 +234,7 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
         </Section>
         {view.may.editSync ? (
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>

@@ -1,4 +1,4 @@
-// Who belongs to an organization, with which roles, in which groups.
+// The members of an organization with their roles and groups.
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { EllipsisVertical, UserMinus, UsersRound } from "lucide-react";
 import { useState } from "react";
@@ -76,16 +76,16 @@ function Members({ view }: { view: OrganizationView }) {
             header: "Groups",
             extra: true,
             cell: (row) => {
-              const mine = groups.filter(
+              const ownGroups = groups.filter(
                 (group) =>
                   group.id !== organization.id &&
                   group.members.some((member) => member.id === row.user_id),
               );
-              return mine.length === 0 ? (
+              return ownGroups.length === 0 ? (
                 <span className="text-muted">None</span>
               ) : (
                 <span className="flex min-w-24 flex-wrap gap-x-2 [overflow-wrap:anywhere]">
-                  {mine.map((group) => (
+                  {ownGroups.map((group) => (
                     <TextLink key={group.id} to={`${home}/groups/${group.name}`}>
                       {group.display_name || group.name}
                     </TextLink>
@@ -121,11 +121,11 @@ function Members({ view }: { view: OrganizationView }) {
   const add = (id: string, name: string) =>
     post(`/api/v2/organizations/${organization.name}/members/${id}`).then(
       () => {
-        toast.done(`${name} is a member now.`);
+        toast.done(`${name} added to the organization.`);
         return changed();
       },
       (error: unknown) => {
-        toast.failed(`${name} could not be added`, error);
+        toast.failed(`Failed to add ${name}`, error);
         throw error;
       },
     );
@@ -139,7 +139,7 @@ function Members({ view }: { view: OrganizationView }) {
       />
       {may.addMembers ? (
         <PersonSearch
-          without={new Set((list.data?.members ?? []).map((member) => member.user_id))}
+          exclude={new Set((list.data?.members ?? []).map((member) => member.user_id))}
           onAdd={(person) => add(person.id, person.username)}
         />
       ) : null}
@@ -163,10 +163,10 @@ function Members({ view }: { view: OrganizationView }) {
           columns={columns}
           rowKey={(member) => member.user_id}
           empty={
-            <Empty icon={UsersRound} title={filter ? "Nobody matches" : "No members yet"}>
+            <Empty icon={UsersRound} title={filter ? "No results" : "No members yet"}>
               {filter
-                ? "Change the search above."
-                : "Members may use the templates of this organization and have workspaces in it."}
+                ? "Try another search."
+                : "Members can use the templates of this organization and have workspaces in it."}
             </Empty>
           }
         />
@@ -192,8 +192,8 @@ function Members({ view }: { view: OrganizationView }) {
         }}
       >
         <p>
-          They lose its templates, their roles and groups in it. Their account stays, and so do
-          their workspaces, until somebody deletes them.
+          They lose access to its templates, and their roles and groups in it. Their account and
+          their workspaces are kept.
         </p>
       </Confirm>
     </>
@@ -218,7 +218,7 @@ function MemberRoles({
           roles: next,
         }),
       seen: ["organizations", view.organization.name, "members"],
-      failed: `The roles of ${member.username} could not be changed`,
+      failed: `Failed to update the roles of ${member.username}`,
     },
   );
   return (
@@ -226,7 +226,7 @@ function MemberRoles({
       {member.global_roles
         .filter((role) => role.name !== "member")
         .map((role) => (
-          <Tag key={`site ${role.name}`} tone="accent" title="Of the whole deployment">
+          <Tag key={`site ${role.name}`} tone="accent" title="Site-wide role">
             {role.display_name || role.name}
           </Tag>
         ))}

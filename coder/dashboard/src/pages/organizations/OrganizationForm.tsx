@@ -22,7 +22,7 @@ const pick = ({ name, display_name, description, icon }: OrganizationValues) => 
   icon,
 });
 
-/** `load`: of an organization that is there already. */
+/** `load` fetches an organization that already exists. */
 export function OrganizationForm({
   start,
   load = null,
@@ -40,13 +40,13 @@ export function OrganizationForm({
     <form onSubmit={form.submit}>
       <Stack>
         <FormProblems form={form} />
-        <Section title="Info" description="How people find it.">
+        <Section title="Info" description="Name and appearance.">
           <Stack>
             <TextField
               label="Slug"
               required
               autoComplete="off"
-              hint="Letters, digits and hyphens. Part of addresses and of the command line."
+              hint="Letters, digits and hyphens. Used in URLs and by the CLI."
               value={values.name}
               problem={problem("name")}
               onChange={(value) => set("name", value)}
@@ -74,7 +74,7 @@ export function OrganizationForm({
         </Section>
         <div className="flex justify-end gap-2">
           {actions}
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Save
           </Button>
         </div>

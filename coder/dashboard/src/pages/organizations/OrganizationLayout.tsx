@@ -1,4 +1,4 @@
-// The frame of one organization's pages, with a way to the others.
+// The frame of one organization's pages, with a menu of the others.
 import { useQuery } from "@tanstack/react-query";
 import { Building2, Check, ChevronsUpDown, Plus } from "lucide-react";
 import { Outlet } from "react-router";
@@ -11,7 +11,7 @@ import { Button } from "../../ui/Button";
 import { Loading } from "../../ui/Loading";
 import { Menu, MenuItem, MenuLabel, MenuSeparator } from "../../ui/Menu";
 import { NotFoundPage } from "../../ui/NotFoundPage";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { organizationPages } from "./nav";
 import {
   useOrganization,
@@ -23,7 +23,8 @@ export function OrganizationLayout() {
   if (view === null) return <Loading />;
   if (view === undefined) return <NotFoundPage />;
   const groups = organizationPages(view.home, view.may);
-  if (view.known && groups.length === 0) return <Refused what="this organization's settings" />;
+  if (view.known && groups.length === 0)
+    return <PermissionDenied subject="this organization's settings" />;
   return (
     <SidePage label="Organization" groups={groups} head={<OrganizationMenu view={view} />}>
       {view.known ? <Outlet /> : <Loading />}
@@ -48,13 +49,13 @@ function OrganizationMenu({ view }: { view: OrganizationView }) {
       }
     >
       <MenuLabel>Organizations</MenuLabel>
-      {all.map((one) => (
+      {all.map((organization) => (
         <MenuItem
-          key={one.id}
-          to={`/organizations/${one.name}`}
-          icon={one.id === view.organization.id ? <Check /> : <Building2 />}
+          key={organization.id}
+          to={`/organizations/${organization.name}`}
+          icon={organization.id === view.organization.id ? <Check /> : <Building2 />}
         >
-          {one.display_name || one.name}
+          {organization.display_name || organization.name}
         </MenuItem>
       ))}
       {may.createOrganization ? (

@@ -1,4 +1,4 @@
-// `/organizations` has nothing of its own: it leads to the first page of an organization that the person may see.
+// `/organizations` redirects to the first page of an organization that the user may see.
 import { useQueries, useQuery } from "@tanstack/react-query";
 import { Navigate, useParams } from "react-router";
 
@@ -7,7 +7,7 @@ import { post } from "../../api/client";
 import { organizations } from "../../api/queries/session";
 import { Failure } from "../../ui/Failure";
 import { Loading } from "../../ui/Loading";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { MembersPage } from "./MembersPage";
 import { organizationPages } from "./nav";
 import { useOrganization } from "../../features/organization/useOrganization";
@@ -15,18 +15,20 @@ import { useOrganization } from "../../features/organization/useOrganization";
 export function OrganizationsPage() {
   const all = useQuery(organizations);
   const ordered = [...(all.data ?? [])].sort((a, b) => Number(b.is_default) - Number(a.is_default));
-  const asked = useQueries({
-    queries: ordered.map((one) => ({
-      queryKey: ["permissions", "organization", one.id],
+  const checks = useQueries({
+    queries: ordered.map((candidate) => ({
+      queryKey: ["permissions", "organization", candidate.id],
       queryFn: () =>
-        post<OrganizationPermissions>("/api/v2/authcheck", { checks: organizationChecks(one.id) }),
+        post<OrganizationPermissions>("/api/v2/authcheck", {
+          checks: organizationChecks(candidate.id),
+        }),
       staleTime: 60_000,
     })),
   });
   if (all.isLoadingError) return <Failure error={all.error} retry={() => void all.refetch()} />;
-  if (all.isPending || asked.some((one) => one.isPending)) return <Loading />;
-  const pages = ordered.flatMap((one, index) =>
-    organizationPages(`/organizations/${one.name}`, asked[index]?.data ?? {}).flatMap(
+  if (all.isPending || checks.some((check) => check.isPending)) return <Loading />;
+  const pages = ordered.flatMap((candidate, index) =>
+    organizationPages(`/organizations/${candidate.name}`, checks[index]?.data ?? {}).flatMap(
       (group) => group.items,
     ),
   );
@@ -34,11 +36,14 @@ export function OrganizationsPage() {
   return first ? (
     <Navigate to={first.to} replace />
   ) : (
-    <Refused what="the organizations' settings" />
+    <PermissionDenied subject="the organizations' settings" />
   );
 }
 
-/** An organization's own address shows its members; who may not see them goes to the first page they may see. */
+/**
+ * An organization's own address shows its members; a user who may not see them is redirected to the
+ * first page they may see.
+ */
 export function OrganizationStart() {
   const view = useOrganization();
   const { organization } = useParams();
@@ -48,6 +53,6 @@ export function OrganizationStart() {
   return first ? (
     <Navigate to={first.to} replace />
   ) : (
-    <Refused what="this organization's settings" />
+    <PermissionDenied subject="this organization's settings" />
   );
 }

@@ -1,4 +1,4 @@
-// One role: its name and a grid of what it gives. Built-in roles are only looked at.
+// One role: its name and a grid of its permissions. Built-in roles are read-only.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate, useParams } from "react-router";
@@ -17,13 +17,13 @@ import { PageHead, Stack } from "../../ui/Page";
 import { TabPanel, Tabs } from "../../ui/Tabs";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 import {
   ACTION_TEXT,
   beyondGrid,
   byActions,
-  given,
+  grantedActions,
   GRID,
   isGiven,
   summary,
@@ -58,15 +58,15 @@ export function RoleEditorPage() {
     return view.may.createRoles ? (
       <Editor view={view} role={EMPTY} create />
     ) : (
-      <Refused what="the form for new roles" />
+      <PermissionDenied subject="the form for new roles" />
     );
-  const found = roles.data.find((role) => role.name === name);
-  return found ? (
+  const match = roles.data.find((role) => role.name === name);
+  return match ? (
     <Editor
       key={name}
       view={view}
-      role={found}
-      readOnly={found.built_in || !view.may.updateRoles}
+      role={match}
+      readOnly={match.built_in || !view.may.updateRoles}
     />
   ) : (
     <NotFoundPage />
@@ -102,15 +102,17 @@ function Editor({
   const list = `${view.home}/roles`;
   const { name, display_name } = role;
   const path = `/api/v2/organizations/${view.organization.name}/members/roles`;
-  const there = async () =>
-    fields((await get<AssignableRoles[]>(path)).find((one) => one.name === name) ?? EMPTY);
+  const loadCurrent = async () =>
+    fields(
+      (await get<AssignableRoles[]>(path)).find((candidate) => candidate.name === name) ?? EMPTY,
+    );
   const form = useSettingsForm(
-    create ? null : there,
-    (found) => found,
+    create ? null : loadCurrent,
+    (current) => current,
     fields(role),
     async (values) => {
       await (create ? post : put)(path, { ...values, site_permissions: [], user_permissions: [] });
-      toast.done(create ? "Custom role created." : "Custom role saved.");
+      toast.done(create ? "Custom role created." : "Custom role updated.");
       await queries.invalidateQueries({
         queryKey: ["organizations", view.organization.name, "members"],
       });
@@ -124,14 +126,14 @@ function Editor({
         title={create ? "Create custom role" : display_name || name}
         crumbs={[["Roles", list], [create ? "Create" : display_name || name]]}
         description={
-          readOnly ? "A built-in role, or one you may not change: it can only be looked at." : null
+          readOnly ? "This role is built in, or you are not allowed to change it." : null
         }
       />
       <form onSubmit={form.submit}>
         <Stack>
           <FormProblems form={form} />
           {readOnly ? null : (
-            <Section title="What it is called">
+            <Section title="General">
               <Stack>
                 <TextField
                   label="Name"
@@ -140,8 +142,8 @@ function Editor({
                   readOnly={!create}
                   hint={
                     create
-                      ? "Letters, digits and hyphens. It cannot be changed later."
-                      : "It cannot be changed."
+                      ? "Letters, digits and hyphens. The name cannot be changed later."
+                      : "The name cannot be changed."
                   }
                   value={values.name}
                   problem={problem("name")}
@@ -159,15 +161,15 @@ function Editor({
           )}
           <Section
             title="Permissions"
-            description={readOnly ? null : "You can give only what you may do yourself."}
+            description={readOnly ? null : "You can only grant permissions that you have yourself."}
           >
             <Tabs
-              label="For what"
+              label="Permission scope"
               value={tab}
               onChange={setTab}
               items={[
-                { value: "all", text: "Everything in the organization" },
-                { value: "own", text: "Only what is their own" },
+                { value: "all", text: "All resources of the organization" },
+                { value: "own", text: "Own resources only" },
               ]}
             >
               <TabPanel value="all" className="pt-4">
@@ -180,7 +182,7 @@ function Editor({
               </TabPanel>
               <TabPanel value="own" className="pt-4">
                 <Grid
-                  label="Permissions for one's own"
+                  label="Permissions on own resources"
                   readOnly={readOnly}
                   value={values.organization_member_permissions}
                   onChange={(next) => set("organization_member_permissions", next)}
@@ -191,7 +193,7 @@ function Editor({
           {readOnly ? null : (
             <div className="flex justify-end gap-2">
               <ButtonLink to={list}>Cancel</ButtonLink>
-              <Button type="submit" look="primary" busy={form.busy}>
+              <Button type="submit" variant="primary" busy={form.busy}>
                 Save
               </Button>
             </div>
@@ -222,7 +224,7 @@ function Grid({
           const everything = (on: boolean) =>
             onChange(
               row.actions.reduce<Permission[]>(
-                (sum, action) => given(sum, row.kind, action, on),
+                (sum, action) => grantedActions(sum, row.kind, action, on),
                 [...value],
               ),
             );
@@ -235,7 +237,7 @@ function Grid({
                 <input
                   type="checkbox"
                   data-testid={row.kind}
-                  aria-label={`${row.text}: everything`}
+                  aria-label={`${row.text}: all actions`}
                   disabled={readOnly}
                   className="mt-0.5 shrink-0"
                   checked={count === row.actions.length}
@@ -262,7 +264,7 @@ function Grid({
                       disabled={readOnly}
                       checked={isGiven(value, row.kind, action)}
                       onChange={(event) =>
-                        onChange(given(value, row.kind, action, event.target.checked))
+                        onChange(grantedActions(value, row.kind, action, event.target.checked))
                       }
                     />
                     {ACTION_TEXT[action] ?? action.replaceAll("_", " ")}
@@ -275,11 +277,11 @@ function Grid({
       </ul>
       {others.length > 0 ? (
         <div className="mt-3">
-          <Notice kind="info" title="Besides what the grid shows">
+          <Notice kind="info" title="Other permissions">
             {byActions(others).map((row) => (
               <p key={`${row.actions} ${row.negate}`}>
                 <strong className="font-medium text-text">
-                  {row.negate ? "Takes away" : "Gives"} {row.actions}
+                  {row.negate ? "Denies" : "Grants"} {row.actions}
                 </strong>
                 : {row.texts.join(", ")}
               </p>

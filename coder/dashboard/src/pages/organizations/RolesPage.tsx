@@ -1,4 +1,4 @@
-// The roles people can have in an organization: its own, and those every organization has.
+// The roles that members of an organization can have: its custom roles, and the built-in ones.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { EllipsisVertical, Eye, Pencil, Plus, ShieldCheck, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
@@ -36,7 +36,7 @@ function Roles({ view }: { view: OrganizationView }) {
   const [deleting, setDeleting] = useState<AssignableRoles | null>(null);
   const own = (list.data ?? []).filter((role) => !role.built_in);
   const create = may.createRoles ? (
-    <ButtonLink look="primary" to={`${home}/roles/create`} icon={<Plus />}>
+    <ButtonLink variant="primary" to={`${home}/roles/create`} icon={<Plus />}>
       Create custom role
     </ButtonLink>
   ) : null;
@@ -44,7 +44,7 @@ function Roles({ view }: { view: OrganizationView }) {
     <>
       <PageHead
         title="Roles"
-        description="What members may do. A person may have several; they add up."
+        description="Roles define what members can do. Roles are additive."
         actions={create}
       />
       {list.isPending ? <SkeletonRows rows={4} /> : null}
@@ -54,7 +54,7 @@ function Roles({ view }: { view: OrganizationView }) {
           <Section title="Custom roles" padded={false}>
             {own.length === 0 ? (
               <Empty level={3} icon={ShieldCheck} title="No custom roles yet" actions={create}>
-                Make one for what the built-in roles give too much or too little of.
+                Create one if the built-in roles grant too much or too little.
               </Empty>
             ) : (
               <ul className="divide-y divide-line">
@@ -107,10 +107,10 @@ function Roles({ view }: { view: OrganizationView }) {
                     menu={
                       <ButtonLink
                         size="sm"
-                        look="quiet"
+                        variant="quiet"
                         to={`${home}/roles/${role.name}`}
                         icon={<Eye />}
-                        aria-label={`View what ${role.display_name || role.name} may do`}
+                        aria-label={`View permissions of ${role.display_name || role.name}`}
                       >
                         View
                       </ButtonLink>
@@ -124,7 +124,7 @@ function Roles({ view }: { view: OrganizationView }) {
       <Confirm
         open={deleting !== null}
         onClose={() => setDeleting(null)}
-        title={`Delete the role ${deleting?.display_name || deleting?.name || ""}?`}
+        title={`Delete role ${deleting?.display_name || deleting?.name || ""}?`}
         confirm="Delete"
         typed={deleting?.name}
         typedLabel="Name of the role to delete"
@@ -138,7 +138,7 @@ function Roles({ view }: { view: OrganizationView }) {
           });
         }}
       >
-        <p>Members who have it lose what it gives them, at once.</p>
+        <p>Members with this role lose its permissions at once.</p>
       </Confirm>
     </>
   );
@@ -155,7 +155,7 @@ function RoleRow({ role, home, menu }: { role: AssignableRoles; home: string; me
         <p className="text-sm text-muted [overflow-wrap:anywhere]">
           {ORGANIZATION_ROLE_HINTS[role.name] ??
             (rows.length === 0
-              ? "Gives nothing yet."
+              ? "No permissions"
               : rows
                   .slice(0, 4)
                   .map((row) => `${row.negate ? "not " : ""}${row.text}: ${row.actions}`)

@@ -1,4 +1,4 @@
-// What an organization is called, what its workspaces may share, and its end.
+// An organization's name, its workspace sharing, and its deletion.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate } from "react-router";
@@ -32,8 +32,8 @@ export function OrganizationSettingsPage() {
     return (
       <>
         <PageHead title="Settings" />
-        <Notice kind="info" title="You may not change this organization.">
-          Its administrators can.
+        <Notice kind="info" title="You need update permission to change this organization">
+          Contact an administrator of the organization.
         </Notice>
       </>
     );
@@ -64,7 +64,7 @@ function Settings({ view }: { view: OrganizationView }) {
             await queries.invalidateQueries({ queryKey: ["organizations"] });
           }}
         />
-        <FirstRoles view={view} />
+        <DefaultRoles view={view} />
         <Sharing view={view} />
         {view.may.remove ? (
           <Section
@@ -72,16 +72,16 @@ function Settings({ view }: { view: OrganizationView }) {
             title="Delete"
             description={
               organization.is_default
-                ? "This is the default organization: it cannot be deleted."
-                : "Its templates, groups, roles and provisioner keys go with it."
+                ? "The default organization cannot be deleted."
+                : "Deletes its templates, groups, roles and provisioner keys as well."
             }
             actions={
               <Button
-                look="danger"
+                variant="danger"
                 disabled={organization.is_default}
                 onClick={() => setDeleting(true)}
               >
-                Delete this organization
+                Delete organization
               </Button>
             }
           />
@@ -90,7 +90,7 @@ function Settings({ view }: { view: OrganizationView }) {
       <Confirm
         open={deleting}
         onClose={() => setDeleting(false)}
-        title={`Delete the organization ${view.name}?`}
+        title={`Delete organization ${view.name}?`}
         confirm="Delete"
         typed={name}
         typedLabel="Name of the organization to delete"
@@ -102,16 +102,17 @@ function Settings({ view }: { view: OrganizationView }) {
         }}
       >
         <p>
-          Its templates, groups, custom roles and provisioner keys are gone for good. It is refused
-          while there are workspaces in it: delete them first. People keep their accounts.
+          Its templates, groups, custom roles and provisioner keys are deleted permanently. Delete
+          its workspaces first: an organization with workspaces cannot be deleted. User accounts are
+          kept.
         </p>
-        <p className="text-sm">Address of its pages: {home}</p>
+        <p className="text-sm">URL of its pages: {home}</p>
       </Confirm>
     </>
   );
 }
 
-function FirstRoles({ view }: { view: OrganizationView }) {
+function DefaultRoles({ view }: { view: OrganizationView }) {
   const { organization } = view;
   const roles = (useQuery(organizationRoles(organization.name)).data ?? []).filter(
     (role) => role.assignable,
@@ -120,13 +121,13 @@ function FirstRoles({ view }: { view: OrganizationView }) {
     send: (next) =>
       patch(`/api/v2/organizations/${organization.id}`, { default_org_member_roles: next }),
     seen: ["organizations"],
-    failed: "The roles could not be changed",
+    failed: "Failed to update the roles",
   });
   if (roles.length === 0) return null;
   return (
     <Section
-      title="Roles of new members"
-      description="What somebody who joins is given. Members keep the roles they have."
+      title="Default roles of new members"
+      description="Assigned to users who join. Current members keep their roles."
     >
       <Stack className="gap-3">
         {roles.map((role) => (
@@ -136,7 +137,7 @@ function FirstRoles({ view }: { view: OrganizationView }) {
             hint={ORGANIZATION_ROLE_HINTS[role.name]}
             checked={chosen.includes(role.name)}
             onChange={(on) =>
-              choose(on ? [...chosen, role.name] : chosen.filter((one) => one !== role.name))
+              choose(on ? [...chosen, role.name] : chosen.filter((other) => other !== role.name))
             }
           />
         ))}
@@ -145,27 +146,27 @@ function FirstRoles({ view }: { view: OrganizationView }) {
   );
 }
 
-const WHO = [
-  { value: "everyone", text: "Every member", hint: "Owners of workspaces choose with whom." },
+const SHARING_CHOICES = [
+  { value: "everyone", text: "All members", hint: "Workspace owners choose whom to share with." },
   {
     value: "service_accounts",
     text: "Service accounts only",
-    hint: "Workspaces of people cannot be shared.",
+    hint: "Workspaces of users cannot be shared.",
   },
-  { value: "none", text: "Nobody", hint: "What is shared now is taken back." },
+  { value: "none", text: "Disabled", hint: "Existing shares are removed." },
 ] as const;
 
 function Sharing({ view }: { view: OrganizationView }) {
   const { organization } = view;
   const settings = useQuery(sharingSettings(organization.id)).data;
   const queries = useQueryClient();
-  const [asked, setAsked] = useState<WorkspaceSharingSettings["shareable_workspace_owners"] | null>(
-    null,
-  );
+  const [pending, setPending] = useState<
+    WorkspaceSharingSettings["shareable_workspace_owners"] | null
+  >(null);
   if (!settings) return null;
-  const change = async (who: WorkspaceSharingSettings["shareable_workspace_owners"]) => {
+  const change = async (owners: WorkspaceSharingSettings["shareable_workspace_owners"]) => {
     await patch(`/api/v2/organizations/${organization.id}/settings/workspace-sharing`, {
-      shareable_workspace_owners: who,
+      shareable_workspace_owners: owners,
     });
     await queries.invalidateQueries({
       queryKey: ["organizations", organization.id, "workspace-sharing"],
@@ -177,39 +178,39 @@ function Sharing({ view }: { view: OrganizationView }) {
       title="Workspace sharing"
       description={
         settings.sharing_globally_disabled
-          ? "The server's settings turn it off for the whole deployment."
-          : "Whose workspaces may be shared with others."
+          ? "Disabled for the whole deployment by the server’s settings."
+          : "Whose workspaces can be shared with others."
       }
     >
       {settings.sharing_globally_disabled ? (
-        <p className="text-muted">Nobody can share a workspace.</p>
+        <p className="text-muted">Workspace sharing is disabled.</p>
       ) : (
         <RadioCards
-          label="Who may share"
+          label="Sharing allowed for"
           value={settings.shareable_workspace_owners}
-          options={WHO}
+          options={SHARING_CHOICES}
           onChange={(value) => {
-            const who = value as WorkspaceSharingSettings["shareable_workspace_owners"];
-            if (who === "everyone")
-              void change(who).catch((error: unknown) =>
-                toast.failed("Workspace sharing could not be changed", error),
+            const owners = value as WorkspaceSharingSettings["shareable_workspace_owners"];
+            if (owners === "everyone")
+              void change(owners).catch((error: unknown) =>
+                toast.failed("Failed to update workspace sharing", error),
               );
-            else setAsked(who);
+            else setPending(owners);
           }}
         />
       )}
       <Confirm
-        open={asked !== null}
-        onClose={() => setAsked(null)}
+        open={pending !== null}
+        onClose={() => setPending(null)}
         title="Restrict workspace sharing?"
         confirm="Restrict"
-        onConfirm={() => change(asked ?? "everyone")}
+        onConfirm={() => change(pending ?? "everyone")}
       >
         <p>
-          {asked === "none"
-            ? "Every workspace of this organization that is shared is taken back from those it was shared with."
-            : "Workspaces of people that are shared are taken back from those they were shared with."}{" "}
-          This is not undone by allowing it again.
+          {pending === "none"
+            ? "All shares of workspaces in this organization are removed."
+            : "All shares of users’ workspaces in this organization are removed."}{" "}
+          Allowing sharing again does not restore them.
         </p>
       </Confirm>
     </Section>

@@ -1,4 +1,4 @@
-// The pages of one organization; each for those who may see it.
+// The pages of one organization; each is for users who may see it.
 import type { OrganizationPermissions } from "../../api/permissions";
 import type { SideGroup } from "../../features/navigation/SidePage";
 

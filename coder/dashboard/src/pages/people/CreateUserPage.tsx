@@ -1,4 +1,4 @@
-// A new account: who it is, and how they will sign in.
+// Creation of an account: identity and sign-in method.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 import { useNavigate } from "react-router";
@@ -20,7 +20,7 @@ import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { randomPassword, SITE_ROLE_HINTS } from "../../features/person/roles";
 
 const START = {
@@ -41,16 +41,19 @@ export function CreateUserPage() {
   const orgs = useQuery(organizations).data ?? [];
   const navigate = useNavigate();
   const queries = useQueryClient();
-  const usual = orgs.filter((org) => org.is_default).map((org) => org.id);
+  const defaultOrganizations = orgs.filter((org) => org.is_default).map((org) => org.id);
   const [generated, setGenerated] = useState("");
-  const [made, setMade] = useState<{ username: string; password: string } | null>(null);
+  const [createdUser, setCreatedUser] = useState<{ username: string; password: string } | null>(
+    null,
+  );
   const assignable = (useQuery({ ...siteRoles, enabled: may.updateUsers }).data ?? []).filter(
     (role) => role.assignable,
   );
   const form = useForm(START, async ({ roles, ...values }) => {
     const service = values.login_type === "service";
-    const known = await queries.ensureQueryData(organizations); // whoever is quick is not refused for what the page waits for
-    const first = known.filter((org) => org.is_default).map((org) => org.id);
+    // A quick user must not be rejected because of data that is still loading.
+    const organizationList = await queries.ensureQueryData(organizations);
+    const first = organizationList.filter((org) => org.is_default).map((org) => org.id);
     const user = await post<User>("/api/v2/users", {
       ...values,
       organization_ids: values.organization_ids.length > 0 ? values.organization_ids : first,
@@ -62,32 +65,34 @@ export function CreateUserPage() {
           : { password: "" }),
     });
     toast.done("Successfully created user.");
-    // The account is there whatever becomes of its roles: sending the form again would be refused.
+    // The account exists even if assigning its roles failed: submitting the form again would be
+    // rejected.
     if (roles.length > 0)
       await put(`/api/v2/users/${user.id}/roles`, { roles }).catch((error: unknown) =>
-        toast.failed(`${values.username} has an account, but not the roles you chose`, error),
+        toast.failed(`${values.username} was created, but without the roles you chose`, error),
       );
     await queries.invalidateQueries({ queryKey: ["users"] });
     if (values.login_type === "password" && values.password === generated)
-      setMade({ username: values.username, password: generated });
+      setCreatedUser({ username: values.username, password: generated });
     else await navigate(LIST);
   });
-  if (may.known && !may.createUser) return <Refused what="the form for new users" />;
-  if (made) return <Made {...made} />;
+  if (may.known && !may.createUser) return <PermissionDenied subject="the form for new users" />;
+  if (createdUser) return <Made {...createdUser} />;
   const { values, set, problem } = form;
   const generate = () => {
     const password = randomPassword();
     setGenerated(password);
     set("password", password);
   };
-  const picked = values.organization_ids.length > 0 ? values.organization_ids : usual;
+  const picked =
+    values.organization_ids.length > 0 ? values.organization_ids : defaultOrganizations;
   return (
     <Narrow>
       <PageHead title="Create user" crumbs={[["Users", LIST], ["Create"]]} />
       <form onSubmit={form.submit} aria-label="Create user">
         <Stack>
           {form.error ? <Failure error={form.error} /> : null}
-          <Section title="How they sign in">
+          <Section title="Sign-in method">
             <Combobox
               label="Login type"
               testId="login-type-input"
@@ -96,13 +101,13 @@ export function CreateUserPage() {
               options={loginTypes(methods)}
             />
           </Section>
-          <Section title="Who it is">
+          <Section title="Details">
             <Stack>
               <TextField
                 label="Username"
                 required
                 autoComplete="off"
-                hint="Letters, digits and hyphens. Part of the addresses of their workspaces."
+                hint="Letters, digits and hyphens. Used in the URLs of their workspaces."
                 value={values.username}
                 problem={problem("username")}
                 onChange={(value) => set("username", value)}
@@ -132,11 +137,11 @@ export function CreateUserPage() {
                   required
                   autoComplete="new-password"
                   spellCheck={false}
-                  hint="They need it for the first time they sign in."
+                  hint="Required for the first sign-in."
                   value={values.password}
                   problem={problem("password")}
                   onChange={(value) => set("password", value)}
-                  beside={<Button onClick={generate}>Generate</Button>}
+                  control={<Button onClick={generate}>Generate</Button>}
                 />
               ) : null}
             </Stack>
@@ -144,7 +149,7 @@ export function CreateUserPage() {
           {orgs.length > 1 ? (
             <Section
               title="Organizations"
-              description="Whose templates they may use and where their workspaces are."
+              description="Organizations give access to their templates and hold the user’s workspaces."
             >
               <Stack className="gap-2.5">
                 {orgs.map((org) => (
@@ -166,7 +171,7 @@ export function CreateUserPage() {
           {assignable.length > 0 ? (
             <Section
               title="Roles"
-              description="What they may do in the whole deployment. Everybody is a member besides: they may use what is shared with them."
+              description="Site-wide permissions. Everyone is also a Member: members can use what is shared with them."
             >
               <Stack className="gap-2.5">
                 {assignable.map((role) => (
@@ -190,7 +195,7 @@ export function CreateUserPage() {
           ) : null}
           <div className="flex justify-end gap-2">
             <ButtonLink to={LIST}>Cancel</ButtonLink>
-            <Button type="submit" look="primary" busy={form.busy}>
+            <Button type="submit" variant="primary" busy={form.busy}>
               Save
             </Button>
           </div>
@@ -200,19 +205,22 @@ export function CreateUserPage() {
   );
 }
 
-/** A password nobody chose is in nobody's head: it stands here until whoever made the account says that it is kept. */
+/**
+ * A generated password is known to no user yet: it is shown until the administrator confirms that
+ * it is saved.
+ */
 function Made({ username, password }: { username: string; password: string }) {
   useEffect(() => {
     window.scrollTo(0, 0);
   }, []); // the form is longer
   return (
     <Narrow>
-      <PageHead title={`${username} has an account`} crumbs={[["Users", LIST], ["Create"]]} />
-      <Section title="Their password">
+      <PageHead title={`User ${username} created`} crumbs={[["Users", LIST], ["Create"]]} />
+      <Section title="Password">
         <Stack>
-          <Notice kind="warning" title="Copy it now: it is not shown again.">
-            Send it in a way that nobody else can read. They sign in at{" "}
-            <strong>{window.location.origin}</strong> and can change it in their own settings.
+          <Notice kind="warning" title="Copy the password now. It is not shown again.">
+            Send it over a secure channel. The user signs in at{" "}
+            <strong>{window.location.origin}</strong> and can change it in their settings.
           </Notice>
           <CodeBox
             label={`Password of ${username}`}
@@ -221,7 +229,7 @@ function Made({ username, password }: { username: string; password: string }) {
             testId="new-password"
           />
           <div className="flex justify-end">
-            <ButtonLink look="primary" to={LIST}>
+            <ButtonLink variant="primary" to={LIST}>
               I have saved it
             </ButtonLink>
           </div>
@@ -231,26 +239,30 @@ function Made({ username, password }: { username: string; password: string }) {
   );
 }
 
-/** What is set up on this server, and what always is. */
+/** The sign-in methods configured on this server, and those that are always available. */
 function loginTypes(methods: AuthMethods | undefined): Choice[] {
   return [
-    { value: "password", text: "Password", hint: "You choose the first one; they can change it." },
+    {
+      value: "password",
+      text: "Password",
+      hint: "You choose the first password; the user can change it.",
+    },
     ...(methods?.oidc.enabled
       ? [
           {
             value: "oidc",
             text: methods.oidc.signInText || "OpenID Connect",
-            hint: "By the organization's identity provider.",
+            hint: "Through the organization's identity provider.",
           },
         ]
       : []),
     ...(methods?.github.enabled
-      ? [{ value: "github", text: "GitHub", hint: "By their GitHub account." }]
+      ? [{ value: "github", text: "GitHub", hint: "With their GitHub account." }]
       : []),
     {
       value: "service",
       text: "Service account",
-      hint: "For programs: it has no mail and signs in by tokens alone.",
+      hint: "For programs: no email address, sign-in with tokens only.",
     },
   ];
 }

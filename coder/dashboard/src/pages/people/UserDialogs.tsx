@@ -1,4 +1,4 @@
-// What is done to one account: changed, given a new password, suspended, activated, deleted.
+// Actions on one account: edit, reset the password, suspend, activate, delete.
 import { useQueryClient } from "@tanstack/react-query";
 import { useId, useRef, useState } from "react";
 
@@ -71,7 +71,7 @@ function EditUser({ user, onClose }: Props) {
       actions={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" form={id} look="primary" busy={form.busy}>
+          <Button type="submit" form={id} variant="primary" busy={form.busy}>
             Save
           </Button>
         </>
@@ -82,7 +82,7 @@ function EditUser({ user, onClose }: Props) {
         <TextField
           label="Username"
           required
-          hint="Part of the addresses of their workspaces: links to the old name stop working."
+          hint="Used in the URLs of their workspaces: links with the old name stop working."
           value={form.values.username}
           problem={form.problem("username")}
           onChange={(value) => form.set("username", value)}
@@ -101,7 +101,7 @@ function EditUser({ user, onClose }: Props) {
 function ResetPassword({ user, onClose }: Props) {
   const [password] = useState(randomPassword);
   const [done, setDone] = useState(false);
-  const saved = useRef(false); // the question closes then, the password stays
+  const saved = useRef(false); // the confirmation closes, the password stays
   const shown = <CodeBox label="New password" command={password} />;
   if (done) {
     return (
@@ -109,16 +109,16 @@ function ResetPassword({ user, onClose }: Props) {
         open
         held
         onClose={onClose}
-        title={`The new password of ${user.username}`}
+        title={`New password of ${user.username}`}
         actions={
-          <Button look="primary" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             I have saved it
           </Button>
         }
       >
         <div className="flex flex-col gap-3">
           <p className="text-muted">
-            Send it to them; they can change it in their own settings. It is not shown again.
+            Send it to the user, who can change it in their settings. It is not shown again.
           </p>
           {shown}
         </div>
@@ -143,14 +143,14 @@ function ResetPassword({ user, onClose }: Props) {
       extra={shown}
     >
       <p>
-        Their old password stops working and they are signed out everywhere. This is the one to send
-        them instead.
+        The old password stops working and the user is signed out everywhere. Send them this
+        password instead.
       </p>
     </Confirm>
   );
 }
 
-/** A lost laptop of somebody who cannot end its session themselves. */
+/** For the lost laptop of a user who cannot end its session themselves. */
 function EndSessions({ user, onClose }: Props) {
   return (
     <Dialog
@@ -158,10 +158,10 @@ function EndSessions({ user, onClose }: Props) {
       wide
       onClose={onClose}
       title={`Sessions of ${user.username}`}
-      description="Suspending ends all of them, and tokens and devices besides."
+      description="Suspending the user also ends all sessions, tokens and devices."
       actions={<Button onClick={onClose}>Close</Button>}
     >
-      <Sessions of={user} />
+      <Sessions user={user} />
     </Dialog>
   );
 }
@@ -186,11 +186,11 @@ function ChangeStatus({ user, action, onClose }: Props) {
     >
       {suspend ? (
         <p>
-          They can no longer sign in, and their sessions and tokens end at once. Their workspaces
-          stay as they are; activating them gives everything back.
+          The user can no longer sign in, and all their sessions and tokens end at once. Their
+          workspaces are kept; activating the user restores access.
         </p>
       ) : (
-        <p>They can sign in again, with the roles and workspaces they had.</p>
+        <p>The user can sign in again, with their previous roles and workspaces.</p>
       )}
     </Confirm>
   );
@@ -213,8 +213,9 @@ function DeleteUser({ user, onClose }: Props) {
       }}
     >
       <p>
-        The account, its keys, tokens and secrets are gone for good. It is refused while they have
-        workspaces: delete those first. To lock somebody out for a while, suspend them.
+        The account and its keys, tokens and secrets are deleted permanently. Delete its workspaces
+        first: a user with workspaces cannot be deleted. To block access temporarily, suspend the
+        user instead.
       </p>
     </Confirm>
   );

@@ -1,4 +1,4 @@
-// Everybody who has an account: search, roles, and what can be done to an account.
+// All accounts: search, roles, and actions on an account.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { UserPlus, UsersRound } from "lucide-react";
 import { useMemo, useState } from "react";
@@ -16,7 +16,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead } from "../../ui/Page";
 import { Pager } from "../../ui/lists/Pager";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import { UserDialog, type UserAction } from "./UserDialogs";
 import { countedAtStart } from "../../lib/words";
 import { STATUS, LOGIN_TYPES, columnsOf } from "./user-columns";
@@ -36,7 +36,7 @@ export function UsersPage() {
   const { filter, page, show } = useListAddress();
   const list = useQuery({ ...users(filter, page), placeholderData: keepPreviousData });
   const roles = useQuery(siteRoles).data;
-  const [asked, setAsked] = useState<{ user: User; action: UserAction } | null>(null);
+  const [dialog, setDialog] = useState<{ user: User; action: UserAction } | null>(null);
   const menus: FilterMenu[] = [
     {
       term: "status",
@@ -57,12 +57,13 @@ export function UsersPage() {
       })),
     },
   ];
-  const columns = useMemo(() => columnsOf((user, action) => setAsked({ user, action })), []);
+  const columns = useMemo(() => columnsOf((user, action) => setDialog({ user, action })), []);
   const problem =
     list.error instanceof ApiError && list.error.status === 400
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
-  if (may.known && !may.viewUsers) return <Refused what="the people of this deployment" />;
+  if (may.known && !may.viewUsers)
+    return <PermissionDenied subject="the people of this deployment" />;
   return (
     <>
       <PageHead
@@ -74,7 +75,7 @@ export function UsersPage() {
         }
         actions={
           may.createUser ? (
-            <ButtonLink look="primary" to="/deployment/users/create" icon={<UserPlus />}>
+            <ButtonLink variant="primary" to="/deployment/users/create" icon={<UserPlus />}>
               Create user
             </ButtonLink>
           ) : null
@@ -105,10 +106,10 @@ export function UsersPage() {
           empty={
             <Empty
               icon={UsersRound}
-              title="Nobody matches"
+              title="No results"
               command="coder users create --username ana --email ana@example.com"
             >
-              Change the search above, or create the account.
+              Try another search, or create the user.
             </Empty>
           }
         />
@@ -122,8 +123,8 @@ export function UsersPage() {
           onChange={(next) => show(filter, next)}
         />
       ) : null}
-      {asked ? (
-        <UserDialog user={asked.user} action={asked.action} onClose={() => setAsked(null)} />
+      {dialog ? (
+        <UserDialog user={dialog.user} action={dialog.action} onClose={() => setDialog(null)} />
       ) : null}
     </>
   );

@@ -1,4 +1,4 @@
-// Roles at once: whoever makes an account says there what it may do, as far as they may give it away.
+// Roles in the form: the creator chooses roles among those they may assign.
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
@@ -51,26 +51,29 @@ async function fill() {
 }
 const save = () => userEvent.click(screen.getByRole("button", { name: "Save" }));
 
-it("offers the roles that may be given, and gives them once the account is there", async () => {
+it("offers assignable roles and assigns them after creation", async () => {
   const page = open();
   await fill();
   await userEvent.click(await screen.findByRole("checkbox", { name: "auditor" }));
   expect(screen.queryByRole("checkbox", { name: "owner" })).toBeNull();
   await save();
   await waitFor(() => expect(page.at()).toBe("/deployment/users"));
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users", "/api/v2/users/u/roles"]);
+  expect(page.sent.map((request) => request.path)).toEqual([
+    "/api/v2/users",
+    "/api/v2/users/u/roles",
+  ]);
   expect(page.sent[0]?.body).not.toHaveProperty("roles");
   expect(page.sent[1]?.body).toEqual({ roles: ["auditor"] });
 });
 
-it("asks for no roles where none were chosen", async () => {
+it("assigns no roles if none were chosen", async () => {
   const page = open();
   await fill();
   await save();
-  await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users"]));
+  await waitFor(() => expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/users"]));
 });
 
-it("leaves the form although the roles were refused: the account is there", async () => {
+it("leaves the form if only the roles were rejected", async () => {
   const page = open({ "PUT /api/v2/users/u/roles": new Refusal(400, "no") });
   await fill();
   await userEvent.click(await screen.findByRole("checkbox", { name: "auditor" }));

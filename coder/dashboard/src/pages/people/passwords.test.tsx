@@ -24,22 +24,22 @@ async function filled() {
   await userEvent.type(screen.getByLabelText(/^Email/), "bob@example.com");
 }
 
-it("shows a password nobody chose until whoever made the account has kept it", async () => {
+it("shows a generated password until it is saved", async () => {
   const page = open();
   await filled();
   await userEvent.click(screen.getByRole("button", { name: "Generate" }));
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
   const box = within(await screen.findByRole("group", { name: "Password of bob" }));
   await userEvent.click(box.getByRole("button", { name: "Show value" }));
-  const [made] = page.sent.map((one) => one.body as { password: string });
-  expect(box.getByTestId("new-password")).toHaveTextContent(made?.password ?? "-");
+  const [created] = page.sent.map((request) => request.body as { password: string });
+  expect(box.getByTestId("new-password")).toHaveTextContent(created?.password ?? "-");
   expect(box.getByRole("button", { name: "Copy" })).toBeVisible();
   expect(page.at()).toBe("/create");
   await userEvent.click(screen.getByRole("link", { name: "I have saved it" }));
   await waitFor(() => expect(page.at()).toBe("/deployment/users"));
 });
 
-it("goes on to the list after a password somebody chose", async () => {
+it("continues to the list after a typed password", async () => {
   const page = open();
   await filled();
   await userEvent.click(screen.getByRole("button", { name: "Generate" }));
@@ -48,7 +48,7 @@ it("goes on to the list after a password somebody chose", async () => {
   await waitFor(() => expect(page.at()).toBe("/deployment/users"));
 });
 
-it("shows the password of a reset before and after it counts", async () => {
+it("shows a reset password before and after the reset", async () => {
   const closed: string[] = [];
   const page = visit(
     [
@@ -68,10 +68,12 @@ it("shows the password of a reset before and after it counts", async () => {
   );
   const before = (await screen.findByTestId("command")).textContent;
   await userEvent.click(screen.getByTestId("confirm-button"));
-  expect(await screen.findByRole("dialog", { name: "The new password of bob" })).toHaveTextContent(
+  expect(await screen.findByRole("dialog", { name: "New password of bob" })).toHaveTextContent(
     before ?? "-",
   );
-  expect(page.sent.map((one) => one.body)).toEqual([{ old_password: "", password: before }]);
+  expect(page.sent.map((request) => request.body)).toEqual([
+    { old_password: "", password: before },
+  ]);
   expect(closed).toEqual([]);
   await userEvent.click(screen.getByRole("button", { name: "I have saved it" }));
   expect(closed).toEqual(["closed"]);

@@ -1,4 +1,4 @@
-// The columns of the table of users, with what can be done to each.
+// The columns of the users table, with the actions on each user.
 import { useQuery } from "@tanstack/react-query";
 import {
   CircleCheck,
@@ -71,10 +71,10 @@ export function columnsOf(ask: (user: User, action: UserAction) => void): Column
           <StatusText tone={STATUS[user.status][1]}>{STATUS[user.status][0]}</StatusText>
           <p className="text-sm text-muted">
             {ago(user.last_seen_at) === "never" ? (
-              "has not signed in yet"
+              "never signed in"
             ) : (
               <>
-                seen <Ago at={user.last_seen_at} />
+                last seen <Ago at={user.last_seen_at} />
               </>
             )}
           </p>
@@ -99,7 +99,7 @@ function Roles({ user }: { user: User }) {
     {
       send: (next) => put(`/api/v2/users/${user.id}/roles`, { roles: next }),
       seen: ["users"],
-      failed: `The roles of ${user.username} could not be changed`,
+      failed: `Failed to update the roles of ${user.username}`,
     },
   );
   const self = useQuery(me).data?.id === user.id;
@@ -130,7 +130,7 @@ function Roles({ user }: { user: User }) {
 
 function Actions({ user, ask }: { user: User; ask: (user: User, action: UserAction) => void }) {
   const may = usePermissions();
-  const mine = useMe().id === user.id;
+  const isSelf = useMe().id === user.id;
   const suspended = user.status === "suspended";
   return (
     <Menu
@@ -155,7 +155,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
           View activity
         </MenuItem>
       ) : null}
-      {may.endAnySession && !mine ? (
+      {may.endAnySession && !isSelf ? (
         <MenuItem icon={<LogOut />} onSelect={() => ask(user, "sessions")}>
           Sessions…
         </MenuItem>
@@ -171,7 +171,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
               Reset password…
             </MenuItem>
           ) : null}
-          {mine ? null : suspended ? (
+          {isSelf ? null : suspended ? (
             <MenuItem icon={<CircleCheck />} onSelect={() => ask(user, "activate")}>
               Activate…
             </MenuItem>
@@ -182,7 +182,7 @@ function Actions({ user, ask }: { user: User; ask: (user: User, action: UserActi
           )}
         </>
       ) : null}
-      {may.deleteUser && !mine ? (
+      {may.deleteUser && !isSelf ? (
         <MenuItem danger icon={<Trash2 />} onSelect={() => ask(user, "delete")}>
           Delete…
         </MenuItem>

@@ -22,7 +22,7 @@ const person = (username: string, status: string, last_seen_at: string) => ({
   organization_ids: [],
 });
 
-it("says in words that somebody has not signed in yet", async () => {
+it("shows that a user never signed in", async () => {
   visit([{ path: "/", element: <UsersPage /> }], "/", {
     "GET /api/v2/users": {
       users: [
@@ -35,15 +35,15 @@ it("says in words that somebody has not signed in yet", async () => {
     "GET /api/v2/users/roles": [],
     "GET /api/v2/organizations": [],
   });
-  expect(await screen.findByText("has not signed in yet")).toBeVisible();
+  expect(await screen.findByText("never signed in")).toBeVisible();
   expect(screen.getByText("just now")).toBeVisible();
   expect(screen.queryByText("never")).toBeNull();
-  expect(screen.getByText("Nora New")).toBeVisible(); // the full name stands beside the address, not instead of it
+  expect(screen.getByText("Nora New")).toBeVisible(); // the full name comes in addition to the address
   expect(screen.getByText("new@example.com")).toBeVisible();
 });
 
-it("ends a session of somebody else", async () => {
-  let there = [
+it("ends a session of another user", async () => {
+  let sessions = [
     {
       id: "laptop",
       ip_address: "10.0.0.2",
@@ -61,9 +61,9 @@ it("ends a session of somebody else", async () => {
     "GET /api/v2/users/me": person("old", "active", new Date().toISOString()),
     "GET /api/v2/users/roles": [],
     "GET /api/v2/organizations": [],
-    "GET /api/v2/users/new/sessions": () => there,
+    "GET /api/v2/users/new/sessions": () => sessions,
     "DELETE /api/v2/users/new/keys/laptop": () => {
-      there = [];
+      sessions = [];
       return {};
     },
   });
@@ -74,5 +74,5 @@ it("ends a session of somebody else", async () => {
   );
   await userEvent.click(await screen.findByRole("button", { name: "End session" }));
   expect(await screen.findByText(/^Nowhere at the moment/)).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/new/keys/laptop"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/users/new/keys/laptop"]);
 });

@@ -1,4 +1,4 @@
-// The provisioners of an organization: who is there, what each is doing, how its machine does.
+// The provisioners of an organization: status, current job, and load of the machine.
 import { useQuery } from "@tanstack/react-query";
 import { ServerCog } from "lucide-react";
 import { useSearchParams } from "react-router";
@@ -16,7 +16,7 @@ import { SelectField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import {
   useOrganization,
   type OrganizationView,
@@ -40,11 +40,11 @@ export function DaemonsPage() {
   const view = useOrganization();
   useTitle("Provisioners", view?.name ?? "");
   if (!view?.known) return null;
-  // The list asks for the right to the queue, as the jobs do: to read a daemon is less.
+  // Requires the permission to read jobs, as the queue does: reading daemons alone is not enough.
   return view.may.viewJobs ? (
     <Daemons view={view} />
   ) : (
-    <Refused what="the provisioners of this organization" />
+    <PermissionDenied subject="the provisioners of this organization" />
   );
 }
 
@@ -69,8 +69,8 @@ function Daemons({ view }: { view: OrganizationView }) {
             {version && daemon.version !== version ? (
               <>
                 {" "}
-                <Tag tone="warn" title={`The server is ${version}.`}>
-                  Another version
+                <Tag tone="warn" title={`The server runs version ${version}.`}>
+                  Version mismatch
                 </Tag>
               </>
             ) : null}
@@ -87,19 +87,21 @@ function Daemons({ view }: { view: OrganizationView }) {
       id: "key",
       header: "Key",
       extra: true,
-      cell: (row) => row.key_name ?? <span className="text-muted">–</span>,
+      cell: (row) => row.key_name ?? <span className="text-muted">-</span>,
     },
     {
       id: "tags",
       header: "Tags",
       extra: true,
-      cell: (row) => <Tags tags={row.tags} none="untagged" />,
+      cell: (row) => <Tags tags={row.tags} emptyText="untagged" />,
     },
     {
       id: "machine",
       header: "Machine",
       extra: true,
-      cell: (row) => <Machine health={health?.find((one) => one.daemon_id === row.id)} />,
+      cell: (row) => (
+        <Machine health={health?.find((candidate) => candidate.daemon_id === row.id)} />
+      ),
     },
     {
       id: "seen",
@@ -116,8 +118,8 @@ function Daemons({ view }: { view: OrganizationView }) {
     <>
       <PageHead
         title="Provisioners"
-        description="Programs that run Terraform. A job is taken by one that has all of the job's tags."
-        actions={<ButtonLink to={`${view.home}/provisioner-jobs`}>Jobs</ButtonLink>}
+        description="Provisioners run Terraform. A job goes to a provisioner that has all of its tags."
+        actions={<ButtonLink to={`${view.home}/provisioner-jobs`}>View jobs</ButtonLink>}
       />
       <div className="mb-4 flex flex-wrap items-end gap-3">
         <div className="w-36">
@@ -148,20 +150,20 @@ function Daemons({ view }: { view: OrganizationView }) {
           empty={
             <Empty
               icon={ServerCog}
-              title={status || ids ? "None of these" : "No provisioner is here"}
+              title={status || ids ? "No matching provisioners" : "No provisioners connected"}
               command={status || ids ? "" : "coder provisioner start --key <key>"}
               actions={
                 view.may.createKeys && !status ? (
-                  <ButtonLink look="primary" to={`${view.home}/provisioner-keys`}>
-                    Make a key
+                  <ButtonLink variant="primary" to={`${view.home}/provisioner-keys`}>
+                    Create key
                   </ButtonLink>
                 ) : null
               }
             >
               {status || ids
                 ? "Choose another status."
-                : "Without one no workspace can be built. Make a key, then start a provisioner with it " +
-                  "on a machine that may reach your infrastructure."}
+                : "Workspaces cannot be built without a provisioner. Create a key, then start a provisioner with it " +
+                  "on a machine that can reach your infrastructure."}
             </Empty>
           }
         />
@@ -173,7 +175,7 @@ function Daemons({ view }: { view: OrganizationView }) {
 function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string }) {
   const [text, tone] = STATUS[daemon.status ?? "offline"];
   const job = daemon.current_job ?? daemon.previous_job;
-  const what = job ? job.template_display_name || job.template_name || "a job" : "";
+  const jobName = job ? job.template_display_name || job.template_name || "a job" : "";
   return (
     <div>
       <StatusText tone={tone} pulse={daemon.status === "busy"}>
@@ -181,8 +183,8 @@ function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string
       </StatusText>
       {job ? (
         <p className="text-sm text-muted">
-          {daemon.current_job ? "works on " : `last: ${job.status}, `}
-          <TextLink to={`${jobs}?ids=${job.id}`}>{what}</TextLink>
+          {daemon.current_job ? "running " : `last job: ${job.status}, `}
+          <TextLink to={`${jobs}?ids=${job.id}`}>{jobName}</TextLink>
         </p>
       ) : null}
     </div>
@@ -190,7 +192,7 @@ function DaemonState({ daemon, jobs }: { daemon: ProvisionerDaemon; jobs: string
 }
 
 function Machine({ health }: { health: ProvisionerDaemonHealth | undefined }) {
-  if (!health) return <span className="text-muted">–</span>;
+  if (!health) return <span className="text-muted">-</span>;
   const parts = [
     health.host?.cpu == null
       ? ""
@@ -198,7 +200,7 @@ function Machine({ health }: { health: ProvisionerDaemonHealth | undefined }) {
     health.host?.memory_total && health.host.memory_used != null
       ? `memory ${Math.round((100 * health.host.memory_used) / health.host.memory_total)} %`
       : "",
-    health.latency_ms == null ? "" : `${Math.round(health.latency_ms)} ms away`,
+    health.latency_ms == null ? "" : `latency ${Math.round(health.latency_ms)} ms`,
   ].filter(Boolean);
   return (
     <div className="text-sm text-muted">

@@ -1,8 +1,9 @@
-// Why a job waits: what each provisioner says of it, when it may start, and the command that would take it.
+// The reasons why a job waits: the answer of each provisioner, the expected start, and the command
+// that starts a matching provisioner.
 import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
-import { jobWhy } from "../../api/queries/workspaces";
+import { jobReasons } from "../../api/queries/workspaces";
 import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
 import { useChoice } from "../../ui/forms/choice";
@@ -12,7 +13,7 @@ import { TextLink } from "../../ui/Page";
 import { ago } from "../../lib/time";
 import { counted } from "../../lib/words";
 
-/** The server's reasons are clauses: one that stands alone begins and ends like a sentence. */
+/** The server's reasons are clauses: capitalize and punctuate one that stands alone. */
 const sentence = (clause: string) =>
   clause === ""
     ? ""
@@ -27,27 +28,31 @@ export function JobReasons({
   job: string;
   home: string;
 }) {
-  const why = useQuery(jobWhy(organization, job));
-  const { value: parked, choose: park } = useChoice(why.data?.parked ?? false, {
-    send: (on) =>
-      put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }),
-    seen: ["provisionerjobs", job],
-    failed: "The job could not be changed",
-  });
-  if (why.isPending) return <Skeleton className="h-16" />;
-  if (why.isLoadingError) return <Failure error={why.error} retry={() => void why.refetch()} />;
-  const { daemons, expected_start: start, no_expected_start: unknown, remedy } = why.data;
+  const explanation = useQuery(jobReasons(organization, job));
+  const { value: waitsForever, choose: setWaitsForever } = useChoice(
+    explanation.data?.parked ?? false,
+    {
+      send: (on) =>
+        put(`/api/v2/organizations/${organization}/provisionerjobs/${job}/parked`, { parked: on }),
+      seen: ["provisionerjobs", job],
+      failed: "Failed to update the job",
+    },
+  );
+  if (explanation.isPending) return <Skeleton className="h-16" />;
+  if (explanation.isLoadingError)
+    return <Failure error={explanation.error} retry={() => void explanation.refetch()} />;
+  const { daemons, expected_start: start, no_expected_start: unknown, remedy } = explanation.data;
   return (
-    <section aria-label="Why it waits" className="flex flex-col gap-3">
+    <section aria-label="Reasons for waiting" className="flex flex-col gap-3">
       <p className="text-sm text-muted">
         {start
-          ? `It starts ${ago(start.earliest)} at the earliest, ${ago(start.latest)} at the ` +
-            `latest, as ${counted(start.samples, "job before it tells", "jobs before it tell")}.`
+          ? `Expected to start between ${ago(start.earliest)} and ` +
+            `${ago(start.latest)}, based on ${counted(start.samples, "earlier job")}.`
           : sentence(unknown)}
       </p>
       {daemons.length > 0 ? (
         <ul
-          aria-label="What each provisioner says"
+          aria-label="Reasons per provisioner"
           className="divide-y divide-line rounded-lg border border-line bg-surface"
         >
           {daemons.map((daemon) => (
@@ -64,7 +69,7 @@ export function JobReasons({
       ) : null}
       {remedy ? (
         <div>
-          <p className="mb-1.5">A provisioner started like this takes it:</p>
+          <p className="mb-1.5">Start a matching provisioner with:</p>
           <CodeBox label="Command that starts a provisioner" command={remedy.command} />
           {remedy.notes.length > 0 ? (
             <ul className="mt-1.5 list-disc pl-5 text-sm text-muted">
@@ -76,10 +81,10 @@ export function JobReasons({
         </div>
       ) : null}
       <Switch
-        label="Wait without limit"
-        hint="Otherwise a job nobody takes fails after a while."
-        checked={parked}
-        onChange={park}
+        label="Never time out"
+        hint="Otherwise the job fails if no provisioner acquires it in time."
+        checked={waitsForever}
+        onChange={setWaitsForever}
       />
     </section>
   );

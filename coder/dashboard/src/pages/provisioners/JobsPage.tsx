@@ -1,4 +1,5 @@
-// The queue of an organization: what ran, what runs, what waits, and for each that waits the reason in a sentence.
+// The job queue of an organization: finished, running and pending jobs, with a one-sentence reason
+// for each pending one.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ChevronRight, ListChecks } from "lucide-react";
 import { useId, useState } from "react";
@@ -6,7 +7,7 @@ import { useSearchParams } from "react-router";
 
 import { patch } from "../../api/client";
 import { provisionerJobs } from "../../api/queries/organizations";
-import { jobWhy } from "../../api/queries/workspaces";
+import { jobReasons } from "../../api/queries/workspaces";
 import type { ProvisionerJob } from "../../api/types";
 import { Ago } from "../../ui/Ago";
 import { Avatar } from "../../ui/Avatar";
@@ -22,7 +23,7 @@ import { PageHead, TextLink } from "../../ui/Page";
 import { duration } from "../../lib/time";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import {
   useOrganization,
   type OrganizationView,
@@ -46,7 +47,7 @@ export function JobsPage() {
   return view.may.viewJobs ? (
     <Jobs view={view} />
   ) : (
-    <Refused what="the jobs of this organization" />
+    <PermissionDenied subject="the jobs of this organization" />
   );
 }
 
@@ -57,13 +58,13 @@ function Jobs({ view }: { view: OrganizationView }) {
   const list = useQuery(
     provisionerJobs(view.organization.name, { status: status || undefined, ids: ids || undefined }),
   );
-  const found = list.data ?? [];
+  const jobList = list.data ?? [];
   return (
     <>
       <PageHead
         title="Provisioner jobs"
-        description="Each build of a workspace and each import of a template is a job. The newest hundred are here."
-        actions={<ButtonLink to={`${view.home}/provisioners`}>Provisioners</ButtonLink>}
+        description="Each workspace build and each template import is a job. Showing the latest 100."
+        actions={<ButtonLink to={`${view.home}/provisioners`}>View provisioners</ButtonLink>}
       />
       <div className="mb-4 flex flex-wrap items-end gap-3">
         <div className="w-36">
@@ -84,25 +85,25 @@ function Jobs({ view }: { view: OrganizationView }) {
           <Failure error={list.error} retry={() => void list.refetch()} />
         </div>
       ) : null}
-      {list.data !== undefined && found.length === 0 ? (
+      {list.data !== undefined && jobList.length === 0 ? (
         <div className="rounded-xl border border-line bg-surface">
           <Empty
             icon={ListChecks}
-            title={status || ids ? "None of these" : "No jobs yet"}
-            actions={status || ids ? null : <ButtonLink to="/templates">Templates</ButtonLink>}
+            title={status || ids ? "No matching jobs" : "No jobs yet"}
+            actions={status || ids ? null : <ButtonLink to="/templates">View templates</ButtonLink>}
           >
             {status || ids
               ? "Choose another status."
-              : "Creating a workspace or a template makes the first one."}
+              : "Create a workspace or a template to start the first job."}
           </Empty>
         </div>
       ) : null}
-      {found.length > 0 ? (
+      {jobList.length > 0 ? (
         <ul
           aria-label="Jobs"
           className="divide-y divide-line overflow-hidden rounded-xl border border-line bg-surface shadow-card"
         >
-          {found.map((job) => (
+          {jobList.map((job) => (
             <Job key={job.id} job={job} view={view} open={ids === job.id} />
           ))}
         </ul>
@@ -154,7 +155,7 @@ function Job({
               {job.worker_name ? <>, by {job.worker_name}</> : null}
             </p>
             {job.status === "pending" ? (
-              <Why organization={view.organization.id} job={job} />
+              <Reason organization={view.organization.id} job={job} />
             ) : null}
             {job.error ? (
               <p className="mt-0.5 text-sm text-bad [overflow-wrap:anywhere]">{job.error}</p>
@@ -190,7 +191,10 @@ function Job({
           ) : null}
           <Facts
             items={[
-              ["Tags it wants", <Tags key="tags" tags={job.tags} none="none: any provisioner" />],
+              [
+                "Required tags",
+                <Tags key="tags" tags={job.tags} emptyText="none (any provisioner)" />,
+              ],
               ...(job.worker_id && job.worker_name
                 ? [
                     [
@@ -201,8 +205,8 @@ function Job({
                     ] as const,
                   ]
                 : []),
-              ["Template", job.metadata.template_display_name || job.metadata.template_name || "–"],
-              ["Version", job.metadata.template_version_name || "–"],
+              ["Template", job.metadata.template_display_name || job.metadata.template_name || "-"],
+              ["Version", job.metadata.template_version_name || "-"],
               [
                 "Job",
                 <code key="id" className="text-sm">
@@ -218,29 +222,29 @@ function Job({
   );
 }
 
-function Why({ organization, job }: { organization: string; job: ProvisionerJob }) {
-  const why = useQuery(jobWhy(organization, job.id));
-  if (!why.data) return null;
+function Reason({ organization, job }: { organization: string; job: ProvisionerJob }) {
+  const explanation = useQuery(jobReasons(organization, job.id));
+  if (!explanation.data) return null;
   return (
     <p data-testid="job-why" className="mt-0.5 text-sm text-warn [overflow-wrap:anywhere]">
-      {why.data.summary}
+      {explanation.data.summary}
     </p>
   );
 }
 
 function Cancel({ job }: { job: ProvisionerJob }) {
-  const [asked, setAsked] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const queries = useQueryClient();
   const path = cancelPath(job);
   if (path === null || (job.status !== "pending" && job.status !== "running")) return null;
   return (
     <div>
-      <Button size="sm" onClick={() => setAsked(true)}>
+      <Button size="sm" onClick={() => setConfirming(true)}>
         Cancel job…
       </Button>
       <Confirm
-        open={asked}
-        onClose={() => setAsked(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         title="Cancel this job?"
         confirm="Cancel job"
         onConfirm={async () => {
@@ -251,8 +255,8 @@ function Cancel({ job }: { job: ProvisionerJob }) {
       >
         <p>
           {job.status === "pending"
-            ? "It has not begun: nothing is lost."
-            : "Terraform is interrupted. What it has made so far may be left behind, and a " +
+            ? "The job has not started, so nothing is lost."
+            : "Terraform is interrupted. Resources it has created may be left behind, and the " +
               "workspace may have to be started or deleted again."}
         </p>
       </Confirm>

@@ -1,4 +1,4 @@
-// The keys provisioners come in with: made here, shown once, and taken away.
+// Provisioner keys: created here, shown once, and deleted.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useId, useState } from "react";
@@ -20,7 +20,7 @@ import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, TextLink } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
-import { Refused } from "../../ui/Refused";
+import { PermissionDenied } from "../../ui/PermissionDenied";
 import {
   useOrganization,
   type OrganizationView,
@@ -28,11 +28,11 @@ import {
 import { readTags, Tags } from "../../features/provisioner/tags";
 import { counted } from "../../lib/words";
 
-/** Ways in that are no keys of their own, but listed with them. */
+/** Ways to authenticate that are no real keys, but are listed with them. */
 const BUILT_IN: Readonly<Record<string, string>> = {
-  "built-in": "Provisioners that run inside of the server.",
-  "user-auth": "Started by somebody who is signed in.",
-  psk: "Come with the server's pre-shared key.",
+  "built-in": "Provisioners that run inside the server.",
+  "user-auth": "Provisioners started by a signed-in user.",
+  psk: "Provisioners that use the server's pre-shared key.",
 };
 const isBuiltIn = (entry: ProvisionerKeyDaemons) =>
   entry.key.id.startsWith("00000000-0000-0000-0000-");
@@ -44,7 +44,7 @@ export function KeysPage() {
   return view.may.viewDaemons ? (
     <Keys view={view} />
   ) : (
-    <Refused what="the provisioner keys of this organization" />
+    <PermissionDenied subject="the provisioner keys of this organization" />
   );
 }
 
@@ -75,14 +75,14 @@ function Keys({ view }: { view: OrganizationView }) {
       id: "tags",
       header: "Tags",
       extra: true,
-      cell: (row) => <Tags tags={row.key.tags} none="untagged" />,
+      cell: (row) => <Tags tags={row.key.tags} emptyText="untagged" />,
     },
     {
       id: "daemons",
       header: "Provisioners",
       cell: (entry) =>
         entry.daemons.length === 0 ? (
-          <span className="text-muted">None now</span>
+          <span className="text-muted">None connected</span>
         ) : (
           <TextLink
             to={`${view.home}/provisioners?ids=${entry.daemons.map((daemon) => daemon.id).join(",")}`}
@@ -96,7 +96,7 @@ function Keys({ view }: { view: OrganizationView }) {
       header: "Created",
       extra: true,
       cell: (row) => (
-        <span className="text-muted">{isBuiltIn(row) ? "–" : <Ago at={row.key.created_at} />}</span>
+        <span className="text-muted">{isBuiltIn(row) ? "-" : <Ago at={row.key.created_at} />}</span>
       ),
     },
     {
@@ -123,7 +123,7 @@ function Keys({ view }: { view: OrganizationView }) {
         description="A provisioner started with a key belongs to this organization and has the key's tags."
         actions={
           view.may.createKeys ? (
-            <Button look="primary" icon={<Plus />} onClick={() => setMaking(true)}>
+            <Button variant="primary" icon={<Plus />} onClick={() => setMaking(true)}>
               Create key
             </Button>
           ) : null
@@ -148,7 +148,7 @@ function Keys({ view }: { view: OrganizationView }) {
               title="No keys yet"
               command="coder provisioner keys create my-key --tag os=linux"
             >
-              A key lets a provisioner outside of the server work for this organization.
+              Create a key to let a provisioner outside the server run jobs of this organization.
             </Empty>
           }
         />
@@ -157,7 +157,7 @@ function Keys({ view }: { view: OrganizationView }) {
       <Confirm
         open={deleting !== null}
         onClose={() => setDeleting(null)}
-        title={`Delete the key ${deleting?.key.name ?? ""}?`}
+        title={`Delete key ${deleting?.key.name ?? ""}?`}
         confirm="Delete"
         typed={deleting?.key.name}
         typedLabel="Name of the provisioner key to delete"
@@ -171,9 +171,9 @@ function Keys({ view }: { view: OrganizationView }) {
       >
         <p>
           {deleting && deleting.daemons.length > 0
-            ? `${counted(deleting.daemons.length, "provisioner uses", "provisioners use")} it and ` +
-              "will be shown out: jobs with its tags wait until another one comes."
-            : "No provisioner uses it now. Those started with it later are refused."}
+            ? `${counted(deleting.daemons.length, "connected provisioner uses", "connected provisioners use")} it and ` +
+              "will be disconnected: jobs that require its tags wait for another provisioner."
+            : "No connected provisioner uses it. Provisioners started with it later are rejected."}
         </p>
       </Confirm>
     </>
@@ -194,14 +194,14 @@ function NewKey({
   const form = useForm(
     { name: "", tags: "" },
     async (values) => {
-      const made = await post<CreateProvisionerKeyResponse>(
+      const created = await post<CreateProvisionerKeyResponse>(
         `/api/v2/organizations/${view.organization.name}/provisionerkeys`,
         { name: values.name, tags: readTags(values.tags) ?? {} },
       );
-      setKey(made.key);
+      setKey(created.key);
       await onMade();
     },
-    (values) => (readTags(values.tags) === null ? { tags: "Write each as name=value." } : {}),
+    (values) => (readTags(values.tags) === null ? { tags: "Enter each tag as name=value." } : {}),
   );
   if (key) {
     return (
@@ -209,10 +209,10 @@ function NewKey({
         open
         held
         onClose={onClose}
-        title="The key is made"
-        description="Copy it now: it is not shown again."
+        title="Provisioner key created"
+        description="Copy the key now. It is not shown again."
         actions={
-          <Button look="primary" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             Done
           </Button>
         }
@@ -243,8 +243,8 @@ function NewKey({
           <Button disabled={form.busy} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" form={id} look="primary" busy={form.busy}>
-            Create
+          <Button type="submit" form={id} variant="primary" busy={form.busy}>
+            Create key
           </Button>
         </>
       }
@@ -263,7 +263,7 @@ function NewKey({
           label="Tags"
           autoComplete="off"
           placeholder="os=linux gpu=yes"
-          hint="Jobs that want these tags go to its provisioners. They cannot be changed later."
+          hint="Jobs that require these tags go to its provisioners. Tags cannot be changed later."
           value={form.values.tags}
           problem={form.problem("tags")}
           onChange={(value) => form.set("tags", value)}

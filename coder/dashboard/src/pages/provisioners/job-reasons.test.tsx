@@ -5,7 +5,7 @@ import { expect, it } from "vitest";
 import { visit } from "../../test/world";
 import { JobReasons } from "./JobReasons";
 
-it("takes the second of two quick clicks", async () => {
+it("keeps the second of two quick clicks", async () => {
   let parked = false;
   const answers: (() => void)[] = [];
   const page = visit(
@@ -29,15 +29,15 @@ it("takes the second of two quick clicks", async () => {
         ),
     },
   );
-  const waits = await screen.findByRole("switch", { name: "Wait without limit" });
-  await userEvent.click(waits);
-  expect(waits).toBeChecked();
-  await userEvent.click(waits);
+  const toggle = await screen.findByRole("switch", { name: "Never time out" });
+  await userEvent.click(toggle);
+  expect(toggle).toBeChecked();
+  await userEvent.click(toggle);
   for (const turn of [0, 1]) {
     await waitFor(() => expect(answers).toHaveLength(turn + 1));
     answers[turn]?.();
   }
   await waitFor(() => expect(page.fetching()).toBe(0));
-  expect(page.sent.map((one) => one.body)).toEqual([{ parked: true }, { parked: false }]);
-  expect(waits).not.toBeChecked();
+  expect(page.sent.map((request) => request.body)).toEqual([{ parked: true }, { parked: false }]);
+  expect(toggle).not.toBeChecked();
 });

@@ -19,7 +19,7 @@ const imported = {
   metadata,
   input: { template_version_id: "v1" },
 };
-const tried = {
+const dryRun = {
   type: "template_version_dry_run" as const,
   metadata,
   input: { template_version_id: "v1" },
@@ -30,21 +30,21 @@ const first = {
   input: {},
 };
 
-describe("a job", () => {
+describe("job", () => {
   it.each([
     [build, "Stop workspace dev"],
     [imported, "Import a version of Docker"],
     [first, "Import a new template"],
-  ])("%# is called by what it does", (job, title) => expect(jobTitle(job)).toBe(title));
+  ])("%# has a title", (job, title) => expect(jobTitle(job)).toBe(title));
   it.each([
     [build, "/workspaces?filter=name%3A%22dev%22"],
     [imported, "/templates/coder/docker/versions"],
     [first, null],
-  ])("%# leads to what it is about", (job, to) => expect(jobLink(job, "coder")).toBe(to));
+  ])("%# has a link", (job, to) => expect(jobLink(job, "coder")).toBe(to));
   it.each([
     [build, "/api/v2/workspacebuilds/b1/cancel"],
     [imported, "/api/v2/templateversions/v1/cancel"],
-    [tried, "/api/v2/templateversions/v1/dry-run/j1/cancel"],
+    [dryRun, "/api/v2/templateversions/v1/dry-run/j1/cancel"],
     [first, null],
-  ])("%# is cancelled there", (job, path) => expect(cancelPath({ id: "j1", ...job })).toBe(path));
+  ])("%# has a cancel address", (job, path) => expect(cancelPath({ id: "j1", ...job })).toBe(path));
 });

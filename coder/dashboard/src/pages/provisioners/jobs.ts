@@ -1,4 +1,4 @@
-// A job in words, and where it leads to.
+// A job in words, and its link.
 import type { ProvisionerJob } from "../../api/types";
 
 type Job = Pick<ProvisionerJob, "id" | "type" | "metadata" | "input">;
@@ -16,11 +16,11 @@ export function jobTitle({ type, metadata }: Pick<Job, "type" | "metadata">): st
     case "template_version_import":
       return template ? `Import a version of ${template}` : "Import a new template";
     case "template_version_dry_run":
-      return `Try out a version of ${template || "a template"}`;
+      return `Dry-run a version of ${template || "a template"}`;
   }
 }
 
-/** The template it is about; null before there is one. */
+/** The job's template; null before it exists. */
 export function jobLink(
   { type, metadata }: Pick<Job, "type" | "metadata">,
   organization: string,
@@ -32,7 +32,7 @@ export function jobLink(
     : `${home}/versions`;
 }
 
-/** What cancels it; null where nothing does. */
+/** The address that cancels it; null if it cannot be canceled. */
 export function cancelPath({ id, type, input }: Pick<Job, "id" | "type" | "input">): string | null {
   if (type === "workspace_build" && input.workspace_build_id)
     return `/api/v2/workspacebuilds/${input.workspace_build_id}/cancel`;

@@ -1,9 +1,9 @@
-// Workspace proxies: where people can reach their workspaces sooner, how each is, and how far it is from here.
+// Workspace proxies: the status of each, and its latency from this browser.
 import { useQueries, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Globe2, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";
 
-import { PRIMARY } from "../../api/app-place";
+import { PRIMARY } from "../../api/app-base";
 import { post, remove, seg } from "../../api/client";
 import { usePermissions } from "../../api/permissions";
 import { workspaceProxies } from "../../api/queries/health";
@@ -36,7 +36,7 @@ const STATUS: Record<string, readonly [Tone, string]> = {
   ok: ["good", "Healthy"],
   unhealthy: ["warn", "Unhealthy"],
   unreachable: ["bad", "Unreachable"],
-  unregistered: ["idle", "Never started"],
+  unregistered: ["idle", "Never connected"],
 };
 const AGAIN_MS = 30_000;
 
@@ -45,24 +45,24 @@ export function ProxiesPage() {
   const may = usePermissions();
   const queries = useQueryClient();
   const proxies = useQuery({ ...workspaceProxies, enabled: may.viewWorkspaceProxies });
-  const found = proxies.data ?? [];
-  const ways = useQueries({
-    queries: found.map((proxy) => ({
+  const list = proxies.data ?? [];
+  const latencies = useQueries({
+    queries: list.map((proxy) => ({
       queryKey: ["latency", proxy.path_app_url],
       queryFn: () => measure(proxy.path_app_url),
       enabled: proxy.path_app_url !== "",
       refetchInterval: AGAIN_MS,
     })),
   });
-  const latency = new Map(found.map((proxy, index) => [proxy.id, ways[index]?.data]));
+  const latency = new Map(list.map((proxy, index) => [proxy.id, latencies[index]?.data]));
   const [adding, setAdding] = useState(false);
-  const [ending, setEnding] = useState<WorkspaceProxy | null>(null);
+  const [deleting, setDeleting] = useState<WorkspaceProxy | null>(null);
   const refresh = () => queries.invalidateQueries({ queryKey: workspaceProxies.queryKey });
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/workspaceproxies/${seg(ending.name)}`);
+    if (!deleting) return;
+    await remove(`/api/v2/workspaceproxies/${seg(deleting.name)}`);
     await refresh();
-    toast.done(`The proxy ${ending.name} is deleted.`);
+    toast.done(`Proxy ${deleting.name} deleted.`);
   };
   const columns: Column<WorkspaceProxy>[] = [
     {
@@ -76,7 +76,7 @@ export function ProxiesPage() {
               {row.display_name || row.name} {row.name === PRIMARY ? <Tag>This server</Tag> : null}
             </p>
             <p className="text-sm text-muted [overflow-wrap:anywhere]">
-              {row.path_app_url || "not registered yet"}
+              {row.path_app_url || "not registered"}
             </p>
           </div>
         </div>
@@ -102,7 +102,7 @@ export function ProxiesPage() {
     },
     {
       id: "latency",
-      header: "From here",
+      header: "Latency",
       extra: true,
       cell: (row) => <Latency ms={latency.get(row.id)} />,
     },
@@ -110,7 +110,7 @@ export function ProxiesPage() {
       id: "version",
       header: "Version",
       extra: true,
-      cell: (row) => <span className="text-muted">{row.version || "–"}</span>,
+      cell: (row) => <span className="text-muted">{row.version || "-"}</span>,
     },
     {
       id: "end",
@@ -119,14 +119,14 @@ export function ProxiesPage() {
       align: "right",
       cell: (row) =>
         row.name !== PRIMARY && may.editWorkspaceProxies ? (
-          <IconButton size="sm" label={`Delete proxy ${row.name}`} onClick={() => setEnding(row)}>
+          <IconButton size="sm" label={`Delete proxy ${row.name}`} onClick={() => setDeleting(row)}>
             <Trash2 />
           </IconButton>
         ) : null,
     },
   ];
   const add = may.editWorkspaceProxies ? (
-    <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setAdding(true)}>
       Create proxy
     </Button>
   ) : null;
@@ -134,15 +134,15 @@ export function ProxiesPage() {
     return (
       <>
         <PageHead title="Workspace proxies" />
-        <Notice kind="info" title="Workspace proxies are looked after by administrators." />
+        <Notice kind="info" title="You need administrator permission to view workspace proxies" />
       </>
     );
   return (
     <>
       <PageHead
         title="Workspace proxies"
-        description="A proxy near people far away makes their terminals and applications quick."
-        actions={found.length > 1 ? add : null}
+        description="A proxy close to distant users lowers the latency of their terminals and applications."
+        actions={list.length > 1 ? add : null}
       />
       {proxies.isPending ? <SkeletonRows rows={2} /> : null}
       {proxies.isError ? (
@@ -152,16 +152,16 @@ export function ProxiesPage() {
         <Stack>
           <DataTable
             label="Workspace proxies"
-            data={found}
+            data={list}
             columns={columns}
             rowKey={(row) => row.id}
             rowTestId={(row) => row.name}
           />
-          {found.length <= 1 ? (
+          {list.length <= 1 ? (
             <Card>
-              <Empty icon={Globe2} title="Only this server serves people" actions={add} level={2}>
-                Are some of them on another continent? A proxy there needs no database, only a
-                machine with this program.
+              <Empty icon={Globe2} title="No workspace proxies yet" actions={add} level={2}>
+                Add a proxy for users on another continent. It needs a machine with the Coder
+                binary, but no database.
               </Empty>
             </Card>
           ) : null}
@@ -169,16 +169,16 @@ export function ProxiesPage() {
       ) : null}
       {adding ? <CreateProxy onClose={() => setAdding(false)} onMade={refresh} /> : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete the proxy ${ending?.name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete proxy ${deleting?.name ?? ""}?`}
         confirm="Delete"
-        typed={ending?.name}
+        typed={deleting?.name}
         onConfirm={end}
       >
         <p>
-          Its token stops working and people who use it are served by another region. Links to
-          applications by its address break.
+          Its token is revoked, and its users are served by another region. Application links with
+          its URL stop working.
         </p>
       </Confirm>
     </>
@@ -191,9 +191,9 @@ function Latency({ ms }: { ms: number | null | undefined }) {
     return (
       <span
         className="text-muted"
-        title="It does not answer this browser, or is plain HTTP on another site."
+        title="The proxy does not respond to this browser, or uses plain HTTP on another site."
       >
-        not measured
+        -
       </span>
     );
   return <StatusText tone={latencyTone(ms)}>{Math.max(1, Math.round(ms))} ms</StatusText>;
@@ -218,19 +218,20 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
         held
         wide
         onClose={onClose}
-        title={`${values.name} is created`}
+        title={`Proxy ${values.name} created`}
         actions={
-          <Button look="primary" onClick={onClose}>
+          <Button variant="primary" onClick={onClose}>
             Done
           </Button>
         }
       >
         <Stack>
-          <Notice kind="warning" title="The token is shown once.">
-            Whoever has it can stand between people and their workspaces.
+          <Notice kind="warning" title="The token is shown once">
+            Anyone with this token can impersonate the proxy and intercept connections to
+            workspaces.
           </Notice>
-          <CodeBox label="Token of the proxy" command={token} secret />
-          <p className="text-sm text-muted">Start it on its machine:</p>
+          <CodeBox label="Proxy token" command={token} secret />
+          <p className="text-sm text-muted">Start the proxy on its machine:</p>
           <CodeBox
             label="Command that starts the proxy"
             command={
@@ -255,8 +256,8 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
           <Button disabled={form.busy} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" form="proxy" look="primary" busy={form.busy}>
-            Create
+          <Button type="submit" form="proxy" variant="primary" busy={form.busy}>
+            Create proxy
           </Button>
         </>
       }

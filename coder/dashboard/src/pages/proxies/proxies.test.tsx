@@ -29,7 +29,7 @@ const open = (answers: Answers = {}) =>
     ...answers,
   });
 
-it("shows how each is and why one is not", async () => {
+it("shows the status of each proxy and its errors", async () => {
   open();
   const row = within(await screen.findByTestId("sydney"));
   expect(row.getByText("Unreachable")).toBeVisible();
@@ -47,7 +47,7 @@ it("shows a new proxy's token once, hidden until it is asked for", async () => {
   await userEvent.click(await screen.findByRole("button", { name: "Create proxy" }));
   await userEvent.type(screen.getByLabelText(/^Name/), "tokyo");
   await userEvent.click(screen.getByRole("button", { name: "Create" }));
-  const dialog = within(await screen.findByRole("dialog", { name: "tokyo is created" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Proxy tokyo created" }));
   expect(dialog.queryByText(/tokyo-secret/)).toBeNull();
   expect(page.sent).toEqual([
     {
@@ -60,7 +60,7 @@ it("shows a new proxy's token once, hidden until it is asked for", async () => {
   expect(screen.queryByRole("dialog")).toBeNull();
 });
 
-it("keeps the form when the name is taken", async () => {
+it("keeps the form if the name is taken", async () => {
   open({ "POST /api/v2/workspaceproxies": new Refusal(409, "There is a proxy of that name.") });
   await userEvent.click(await screen.findByRole("button", { name: "Create proxy" }));
   await userEvent.type(screen.getByLabelText(/^Name/), "sydney");
@@ -69,7 +69,7 @@ it("keeps the form when the name is taken", async () => {
   expect(screen.getByLabelText(/^Name/)).toHaveValue("sydney");
 });
 
-it("deletes only what was typed", async () => {
+it("deletes only the typed proxy", async () => {
   const page = open({ "DELETE /api/v2/workspaceproxies/sydney": {} });
   await userEvent.click(await screen.findByRole("button", { name: "Delete proxy sydney" }));
   const confirm = await screen.findByTestId("confirm-button");

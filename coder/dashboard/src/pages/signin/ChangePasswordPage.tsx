@@ -1,4 +1,4 @@
-// Forgotten password: a new one against the code from the mail.
+// Password reset: a new password with the code from the mail.
 import { Link, useNavigate, useSearchParams } from "react-router";
 
 import { post } from "../../api/client";
@@ -8,7 +8,7 @@ import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { toast } from "../../ui/toast";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function ChangePasswordPage() {
   useTitle("Reset Password");
@@ -24,17 +24,18 @@ export function ChangePasswordPage() {
     start,
     async ({ repeated: _, ...body }) => {
       await post("/api/v2/users/otp/change-password", body);
-      toast.done("Your password is changed.");
+      toast.done("Your password was changed.");
       await navigate("/login");
     },
-    (values) => (values.password === values.repeated ? {} : { repeated: "The passwords differ." }),
+    (values) =>
+      values.password === values.repeated ? {} : { repeated: "The passwords do not match." },
   );
   return (
-    <Door
+    <SignInCard
       title="Choose a new password"
       foot={
         <Link className="underline" to="/reset-password">
-          Send me another code
+          Send another code
         </Link>
       }
     >
@@ -75,10 +76,10 @@ export function ChangePasswordPage() {
           problem={form.problem("repeated")}
           onChange={(value) => form.set("repeated", value)}
         />
-        <Button type="submit" look="primary" busy={form.busy}>
+        <Button type="submit" variant="primary" busy={form.busy}>
           Change password
         </Button>
       </form>
-    </Door>
+    </SignInCard>
   );
 }

@@ -1,4 +1,4 @@
-// A session token for the command line.
+// A session token for the CLI.
 import { useQuery } from "@tanstack/react-query";
 
 import { post } from "../../api/client";
@@ -8,7 +8,7 @@ import { CodeBox } from "../../ui/text/CodeBox";
 import { Failure } from "../../ui/Failure";
 import { Skeleton } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function CliAuthPage() {
   useTitle("CLI Auth");
@@ -20,14 +20,14 @@ export function CliAuthPage() {
     retry: false,
   });
   return (
-    <Door
+    <SignInCard
       title="Session token"
-      description="Copy it and paste it into your terminal, where the login command waits for it. Nobody else should see it."
+      description="Copy it and paste it into your terminal, where the login command is waiting. Keep it secret."
     >
       {key.isPending ? <Skeleton className="h-10 w-full" /> : null}
       {key.isError ? <Failure error={key.error} retry={() => void key.refetch()} /> : null}
       {key.data ? <CodeBox command={key.data.key} label="Session token" secret /> : null}
       <ButtonLink to="/workspaces">Go to workspaces</ButtonLink>
-    </Door>
+    </SignInCard>
   );
 }

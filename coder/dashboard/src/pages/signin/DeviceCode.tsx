@@ -1,4 +1,4 @@
-// A code to type at a provider's page. Asks the server every few seconds whether that has been done.
+// A code to enter at a provider's page. Polls the server every few seconds for the confirmation.
 import { ExternalLink } from "lucide-react";
 import { useEffect, useRef } from "react";
 
@@ -16,12 +16,12 @@ interface Device {
 
 interface DeviceCodeProps {
   device: Device;
-  /** One attempt; throws while the person has not confirmed. */
+  /** One attempt; throws until the user has confirmed. */
   exchange: () => Promise<void>;
   onFailure: (error: Error) => void;
 }
 
-const LEAST_S = 5; // as RFC 8628 has it where the provider says nothing
+const MIN_INTERVAL_S = 5; // the default of RFC 8628 if the provider sends none
 
 export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
   const attempt = useRef({ exchange, onFailure });
@@ -29,28 +29,28 @@ export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
     attempt.current = { exchange, onFailure };
   });
   useEffect(() => {
-    let pause = Math.max(device.interval || LEAST_S, 1);
+    let pause = Math.max(device.interval || MIN_INTERVAL_S, 1);
     let timer: number;
-    let left = false; // an attempt that is on its way then begins no other
-    const again = () => {
-      if (left) return;
+    let unmounted = false; // an attempt in flight starts no other attempt
+    const pollAgain = () => {
+      if (unmounted) return;
       timer = window.setTimeout(() => {
         attempt.current.exchange().catch((caught: unknown) => {
-          if (left) return;
+          if (unmounted) return;
           const error = caught instanceof Error ? caught : new Error(String(caught));
-          const said = error instanceof ApiError ? `${error.message} ${error.detail}` : "";
-          if (said.includes("slow_down")) pause += LEAST_S;
-          else if (error instanceof ApiError && !said.includes("authorization_pending")) {
+          const message = error instanceof ApiError ? `${error.message} ${error.detail}` : "";
+          if (message.includes("slow_down")) pause += MIN_INTERVAL_S;
+          else if (error instanceof ApiError && !message.includes("authorization_pending")) {
             attempt.current.onFailure(error);
             return;
           }
-          again();
+          pollAgain();
         });
       }, pause * 1000);
     };
-    again();
+    pollAgain();
     return () => {
-      left = true;
+      unmounted = true;
       window.clearTimeout(timer);
     };
   }, [device]);
@@ -72,7 +72,7 @@ export function DeviceCode({ device, exchange, onFailure }: DeviceCodeProps) {
       ) : null}
       <p role="status" className="flex items-center gap-2 text-sm text-muted">
         <Spinner />
-        Waiting until you have confirmed it there…
+        Waiting for your confirmation there…
       </p>
     </>
   );

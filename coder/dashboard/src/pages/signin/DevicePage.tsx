@@ -1,4 +1,4 @@
-// Signing in by GitHub with a code to type there.
+// Sign-in with GitHub through a device code.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { useSearchParams } from "react-router";
@@ -11,7 +11,7 @@ import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
 import { DeviceCode } from "./DeviceCode";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 import { safeTarget } from "./target";
 
 export function DevicePage() {
@@ -35,17 +35,17 @@ export function DevicePage() {
     window.location.assign(safeTarget(answer.redirect_url));
   };
   return (
-    <Door
+    <SignInCard
       title="Sign in with GitHub"
       foot={
-        <ButtonLink look="quiet" to="/login">
+        <ButtonLink variant="quiet" to="/login">
           Sign in another way
         </ButtonLink>
       }
     >
       {state === "" ? (
-        <Notice kind="error" title="This page belongs to a sign-in that has begun elsewhere">
-          Begin again from the sign-in page.
+        <Notice kind="error" title="This sign-in was started in another browser or has expired">
+          Start again from the sign-in page.
         </Notice>
       ) : null}
       {device.isFetching ? <Loading /> : null}
@@ -53,7 +53,7 @@ export function DevicePage() {
       {failed ? (
         <Failure
           error={failed}
-          title="GitHub did not confirm"
+          title="GitHub did not confirm the sign-in"
           retry={() => {
             setFailed(null);
             void device.refetch();
@@ -63,6 +63,6 @@ export function DevicePage() {
       {device.data && !failed ? (
         <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} />
       ) : null}
-    </Door>
+    </SignInCard>
   );
 }

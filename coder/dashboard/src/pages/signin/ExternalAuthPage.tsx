@@ -1,4 +1,5 @@
-// Linking an account elsewhere (GitHub, GitLab, …) to this one: through the provider's page, or by a code to type there.
+// Linking an external account (GitHub, GitLab, …): through the provider's page, or with a device
+// code.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 import { useEffect, useState } from "react";
@@ -14,7 +15,7 @@ import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
 import { NotFoundPage } from "../../ui/NotFoundPage";
 import { DeviceCode } from "./DeviceCode";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 import { counted } from "../../lib/words";
 
 export function ExternalAuthPage() {
@@ -32,9 +33,9 @@ export function ExternalAuthPage() {
   if (auth.isLoadingError) {
     if (auth.error instanceof ApiError && auth.error.status === 404) return <NotFoundPage />;
     return (
-      <Door title="External authentication">
+      <SignInCard title="External authentication">
         <Failure error={auth.error} retry={() => void auth.refetch()} />
-      </Door>
+      </SignInCard>
     );
   }
   if (auth.data.authenticated) return <Linked provider={provider} auth={auth.data} name={name} />;
@@ -46,35 +47,38 @@ export function ExternalAuthPage() {
   );
 }
 
-/** The provider's own page asks whether it may be; what comes back from there unlinked must not be sent there again. */
+/**
+ * Redirect to the provider's consent page; a user who returns without a link must not be redirected
+ * again.
+ */
 const BACK = "redirected";
 
-function wayThere(provider: string): string {
+function authorizeUrl(provider: string): string {
   const page = `/external-auth/${seg(provider)}`;
   return `${page}/callback?redirect=${encodeURIComponent(`${page}?${BACK}=true`)}`;
 }
 
 function ToProvider({ provider }: { provider: string }) {
   useEffect(() => {
-    window.location.replace(wayThere(provider));
+    window.location.replace(authorizeUrl(provider));
   }, [provider]);
-  return <Loading label="Going to the provider" />;
+  return <Loading label="Redirecting to the provider" />;
 }
 
 function NotLinked({ provider, name }: { provider: string; name: string }) {
   return (
-    <Door
+    <SignInCard
       title={`Link ${name}`}
       description={
-        `${name} was asked whether this deployment may act for you, for example to clone ` +
-        "your repositories, and did not confirm it."
+        `${name} did not confirm that this deployment may act for you, for example to clone ` +
+        "your repositories."
       }
     >
-      <a className={buttonClass("primary")} href={wayThere(provider)}>
+      <a className={buttonClass("primary")} href={authorizeUrl(provider)}>
         Continue with {name}
       </a>
       <ButtonLink to="/workspaces">Not now</ButtonLink>
-    </Door>
+    </SignInCard>
   );
 }
 
@@ -93,13 +97,13 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
     await queries.invalidateQueries({ queryKey: ["external-auth"] });
   };
   return (
-    <Door title={`Link ${name}`}>
+    <SignInCard title={`Link ${name}`}>
       {device.isFetching ? <Loading /> : null}
       {device.isError ? <Failure error={device.error} retry={() => void device.refetch()} /> : null}
       {failed ? (
         <Failure
           error={failed}
-          title={`${name} did not confirm`}
+          title={`${name} did not confirm the link`}
           retry={() => {
             setFailed(null);
             void device.refetch();
@@ -109,16 +113,16 @@ function ByDevice({ path, provider, name }: { path: string; provider: string; na
       {device.data && !failed ? (
         <DeviceCode device={device.data} exchange={exchange} onFailure={setFailed} />
       ) : null}
-    </Door>
+    </SignInCard>
   );
 }
 
 function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth; name: string }) {
-  const again = auth.device ? null : wayThere(provider);
+  const retryUrl = auth.device ? null : authorizeUrl(provider);
   return (
-    <Door
+    <SignInCard
       title={`You've authenticated with ${name}!`}
-      description="You are now authenticated. Feel free to close the window, or go on."
+      description="You can close this window or continue."
     >
       {auth.user ? (
         <div className="flex items-center gap-3 rounded-lg border border-line bg-inset px-3 py-2.5">
@@ -138,7 +142,7 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
       {auth.app_installable && auth.installations.length === 0 ? (
         <Notice
           kind="warning"
-          title={`The application is not installed at ${name} yet`}
+          title={`The application is not installed at ${name}`}
           actions={
             /^https?:/i.test(auth.app_install_url) ? (
               <a
@@ -153,21 +157,21 @@ function Linked({ provider, auth, name }: { provider: string; auth: ExternalAuth
             ) : null
           }
         >
-          Without it your repositories cannot be reached.
+          Install it to give access to your repositories.
         </Notice>
       ) : null}
-      <ButtonLink look="primary" to="/workspaces">
+      <ButtonLink variant="primary" to="/workspaces">
         Go to workspaces
       </ButtonLink>
-      {again ? (
-        <a className={buttonClass("quiet")} href={again}>
+      {retryUrl ? (
+        <a className={buttonClass("quiet")} href={retryUrl}>
           Link again
         </a>
       ) : (
-        <Button look="quiet" onClick={() => window.close()}>
-          Close the window
+        <Button variant="quiet" onClick={() => window.close()}>
+          Close window
         </Button>
       )}
-    </Door>
+    </SignInCard>
   );
 }

@@ -1,4 +1,4 @@
-// Signing in: with a password, or by a provider. Leads back to the page that asked for it.
+// Sign-in with a password or a provider. Returns to the page that required it.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { GitBranch, KeyRound } from "lucide-react";
 import { useEffect } from "react";
@@ -15,7 +15,7 @@ import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { Door, useApplicationName } from "./Door";
+import { SignInCard, useApplicationName } from "./SignInCard";
 import { knownMessage } from "../../features/session/messages";
 import { isPage, safeTarget } from "./target";
 
@@ -29,13 +29,14 @@ export function LoginPage() {
   const first = useQuery(hasFirstUser);
   const methods = useQuery(authMethods).data;
   if (first.data === false) return <Navigate to="/setup" replace />;
-  if (user.data) return isPage(target) ? <Navigate to={target} replace /> : <Leave to={target} />;
+  if (user.data)
+    return isPage(target) ? <Navigate to={target} replace /> : <Redirect to={target} />;
   if (user.isPending || first.isPending) return <Loading />;
   if (user.isLoadingError)
     return (
-      <Door title="Sign in">
+      <SignInCard title="Sign in">
         <Failure error={user.error} retry={() => void user.refetch()} />
-      </Door>
+      </SignInCard>
     );
 
   const passwords = methods?.password.enabled ?? true;
@@ -43,7 +44,7 @@ export function LoginPage() {
   const terms = methods?.terms_of_service_url;
   const providers = methods && (methods.github.enabled || methods.oidc.enabled);
   return (
-    <Door
+    <SignInCard
       title={`Sign in to ${name}`}
       foot={
         terms && /^https?:/i.test(terms) ? (
@@ -93,11 +94,11 @@ export function LoginPage() {
       ) : null}
       {passwords ? <PasswordForm target={target} /> : null}
       {!passwords && !providers ? (
-        <Notice kind="warning" title="Nobody can sign in here">
-          Passwords are switched off and no provider is configured.
+        <Notice kind="warning" title="Sign-in is not possible">
+          Password sign-in is disabled and no provider is configured. Contact an administrator.
         </Notice>
       ) : null}
-    </Door>
+    </SignInCard>
   );
 }
 
@@ -106,7 +107,8 @@ function PasswordForm({ target }: { target: string }) {
   const navigate = useNavigate();
   const form = useForm({ email: "", password: "" }, async (values) => {
     await post("/api/v2/users/login", values);
-    // The page's own token belongs to nobody yet: another document has the one of the new session.
+    // The CSRF token of this page belongs to no session: a full page load gets the one of the new
+    // session.
     await queries.invalidateQueries({ queryKey: ["users"] });
     if (isPage(target)) await navigate(target);
   });
@@ -140,14 +142,14 @@ function PasswordForm({ target }: { target: string }) {
           Forgot password?
         </Link>
       </div>
-      <Button type="submit" look="primary" busy={form.busy}>
+      <Button type="submit" variant="primary" busy={form.busy}>
         Sign in
       </Button>
     </form>
   );
 }
 
-function Leave({ to }: { to: string }) {
+function Redirect({ to }: { to: string }) {
   useEffect(() => {
     window.location.replace(to);
   }, [to]);

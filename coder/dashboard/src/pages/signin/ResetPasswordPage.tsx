@@ -1,4 +1,4 @@
-// Forgotten password: asks for a one-time code by mail.
+// Password reset: requests a one-time code by mail.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
@@ -12,7 +12,7 @@ import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
 import { Notice } from "../../ui/Notice";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function ResetPasswordPage() {
   useTitle("Reset Password");
@@ -26,32 +26,36 @@ export function ResetPasswordPage() {
   if (delivery.data?.available === false) return <NoMail />;
   if (sent !== "") {
     return (
-      <Door
-        title="Look into your mail"
+      <SignInCard
+        title="Check your email"
         foot={
           <Link className="underline" to="/login">
-            Back to signing in
+            Back to sign-in
           </Link>
         }
       >
-        {/* The same whether the account exists or not: the page must not tell who has one. */}
-        <Notice kind="good" title={`If ${sent} has an account here, a code is on its way.`}>
-          It can be used once and for a short time.
+        {/* The same text whether the account exists or not: the page must not reveal who has an
+           account. */}
+        <Notice kind="good" title={`If ${sent} has an account, a code was sent to it.`}>
+          The code can be used once and expires soon.
         </Notice>
-        <ButtonLink look="primary" to={`/reset-password/change?email=${encodeURIComponent(sent)}`}>
-          I have a code
+        <ButtonLink
+          variant="primary"
+          to={`/reset-password/change?email=${encodeURIComponent(sent)}`}
+        >
+          Enter code
         </ButtonLink>
-        <Button onClick={() => setSent("")}>Send another</Button>
-      </Door>
+        <Button onClick={() => setSent("")}>Send another code</Button>
+      </SignInCard>
     );
   }
   return (
-    <Door
+    <SignInCard
       title="Reset your password"
-      description="A one-time code is sent to your address."
+      description="We send a one-time code to your email address."
       foot={
         <Link className="underline" to="/login">
-          Back to signing in
+          Back to sign-in
         </Link>
       }
     >
@@ -67,35 +71,35 @@ export function ResetPasswordPage() {
           problem={form.problem("email")}
           onChange={(value) => form.set("email", value)}
         />
-        <Button type="submit" look="primary" busy={form.busy}>
+        <Button type="submit" variant="primary" busy={form.busy}>
           Reset password
         </Button>
       </form>
-    </Door>
+    </SignInCard>
   );
 }
 
-/** A form that promises a code which never comes would be worse than none. */
+/** A form that promises a code would be misleading if the server cannot send mail. */
 function NoMail() {
   return (
-    <Door
+    <SignInCard
       title="Reset your password"
       foot={
         <Link className="underline" to="/login">
-          Back to signing in
+          Back to sign-in
         </Link>
       }
     >
-      <Notice kind="info" title="This deployment sends no mail, so no code can reach you.">
+      <Notice kind="info" title="This deployment sends no mail, so it cannot send you a code">
         <p>
-          Ask somebody who administers it for a new password: they make one under Users, and you
-          change it once you are in.
+          Ask an administrator to set a new password under Users. You can change it after you sign
+          in.
         </p>
         <p>
-          Nobody left who can sign in? Whoever runs the server sets a password there:{" "}
+          If no administrator can sign in, reset a password on the server with{" "}
           <code>coder reset-password USERNAME</code>
         </p>
       </Notice>
-    </Door>
+    </SignInCard>
   );
 }

@@ -11,7 +11,7 @@ import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
 import { useTitle } from "../../ui/title";
-import { Door } from "./Door";
+import { SignInCard } from "./SignInCard";
 
 export function SetupPage() {
   useTitle("Set up your account");
@@ -22,19 +22,19 @@ export function SetupPage() {
   const [done, setDone] = useState(false);
   const form = useForm({ email: "", username: "", password: "" }, async (values) => {
     const username = values.username || nameFrom(values.email);
-    // Whose account is there already, and could only not be signed in, makes no second one.
+    // If the account was created but the sign-in failed, do not create a second one.
     if (!done) await post("/api/v2/users/first", { ...values, username, name: "", trial: false });
     setDone(true);
     await post("/api/v2/users/login", { email: values.email, password: values.password });
     queries.clear();
-    await navigate("/templates/new/builder"); // without a template there is nothing to do elsewhere
+    await navigate("/templates/new/builder"); // without a template there is nothing else to do
   });
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;
   return (
-    <Door
+    <SignInCard
       title="Welcome to Coder"
-      description="Create the first account. It will own this deployment."
+      description="Create the first account. It becomes the owner of this deployment."
     >
       {methods?.github.enabled ? (
         <a className={buttonClass("secondary")} href="/api/v2/users/oauth2/github/callback">
@@ -58,7 +58,7 @@ export function SetupPage() {
           value={form.values.username}
           problem={form.problem("username")}
           placeholder={nameFrom(form.values.email)}
-          hint="Letters, digits and hyphens. Part of your workspaces’ addresses."
+          hint="Letters, digits and hyphens. Used in the URLs of your workspaces."
           onChange={(value) => form.set("username", value)}
         />
         <TextField
@@ -70,11 +70,11 @@ export function SetupPage() {
           problem={form.problem("password")}
           onChange={(value) => form.set("password", value)}
         />
-        <Button type="submit" look="primary" busy={form.busy} data-testid="create">
+        <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
           Create account
         </Button>
       </form>
-    </Door>
+    </SignInCard>
   );
 }
 

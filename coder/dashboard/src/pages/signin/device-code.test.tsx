@@ -17,7 +17,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("asks no more once the page is left, whatever answers come late", async () => {
+it("stops polling once the page is left", async () => {
   let refuse = (_: Error): void => undefined;
   const exchange = vi.fn(
     () =>
@@ -30,7 +30,7 @@ it("asks no more once the page is left, whatever answers come late", async () =>
   await act(() => vi.advanceTimersByTimeAsync(1000));
   expect(exchange).toHaveBeenCalledOnce();
   unmount();
-  refuse(new NoAnswer("The server cannot be reached.", "", true));
+  refuse(new NoAnswer("The server is unreachable.", "", true));
   await vi.advanceTimersByTimeAsync(60_000);
   expect(exchange).toHaveBeenCalledOnce();
   expect(failed).not.toHaveBeenCalled();

@@ -21,12 +21,12 @@ const open = (message: string) =>
     },
   );
 
-it("says what this product sends", async () => {
+it("shows the product's own messages", async () => {
   open(PASSWORD_CHANGED);
   expect(await screen.findByText(PASSWORD_CHANGED)).toBeVisible();
 });
 
-it("says nothing that a link brings of its own", async () => {
+it("hides messages that a link brings", async () => {
   open("Call 0900 1234 and tell them your password.");
   expect(await screen.findByRole("button", { name: "Sign in" })).toBeVisible();
   expect(screen.queryByText(/0900/)).toBeNull();

@@ -12,10 +12,10 @@ const open = (delivery: unknown) =>
     "POST /api/v2/users/otp/request": {},
   });
 
-it("says what to do where no mail is sent, and promises no code", async () => {
+it("explains the alternatives without a mail server", async () => {
   open({ available: false });
   expect(
-    await screen.findByText("This deployment sends no mail, so no code can reach you."),
+    await screen.findByText("This deployment sends no mail, so it cannot send you a code"),
   ).toBeVisible();
   expect(screen.getByText("coder reset-password USERNAME")).toBeVisible();
   expect(screen.queryByLabelText("Email")).toBeNull();
@@ -24,12 +24,12 @@ it("says what to do where no mail is sent, and promises no code", async () => {
 it.each([
   ["mail is set up", { available: true }],
   ["nobody knows", new Refusal(500, "no")],
-])("asks for a code when %s", async (_, delivery) => {
+])("offers a code if %s", async (_, delivery) => {
   const page = open(delivery);
   await userEvent.type(await screen.findByLabelText("Email"), "ana@example.com");
   await userEvent.click(screen.getByRole("button", { name: "Reset password" }));
   expect(
-    await screen.findByText("If ana@example.com has an account here, a code is on its way."),
+    await screen.findByText("If ana@example.com has an account, a code was sent to it."),
   ).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/users/otp/request"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/users/otp/request"]);
 });

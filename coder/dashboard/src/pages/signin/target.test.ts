@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 
 import { isPage, safeTarget } from "./target";
 
-describe("where signing in leads", () => {
+describe("redirect target after sign-in", () => {
   it.each([
     "/a?b=c#d",
     "/@u/w/apps/x/?q=%20",
@@ -19,7 +19,7 @@ describe("where signing in leads", () => {
     "/..//evil.test",
     "https://evil.test",
     null,
-  ])("does not follow %j elsewhere", (target) => {
+  ])("does not redirect %j to another site", (target) => {
     expect(safeTarget(target)).toBe("/workspaces");
   });
 
@@ -29,7 +29,7 @@ describe("where signing in leads", () => {
     ["/@ana/dev.main/apps/code/", false],
     ["/api/v2/x", false],
     ["/oauth2/authorize?x", false],
-  ] as const)("knows whose page %s is", (target, ours) => {
+  ] as const)("knows whether %s is a dashboard page", (target, ours) => {
     expect(isPage(target)).toBe(ours);
   });
 });

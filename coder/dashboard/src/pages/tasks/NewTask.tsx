@@ -1,4 +1,4 @@
-// The box that makes a task: what is wanted, by which template, with which preset.
+// The form that creates a task: prompt, template, preset.
 import { useQuery } from "@tanstack/react-query";
 import { ArrowUp } from "lucide-react";
 import { useNavigate } from "react-router";
@@ -27,10 +27,10 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
         input: values.input,
         ...(values.preset ? { template_version_preset_id: values.preset } : {}),
       };
-      const made = await post<Task>("/api/v2/tasks/me", request);
-      await navigate(taskAddress(made));
+      const created = await post<Task>("/api/v2/tasks/me", request);
+      await navigate(taskAddress(created));
     },
-    (values) => (values.input.trim() === "" ? { input: "Say what is to be done." } : {}),
+    (values) => (values.input.trim() === "" ? { input: "Enter a prompt." } : {}),
   );
   const { values, set, problem } = form;
   const version = templates.find((item) => item.id === values.template)?.active_version_id ?? "";
@@ -76,7 +76,7 @@ export function NewTask({ templates }: { templates: readonly Template[] }) {
           ) : null}
           <Button
             type="submit"
-            look="primary"
+            variant="primary"
             className="ml-auto"
             icon={<ArrowUp />}
             busy={form.busy}

@@ -1,9 +1,10 @@
-// The applications of a task's workspace, each in a tab of its own on the page; until they can be opened, what it does.
+// The applications of a task's workspace, each in a tab of its own; until they are ready, the
+// workspace's progress.
 import { useQuery } from "@tanstack/react-query";
 import { ExternalLink } from "lucide-react";
 import { useState } from "react";
 
-import { useAppPlace, type AppPlace } from "../../api/app-place";
+import { useAppBase, type AppBase } from "../../api/app-base";
 import { workspaceByName } from "../../api/queries/workspaces";
 import type { Task, Workspace, WorkspaceAgent, WorkspaceApp } from "../../api/types";
 import { buttonClass } from "../../ui/Button";
@@ -26,7 +27,7 @@ export function TaskApps({ task }: { task: Task }) {
   if (task.workspace_id === null)
     return (
       <Section title="Workspace">
-        <p className="text-muted">It has no workspace any more.</p>
+        <p className="text-muted">This task’s workspace was deleted.</p>
       </Section>
     );
   if (workspace.isLoadingError)
@@ -40,7 +41,7 @@ export function TaskApps({ task }: { task: Task }) {
 }
 
 function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
-  const place = useAppPlace();
+  const base = useAppBase();
   const all = workspace.latest_build.resources.flatMap((resource) =>
     (resource.agents ?? []).flatMap((agent) => agent.apps.map((app) => ({ app, agent }))),
   );
@@ -49,11 +50,11 @@ function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
   );
   const [chosen, setChosen] = useState("");
   const first = shown.find(({ app }) => app.id === task.workspace_app_id) ?? shown[0];
-  if (place === null) return <SkeletonRows rows={2} />;
+  if (base === null) return <SkeletonRows rows={2} />;
   if (!first)
     return (
       <Section title="Applications">
-        <p className="text-muted">Its template has none that open in a browser.</p>
+        <p className="text-muted">The template has no applications that open in a browser.</p>
       </Section>
     );
   const value = shown.some(({ app }) => app.id === chosen) ? chosen : first.app.id;
@@ -66,7 +67,7 @@ function Apps({ task, workspace }: { task: Task; workspace: Workspace }) {
     >
       {shown.map(({ app, agent }) => (
         <TabPanel key={app.id} value={app.id} className="pt-3">
-          <AppFrame app={app} agent={agent} workspace={workspace} place={place} />
+          <AppFrame app={app} agent={agent} workspace={workspace} base={base} />
         </TabPanel>
       ))}
     </Tabs>
@@ -77,22 +78,23 @@ function AppFrame({
   app,
   agent,
   workspace,
-  place,
+  base,
 }: {
   app: WorkspaceApp;
   agent: WorkspaceAgent;
   workspace: Workspace;
-  place: AppPlace;
+  base: AppBase;
 }) {
-  const address = addressOf(app, workspace, agent, place);
+  const address = addressOf(app, workspace, agent, base);
   const name = app.display_name || app.slug;
   if (address === null)
     return (
       <p className="text-muted">
-        {name} needs a host of its own, and this deployment has no wildcard access URL.
+        {name} needs a subdomain, but this deployment has no wildcard access URL.
       </p>
     );
-  // An application on this very origin could act as the person if it were framed: it gets a tab of its own instead.
+  // An application on this origin could act as the user if it were framed: it opens in a new browser
+  // tab instead.
   const framed = app.subdomain;
   return (
     <div className="flex flex-col gap-2">
@@ -116,7 +118,7 @@ function AppFrame({
         />
       ) : (
         <p className="text-sm text-muted">
-          It is reached by a path of this site and opens in a tab of its own.
+          This application uses a path of this site and opens in a new tab.
         </p>
       )}
     </div>

@@ -1,4 +1,4 @@
-// The conversation with the agent. Live while its workspace runs; afterwards what it left behind.
+// The conversation with the agent. Live while its workspace runs; afterwards its last snapshot.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ArrowUp } from "lucide-react";
 import { useEffect, useRef } from "react";
@@ -28,8 +28,8 @@ interface TaskChatProps {
 export function TaskChat({ task, owner, name }: TaskChatProps) {
   const live = isLive(task);
   const may = useTaskRights(task.organization_id, task.owner_id);
-  const told = live || task.status === "paused" || task.status === "error";
-  const logs = useQuery({ ...taskLogs(owner, name, live), enabled: told });
+  const hasLog = live || task.status === "paused" || task.status === "error";
+  const logs = useQuery({ ...taskLogs(owner, name, live), enabled: hasLog });
   const entries = logs.data?.logs ?? [];
   const end = useRef<HTMLDivElement>(null);
   const count = entries.length;
@@ -50,7 +50,7 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
           />
         ) : null}
         {logs.data?.snapshot ? (
-          <Notice kind="info" title="This is what was left when the task stopped.">
+          <Notice kind="info" title="Showing the conversation as of the last pause">
             {logs.data.snapshot_at ? <Ago at={logs.data.snapshot_at} /> : null}
           </Notice>
         ) : null}
@@ -60,26 +60,24 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
         {logs.isError ? (
           <Failure
             error={logs.error}
-            title="The conversation cannot be read at the moment"
+            title="The conversation is unavailable"
             retry={() => void logs.refetch()}
           />
         ) : null}
-        {!told ? (
+        {!hasLog ? (
           <p role="status" className="text-sm text-muted">
-            The workspace is being prepared. The agent begins by itself.
+            The workspace is starting. The agent begins automatically.
           </p>
         ) : null}
         <div ref={end} />
       </div>
       <div className="border-t border-line px-5 py-4">
         {may.update === false ? (
-          <p className="text-sm text-muted">
-            You may follow this conversation, not take part in it.
-          </p>
+          <p className="text-sm text-muted">You can view this conversation but not reply.</p>
         ) : task.status === "paused" ? (
           <Prompt task={task} owner={owner} name={name} />
         ) : (
-          <Say live={live} owner={owner} name={name} />
+          <MessageForm live={live} owner={owner} name={name} />
         )}
       </div>
     </Section>
@@ -87,20 +85,23 @@ export function TaskChat({ task, owner, name }: TaskChatProps) {
 }
 
 function Entry({ entry }: { entry: TaskLogEntry }) {
-  const mine = entry.type === "input";
+  const isOwn = entry.type === "input";
   return (
     <div
       className={cx(
         "max-w-[92%] rounded-lg px-3 py-2",
-        mine ? "self-end bg-accent-soft" : "self-start border border-line bg-inset",
+        isOwn ? "self-end bg-accent-soft" : "self-start border border-line bg-inset",
       )}
     >
       <p className="mb-0.5 text-xs text-muted">
-        {mine ? "You" : "Agent"} · <Ago at={entry.time} />
+        {isOwn ? "You" : "Agent"} · <Ago at={entry.time} />
       </p>
-      {/* An agent's answer is the screen of its program: its columns matter. */}
+      {/* An agent's answer is the screen of its program: keep its columns. */}
       <p
-        className={cx("whitespace-pre-wrap [overflow-wrap:anywhere]", !mine && "font-mono text-xs")}
+        className={cx(
+          "whitespace-pre-wrap [overflow-wrap:anywhere]",
+          !isOwn && "font-mono text-xs",
+        )}
       >
         {entry.content}
       </p>
@@ -108,30 +109,32 @@ function Entry({ entry }: { entry: TaskLogEntry }) {
   );
 }
 
-function Say({ live, owner, name }: { live: boolean; owner: string; name: string }) {
+function MessageForm({ live, owner, name }: { live: boolean; owner: string; name: string }) {
   const queries = useQueryClient();
   const typed = useRef("");
   const form = useForm(
     { input: "" },
     async ({ input }) => {
       await post(`${taskPath(owner, name)}/send`, { input });
-      if (typed.current === input) form.reset({ input: "" }); // who has typed on meanwhile keeps it
+      if (typed.current === input) form.reset({ input: "" }); // keep what the user has typed meanwhile
       await queries.invalidateQueries({ queryKey: ["task", owner, name] });
     },
-    ({ input }) => (input.trim() === "" ? { input: "Write something." } : {}),
+    ({ input }) => (input.trim() === "" ? { input: "Enter a message." } : {}),
   );
   useEffect(() => {
     typed.current = form.values.input;
   });
   return (
     <form onSubmit={form.submit} className="flex flex-col gap-2">
-      {form.error ? <Failure error={form.error} title="It was not sent" /> : null}
+      {form.error ? <Failure error={form.error} title="Failed to send the message" /> : null}
       <TextArea
         label="Message to the agent"
         hideLabel
         rows={2}
         disabled={!live}
-        placeholder={live ? "Answer, correct, ask for more…" : "The agent is not listening yet."}
+        placeholder={
+          live ? "Answer, correct, ask for more…" : "The agent is not ready for messages yet."
+        }
         value={form.values.input}
         problem={form.problem("input")}
         onChange={(value) => form.set("input", value)}
@@ -143,11 +146,11 @@ function Say({ live, owner, name }: { live: boolean; owner: string; name: string
         }}
       />
       <div className="flex items-center justify-between gap-2">
-        <span className="text-xs text-muted">Enter sends, Shift+Enter begins a line.</span>
+        <span className="text-xs text-muted">Enter to send, Shift+Enter for a new line.</span>
         <Button
           type="submit"
           size="sm"
-          look="primary"
+          variant="primary"
           icon={<ArrowUp />}
           busy={form.busy}
           disabled={!live}
@@ -166,9 +169,9 @@ function Prompt({ task, owner, name }: TaskChatProps) {
     async ({ input }) => {
       await patch(`${taskPath(owner, name)}/input`, { input });
       await queries.invalidateQueries({ queryKey: ["task"] });
-      toast.done("The prompt is changed.", "It holds from the next start on.");
+      toast.done("Prompt updated.", "It applies from the next start.");
     },
-    ({ input }) => (input.trim() === "" ? { input: "Say what is to be done." } : {}),
+    ({ input }) => (input.trim() === "" ? { input: "Enter a prompt." } : {}),
   );
   return (
     <form onSubmit={form.submit} className="flex flex-col gap-2">
@@ -182,7 +185,7 @@ function Prompt({ task, owner, name }: TaskChatProps) {
       />
       <div className="flex justify-end">
         <Button type="submit" size="sm" busy={form.busy} disabled={!form.dirty}>
-          Change prompt
+          Update prompt
         </Button>
       </div>
     </form>

@@ -1,4 +1,4 @@
-// One task: the conversation at the left, its workspace's applications at the right.
+// One task: the conversation on the left, its workspace's applications on the right.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pause, Play, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -24,16 +24,16 @@ import { TaskStatusText } from "./TasksPage";
 
 export function TaskPage() {
   const { owner = "", task: name = "" } = useParams();
-  const found = useQuery(taskQuery(owner, name));
-  useTitle(found.data ? taskName(found.data) : "Task", "AI Tasks");
-  if (found.isPending) return <SkeletonRows rows={4} />;
-  if (!found.data)
-    return found.error instanceof ApiError && found.error.status === 404 ? (
+  const query = useQuery(taskQuery(owner, name));
+  useTitle(query.data ? taskName(query.data) : "Task", "AI Tasks");
+  if (query.isPending) return <SkeletonRows rows={4} />;
+  if (!query.data)
+    return query.error instanceof ApiError && query.error.status === 404 ? (
       <NotFoundPage />
     ) : (
-      <Failure error={found.error as Error} retry={() => void found.refetch()} />
+      <Failure error={query.error as Error} retry={() => void query.refetch()} />
     );
-  return <Loaded task={found.data} owner={owner} name={name} />;
+  return <Loaded task={query.data} owner={owner} name={name} />;
 }
 
 function Loaded({ task, owner, name }: { task: Task; owner: string; name: string }) {
@@ -55,16 +55,16 @@ function Loaded({ task, owner, name }: { task: Task; owner: string; name: string
       {task.status === "error" ? (
         <Notice
           kind="error"
-          title="The task’s workspace did not start as it should"
+          title="The task’s workspace did not start properly"
           actions={
             task.workspace_id ? (
               <ButtonLink size="sm" to={home}>
-                See why
+                View details
               </ButtonLink>
             ) : null
           }
         >
-          Its build log and its agent say what happened. Pause and resume the task to try again.
+          The build log and the agent’s log show the reason. Pause and resume the task to try again.
         </Notice>
       ) : null}
       <div className="mt-4 grid grid-cols-[minmax(20rem,2fr)_minmax(0,3fr)] items-start gap-4 max-lg:grid-cols-1">
@@ -80,15 +80,15 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
   const navigate = useNavigate();
   const may = useTaskRights(task.organization_id, task.owner_id);
   const [busy, setBusy] = useState(false);
-  const [ending, setEnding] = useState(false);
-  const act = async (what: "pause" | "resume") => {
+  const [deleting, setDeleting] = useState(false);
+  const act = async (action: "pause" | "resume") => {
     setBusy(true);
     try {
-      await post(`${taskPath(owner, name)}/${what}`);
+      await post(`${taskPath(owner, name)}/${action}`);
       await queries.invalidateQueries({ queryKey: ["task"] });
     } catch (error) {
       toast.failed(
-        what === "pause" ? "The task was not paused" : "The task was not resumed",
+        action === "pause" ? "Failed to pause the task" : "Failed to resume the task",
         error,
       );
     } finally {
@@ -108,25 +108,25 @@ function Actions({ task, owner, name }: { task: Task; owner: string; name: strin
         </Button>
       ) : null}
       {may.update && canResume(task) ? (
-        <Button look="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>
+        <Button variant="primary" icon={<Play />} busy={busy} onClick={() => void act("resume")}>
           Resume
         </Button>
       ) : null}
       {may.remove ? (
-        <Button icon={<Trash2 />} onClick={() => setEnding(true)}>
+        <Button icon={<Trash2 />} onClick={() => setDeleting(true)}>
           Delete…
         </Button>
       ) : null}
       <Confirm
-        open={ending}
-        onClose={() => setEnding(false)}
+        open={deleting}
+        onClose={() => setDeleting(false)}
         title={`Delete ${taskName(task)}?`}
         confirm="Delete"
         onConfirm={end}
       >
         <p>
-          The conversation is forgotten and its workspace is deleted with everything in it that was
-          not pushed elsewhere.
+          The conversation and the workspace are deleted. Changes that were not pushed elsewhere are
+          lost.
         </p>
       </Confirm>
     </>

@@ -1,4 +1,5 @@
-// What a task's workspace does before its agent listens: the log of its build, then that of its agents' scripts.
+// Progress of a task's workspace before its agent is ready: the build log, then the logs of the
+// agents' scripts.
 import type { Task, Workspace } from "../../api/types";
 import { Section } from "../../ui/Card";
 import { Notice } from "../../ui/Notice";
@@ -7,36 +8,37 @@ import { AgentLogs } from "../../features/workspace/AgentLogs";
 import { BuildLog } from "../../features/build/BuildLog";
 import { agentsOf, isActive } from "../../features/workspace/status";
 
-/** By the task's state; null where its workspace does nothing. */
-const SAID: Readonly<Record<Task["status"], string | null>> = {
-  pending: "Its applications open here as soon as the workspace is ready.",
-  initializing: "Its applications open here as soon as the workspace is ready.",
+/** Text by the task's state; null if the workspace makes no progress. */
+const MESSAGES: Readonly<Record<Task["status"], string | null>> = {
+  pending: "Applications open here as soon as the workspace is ready.",
+  initializing: "Applications open here as soon as the workspace is ready.",
   active: null,
   paused: null,
-  error: "What was logged says what went wrong.",
-  unknown: "Its applications open here as soon as the workspace is ready.",
+  error: "The log shows what went wrong.",
+  unknown: "Applications open here as soon as the workspace is ready.",
 };
 
 export function TaskProgress({ task, workspace }: { task: Task; workspace: Workspace }) {
-  const said = SAID[task.status];
+  const message = MESSAGES[task.status];
   const build = workspace.latest_build;
-  if (said === null)
+  if (message === null)
     return (
       <Section title="Workspace">
         <p className="text-muted">
-          The workspace sleeps while the task is paused. Resume it to open its applications.
+          The workspace is stopped while the task is paused. Resume the task to open its
+          applications.
         </p>
       </Section>
     );
   const built = !isActive(workspace) && build.job.status === "succeeded";
   return (
-    <Section title="Workspace" description={said}>
+    <Section title="Workspace" description={message}>
       <div className="flex flex-col gap-3">
         {build.job.status === "pending" ? (
           <WaitingNotice organization={workspace.organization_id} job={build.job} />
         ) : null}
         {build.job.error ? (
-          <Notice kind="error" title="The build failed.">
+          <Notice kind="error" title="The build failed">
             <p>{build.job.error}</p>
           </Notice>
         ) : null}

@@ -1,10 +1,10 @@
-// Tasks: a box to ask for something, and everything that was asked.
+// Tasks: a prompt box, and the list of tasks.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Bot, Trash2 } from "lucide-react";
 import { useState } from "react";
 
 import { ApiError, remove } from "../../api/client";
-import { NO_TASKS, useMakingIn, usePermissions, useTaskRights } from "../../api/permissions";
+import { NO_TASKS, useCreationIn, usePermissions, useTaskRights } from "../../api/permissions";
 import { templates } from "../../api/queries/templates";
 import { taskPath, tasks, TASKS_SHOWN } from "../../api/queries/tasks";
 import type { Task } from "../../api/types";
@@ -37,17 +37,17 @@ export function TasksPage() {
   const queries = useQueryClient();
   const { filter, page, show } = useListAddress("owner:me");
   const able = useQuery(templates("has-ai-task:true"));
-  const found = useQuery(tasks(filter, page));
-  const [ending, setEnding] = useState<Task | null>(null);
+  const list = useQuery(tasks(filter, page));
+  const [deleting, setDeleting] = useState<Task | null>(null);
   const refused =
-    found.error instanceof ApiError && found.error.status === 400
-      ? (found.error.validations[0]?.detail ?? found.error.message)
+    list.error instanceof ApiError && list.error.status === 400
+      ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
   const end = async () => {
-    if (!ending) return;
-    await remove(taskPath(ending.owner_name, ending.id));
+    if (!deleting) return;
+    await remove(taskPath(deleting.owner_name, deleting.id));
     await queries.invalidateQueries({ queryKey: ["tasks"] });
-    toast.done(`${taskName(ending)} is being deleted.`);
+    toast.done(`${taskName(deleting)} is being deleted.`);
   };
   const columns: Column<Task>[] = [
     {
@@ -82,24 +82,26 @@ export function TasksPage() {
       header: "Actions",
       hidden: true,
       align: "right",
-      cell: (row) => <End task={row} onAsk={() => setEnding(row)} />,
+      cell: (row) => <End task={row} onAsk={() => setDeleting(row)} />,
     },
   ];
   const some = (able.data ?? []).length > 0;
-  const making = useMakingIn("tasks", [
+  const making = useCreationIn("tasks", [
     ...new Set((able.data ?? []).map((template) => template.organization_id)),
   ]);
-  const mine = (able.data ?? []).filter((template) => making?.includes(template.organization_id));
+  const permitted = (able.data ?? []).filter((template) =>
+    making?.includes(template.organization_id),
+  );
   return (
     <>
       <PageHead
         title="Tasks"
-        description="Say what you want done; a workspace with an AI agent does it, and you watch, answer and take over."
+        description="Describe the work; an AI agent does it in its own workspace."
       />
       <Stack>
         {some && making ? (
-          mine.length > 0 ? (
-            <NewTask templates={mine} />
+          permitted.length > 0 ? (
+            <NewTask templates={permitted} />
           ) : (
             <p className="text-muted">{NO_TASKS}</p>
           )
@@ -107,17 +109,17 @@ export function TasksPage() {
         {able.data && !some ? (
           <Notice
             kind="info"
-            title="No template here carries out tasks yet"
+            title="No template supports tasks yet"
             actions={
               may.createAnyTemplate ? (
                 <ButtonLink size="sm" to="/templates/new">
-                  Create a template
+                  Create template
                 </ButtonLink>
               ) : null
             }
           >
-            A template can once it has a <code>coder_ai_task</code> and an application its agent
-            talks through.
+            Add a <code>coder_ai_task</code> and an application that its agent communicates through
+            to a template.
           </Notice>
         ) : null}
         <div>
@@ -131,58 +133,58 @@ export function TasksPage() {
               ["My tasks", "owner:me"],
               ["Waiting for me", "owner:me status:active"],
               ["Paused", "owner:me status:paused"],
-              ["Everything", ""],
+              ["All tasks", ""],
             ]}
             menus={[{ term: "status", label: "Status", options: STATUSES }]}
           />
-          {found.isPending ? <SkeletonRows rows={4} /> : null}
-          {found.isError && !refused ? (
-            <Failure error={found.error} retry={() => void found.refetch()} />
+          {list.isPending ? <SkeletonRows rows={4} /> : null}
+          {list.isError && !refused ? (
+            <Failure error={list.error} retry={() => void list.refetch()} />
           ) : null}
-          {found.data ? (
+          {list.data ? (
             <DataTable
               label="Tasks"
-              data={found.data.tasks}
+              data={list.data.tasks}
               columns={columns}
               rowKey={(row) => row.id}
               rowTestId={(row) => `task-${row.name}`}
               empty={
                 <Empty
                   icon={Bot}
-                  title={filter === "owner:me" ? "No tasks yet" : "Nothing matches"}
-                  {...(mine.length > 0
+                  title={filter === "owner:me" ? "No tasks yet" : "No results"}
+                  {...(permitted.length > 0
                     ? { command: 'coder task create "fix the failing test"' }
                     : {})}
                 >
                   {filter === "owner:me"
-                    ? "A task is a sentence of yours that an agent in its own workspace works on, while you do something else."
-                    : "Take something out of the search above."}
+                    ? "Tasks are prompts that an agent works on in the background. Enter a prompt above to start one."
+                    : "Change or clear the search."}
                 </Empty>
               }
             />
           ) : null}
-          {found.data ? (
+          {list.data ? (
             <Pager
               page={page}
-              stale={found.isPlaceholderData}
+              stale={list.isPlaceholderData}
               size={TASKS_SHOWN}
-              total={found.data.count}
+              total={list.data.count}
               onChange={(next) => show(filter, next)}
             />
           ) : null}
         </div>
       </Stack>
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete ${ending ? taskName(ending) : ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete ${deleting ? taskName(deleting) : ""}?`}
         confirm="Delete"
         onConfirm={end}
       >
         <p>
-          The conversation is forgotten and the task’s workspace{" "}
-          {ending?.workspace_name ? <strong>{ending.workspace_name}</strong> : null} is deleted with
-          everything in it that was not pushed elsewhere.
+          The conversation and the task’s workspace{" "}
+          {deleting?.workspace_name ? <strong>{deleting.workspace_name}</strong> : null} are
+          deleted. Changes that were not pushed elsewhere are lost.
         </p>
       </Confirm>
     </>

@@ -1,7 +1,7 @@
 import { screen } from "@testing-library/react";
 import { afterEach, expect, it } from "vitest";
 
-import { chooseProxy } from "../../api/app-place";
+import { chooseProxy } from "../../api/app-base";
 import type { Task } from "../../api/types";
 import { visit } from "../../test/world";
 import { TaskApps } from "./TaskApps";
@@ -16,11 +16,11 @@ const app = (slug: string, more: object) => ({
   subdomain: false,
   ...more,
 });
-const workspace = (one: object) => ({
+const workspace = (fields: object) => ({
   id: "w",
   name: "task-1",
   owner_name: "ana",
-  latest_build: { resources: [{ agents: [{ name: "main", apps: [one] }] }] },
+  latest_build: { resources: [{ agents: [{ name: "main", apps: [fields] }] }] },
 });
 const task = {
   id: "t",
@@ -39,9 +39,9 @@ const sydney = {
   path_app_url: "https://sydney.test",
   wildcard_hostname: "*.sydney.test",
 };
-const open = (one: object) =>
+const open = (fields: object) =>
   visit([{ path: "/", element: <TaskApps task={task} /> }], "/", {
-    "GET /api/v2/users/ana/workspace/task-1": workspace(one),
+    "GET /api/v2/users/ana/workspace/task-1": workspace(fields),
     "GET /api/v2/applications/host": { host: "*.here.test" },
     "GET /api/v2/regions": { regions: [sydney] },
   });
@@ -51,13 +51,13 @@ afterEach(() => chooseProxy(""));
 it.each([
   ["this server", "", "http://chat--task-1.here.test/"],
   ["the chosen proxy", "s", "http://chat--task-1.sydney.test/"],
-])("frames an application of its own host at %s", async (_, proxy, address) => {
+])("frames a subdomain application at %s", async (_, proxy, address) => {
   chooseProxy(proxy);
   open(app("chat", { subdomain: true, subdomain_name: "chat--task-1" }));
   expect(await screen.findByTitle("chat")).toHaveAttribute("src", address);
 });
 
-it("opens one that is reached by a path in a tab of its own, through the chosen proxy", async () => {
+it("opens a path application in a new tab, through the proxy", async () => {
   chooseProxy("s");
   open(app("chat", {}));
   expect(await screen.findByRole("link", { name: "Open chat" })).toHaveAttribute(

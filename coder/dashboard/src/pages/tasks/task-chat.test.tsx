@@ -18,7 +18,7 @@ const task = {
   created_at: "2026-01-01T00:00:00Z",
 } as Task;
 
-it("keeps what was typed while the message before was on its way, and no other", async () => {
+it("keeps text typed while a message is sent", async () => {
   let answer = (): void => undefined;
   const page = visit(
     [{ path: "/", element: <TaskChat task={task} owner="ana" name="mend-it" /> }],

@@ -48,7 +48,7 @@ it.each<[Task["status"], string, keyof typeof LOGS]>([
   ["error", "failed", "build"],
   ["error", "succeeded", "agent"],
   ["unknown", "running", "build"],
-])("a task that is %s, its build %s: the log of the %s", async (status, job, log) => {
+])("a %s task with build %s shows the log of the %s", async (status, job, log) => {
   await open(status, job, job === "failed" ? "exit status 1" : "");
   expect(FakeSocket.opened.map((socket) => new URL(socket.url).pathname)).toEqual([LOGS[log]]);
   expect(screen.getByTestId(`${log}-log`)).toBeVisible();
@@ -56,7 +56,7 @@ it.each<[Task["status"], string, keyof typeof LOGS]>([
   if (job === "failed") expect(screen.getByText("exit status 1")).toBeVisible();
 });
 
-it("says that a task that is paused sleeps", async () => {
+it("shows that a paused task's workspace is stopped", async () => {
   await open("paused", "succeeded");
   expect(await screen.findByText(/sleeps while the task is paused/)).toBeVisible();
   expect(FakeSocket.opened).toEqual([]);

@@ -2,18 +2,18 @@ import { expect, it } from "vitest";
 
 import { canPause, canResume, isLive, taskStatus } from "./task-status";
 
-const said = (state: string) => ({ state, timestamp: "", message: "", uri: "" }) as never;
+const stateOf = (state: string) => ({ state, timestamp: "", message: "", uri: "" }) as never;
 
 it.each([
   ["active", null, "Ready"],
-  ["active", said("working"), "Working"],
-  ["active", said("idle"), "Waiting for you"],
-  ["active", said("complete"), "Done"],
-  ["paused", said("working"), "Paused"],
+  ["active", stateOf("working"), "Working"],
+  ["active", stateOf("idle"), "Waiting for you"],
+  ["active", stateOf("complete"), "Done"],
+  ["paused", stateOf("working"), "Paused"],
   ["error", null, "Error"],
   ["pending", null, "Waiting"],
   ["initializing", null, "Starting"],
-] as const)("%s and %j is %s", (status, current_state, text) => {
+] as const)("shows %s and %j as %s", (status, current_state, text) => {
   expect(taskStatus({ status, current_state }).text).toBe(text);
 });
 

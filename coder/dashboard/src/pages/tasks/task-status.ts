@@ -1,9 +1,9 @@
-// A task's state in words: how its workspace is, and what its agent says of itself.
+// A task's state in words: the state of its workspace, and what its agent reports.
 import type { Task } from "../../api/types";
 import type { Tone } from "../../ui/Badge";
 
 const STATUS: Readonly<Record<Task["status"], readonly [Tone, string]>> = {
-  pending: ["busy", "Waiting"],
+  pending: ["busy", "Pending"],
   initializing: ["busy", "Starting"],
   active: ["good", "Ready"],
   paused: ["idle", "Paused"],
@@ -22,13 +22,13 @@ export function taskStatus(task: Pick<Task, "status" | "current_state">): {
   text: string;
   pulse: boolean;
 } {
-  const said =
+  const reported =
     task.status === "active" && task.current_state ? STATE[task.current_state.state] : undefined;
-  const [tone, text] = said ?? STATUS[task.status];
+  const [tone, text] = reported ?? STATUS[task.status];
   return { tone, text, pulse: tone === "busy" };
 }
 
-/** Whether its conversation can be gone on with. */
+/** Whether the user can continue the conversation. */
 export const isLive = (task: Pick<Task, "status">): boolean => task.status === "active";
 export const canPause = (task: Pick<Task, "status">): boolean =>
   task.status === "active" || task.status === "initializing" || task.status === "error";

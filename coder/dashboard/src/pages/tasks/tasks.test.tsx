@@ -26,7 +26,7 @@ const template = {
   active_version_id: "v1",
   organization_id: "o",
 };
-const usual: Answers = {
+const defaults: Answers = {
   "GET /api/v2/templates": [template],
   "GET /api/v2/tasks": { tasks: [task], count: 1 },
   "GET /api/v2/templateversions/v1/presets": [{ ID: "p", Name: "Large" }],
@@ -39,10 +39,10 @@ const open = (answers: Answers = {}) =>
       { path: "/tasks/:owner/:task", element: "one task" },
     ],
     "/tasks",
-    { ...usual, ...answers },
+    { ...defaults, ...answers },
   );
 
-it("begins a task with the template and the preset chosen", async () => {
+it("creates a task with the template and preset", async () => {
   const page = open({ "POST /api/v2/tasks/me": { ...task, id: "t2" } });
   await userEvent.type(await screen.findByLabelText(/Prompt your AI agent/), "Write a README");
   await userEvent.selectOptions(await screen.findByLabelText("Preset"), "Large");
@@ -57,7 +57,7 @@ it("begins a task with the template and the preset chosen", async () => {
   ]);
 });
 
-it("keeps what was typed when the server refuses", async () => {
+it("keeps the prompt after a rejection", async () => {
   open({ "POST /api/v2/tasks/me": new Refusal(403, "You may not create a task.") });
   await userEvent.type(await screen.findByLabelText(/Prompt your AI agent/), "Write a README");
   await userEvent.click(screen.getByRole("button", { name: "Run task" }));
@@ -65,14 +65,14 @@ it("keeps what was typed when the server refuses", async () => {
   expect(screen.getByLabelText(/Prompt your AI agent/)).toHaveValue("Write a README");
 });
 
-it("says that an empty task is none, and sends nothing", async () => {
+it("rejects an empty prompt without a request", async () => {
   const page = open();
   await userEvent.click(await screen.findByRole("button", { name: "Run task" }));
-  expect(await screen.findByText("Say what is to be done.")).toBeVisible();
+  expect(await screen.findByText("Enter a prompt.")).toBeVisible();
   expect(page.sent).toEqual([]);
 });
 
-it("deletes only after saying what is lost", async () => {
+it("confirms deletion with its consequences", async () => {
   const page = open({ "DELETE /api/v2/tasks/ana/t1": {} });
   await userEvent.click(await screen.findByRole("button", { name: "Delete task Fix the tests" }));
   const dialog = await screen.findByRole("dialog");
@@ -86,17 +86,17 @@ it("deletes only after saying what is lost", async () => {
   );
 });
 
-it("teaches how a template comes to tasks where none does", async () => {
+it("explains how templates support tasks", async () => {
   open({ "GET /api/v2/templates": [], "GET /api/v2/tasks": { tasks: [], count: 0 } });
-  expect(await screen.findByText("No template here carries out tasks yet")).toBeVisible();
-  expect(await screen.findByRole("link", { name: "Create a template" })).toHaveAttribute(
+  expect(await screen.findByText("No template supports tasks yet")).toBeVisible();
+  expect(await screen.findByRole("link", { name: "Create template" })).toHaveAttribute(
     "href",
     "/templates/new",
   );
   expect(screen.queryByRole("button", { name: "Run task" })).toBeNull();
 });
 
-it("offers the templates of the organizations where the person may have tasks, and no others", async () => {
+it("offers only templates of permitted organizations", async () => {
   open({
     "GET /api/v2/templates": [
       { ...template, id: "b", display_name: "Elsewhere", organization_id: "p" },
@@ -111,6 +111,6 @@ it("offers the templates of the organizations where the person may have tasks, a
       ),
   });
   expect(
-    [...(await screen.findByLabelText("Template")).children].map((one) => one.textContent),
+    [...(await screen.findByLabelText("Template")).children].map((option) => option.textContent),
   ).toEqual(["Agent"]);
 });

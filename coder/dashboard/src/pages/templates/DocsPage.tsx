@@ -10,15 +10,15 @@ import { useTemplateContext } from "./TemplateLayout";
 
 const Markdown = lazy(() => import("../../ui/text/Markdown"));
 
-/** What the template's author has written about it. */
+/** The documentation of a template, from its README. */
 export function DocsPage() {
   const { template, version } = useTemplateContext();
   useTitle(template.name, "Documentation");
-  const readme = withoutFrontMatter(version.readme); // that is for the gallery
+  const readme = withoutFrontMatter(version.readme); // front matter is for the gallery
   if (readme.trim() === "")
     return (
       <Empty icon={FileText} title="No documentation">
-        A README.md in the template’s files is shown here.
+        Add a README.md to the template’s files to show it here.
       </Empty>
     );
   return (

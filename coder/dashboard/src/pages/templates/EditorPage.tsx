@@ -1,5 +1,5 @@
-// Changing a template in the browser: files, a build with its log, what it makes, publishing. What was typed is guarded
-// against leaving the page.
+// The template editor: files, a build with its log, the resources, publishing. Unsaved changes are
+// guarded against leaving the page.
 import { useQuery } from "@tanstack/react-query";
 import { LockKeyhole } from "lucide-react";
 import { useParams } from "react-router";
@@ -22,13 +22,13 @@ export function EditorPage() {
   const { template, view } = useTemplate();
   const name = useParams()["version"] ?? "";
   useTitle(template?.name ?? "", "Template Editor");
-  const found = useQuery({
+  const versionQuery = useQuery({
     ...templateVersionByName(template?.organization_name ?? "", template?.name ?? "", name),
     enabled: template !== null,
   });
   const files = useQuery({
-    ...archiveOf(found.data?.job.file_id ?? ""),
-    enabled: found.data !== undefined,
+    ...archiveOf(versionQuery.data?.job.file_id ?? ""),
+    enabled: versionQuery.data !== undefined,
   });
   const may = useTemplateRights(template);
   if (!template) return view;
@@ -37,26 +37,42 @@ export function EditorPage() {
       <Empty
         level={1}
         icon={LockKeyhole}
-        title="You may use this template, not change it."
-        actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}
+        title="You can use this template but not change it"
+        actions={<ButtonLink to={templatePath(template)}>Back to template</ButtonLink>}
       >
-        Its administrators can.
+        Contact an administrator of the template.
       </Empty>
     );
-  // Once there, nothing takes away what is being written: not a refresh that fails, nor a version that was renamed elsewhere.
-  if (found.isLoadingError && found.error instanceof ApiError && found.error.status === 404)
+  // Once the editor is open, nothing replaces what is being written: neither a failed refresh nor a
+  // version renamed elsewhere.
+  if (
+    versionQuery.isLoadingError &&
+    versionQuery.error instanceof ApiError &&
+    versionQuery.error.status === 404
+  )
     return <NotFoundPage />;
-  const failed = found.isLoadingError ? found.error : files.isLoadingError ? files.error : null;
+  const failed = versionQuery.isLoadingError
+    ? versionQuery.error
+    : files.isLoadingError
+      ? files.error
+      : null;
   if (failed)
     return (
       <Failure
         error={failed}
         retry={() => {
-          void found.refetch();
+          void versionQuery.refetch();
           void files.refetch();
         }}
       />
     );
-  if (!found.data || !files.data) return <SkeletonRows />;
-  return <Editor key={found.data.id} template={template} base={found.data} files={files.data} />;
+  if (!versionQuery.data || !files.data) return <SkeletonRows />;
+  return (
+    <Editor
+      key={versionQuery.data.id}
+      template={template}
+      base={versionQuery.data}
+      files={files.data}
+    />
+  );
 }

@@ -1,4 +1,4 @@
-// A button for a README that opens the form of a new workspace, with what should be filled in already.
+// A README button that opens the new-workspace form with prefilled values.
 import { useState } from "react";
 
 import { useMe } from "../../features/session/useMe";
@@ -55,7 +55,7 @@ function Embed({ template, version }: { template: Template; version: TemplateVer
   return (
     <div className="grid grid-cols-2 items-start gap-6 max-lg:grid-cols-1">
       <Stack>
-        <Section title="What it opens">
+        <Section title="Options">
           <Stack>
             <RadioCards
               label="Creation mode"
@@ -65,18 +65,18 @@ function Embed({ template, version }: { template: Template; version: TemplateVer
                 {
                   value: "manual",
                   text: "Manual",
-                  hint: "The form opens, filled in as you say here.",
+                  hint: "Opens the form with the values below.",
                 },
                 {
                   value: "auto",
                   text: "Automatic",
-                  hint: "The workspace is created after one question.",
+                  hint: "Creates the workspace after a confirmation.",
                 },
               ]}
             />
             <TextField
               label="Workspace name"
-              hint="Left empty, the person chooses one."
+              hint="Leave empty to let the user choose a name."
               value={name}
               onChange={setName}
               autoComplete="off"
@@ -86,7 +86,7 @@ function Embed({ template, version }: { template: Template; version: TemplateVer
         {dynamic.parameters === null ? (
           <SkeletonRows rows={2} />
         ) : dynamic.parameters.length > 0 ? (
-          <Section title="Parameters" description="Those you include are filled in.">
+          <Section title="Parameters" description="Included parameters are prefilled.">
             <Stack className="gap-6">
               {dynamic.parameters.map((parameter) => (
                 <div key={parameter.name} className="flex flex-col gap-2">
@@ -108,7 +108,7 @@ function Embed({ template, version }: { template: Template; version: TemplateVer
           </Section>
         ) : null}
       </Stack>
-      <Section title="The button">
+      <Section title="Preview">
         <Stack>
           <a
             href={link}

@@ -1,4 +1,4 @@
-// The files of a version: folders first, each by its name.
+// The files of a version: folders first, sorted by name.
 import { File, FileCode2, FileText, Folder } from "lucide-react";
 import type { ReactNode } from "react";
 
@@ -8,7 +8,7 @@ interface FileTreeProps {
   paths: readonly string[];
   shown: string;
   onShow: (path: string) => void;
-  /** Marks beside a name, such as "changed". */
+  /** Markers next to a name, such as "changed". */
   marks?: ReadonlyMap<string, string>;
   actions?: (path: string) => ReactNode;
 }
@@ -73,12 +73,12 @@ export function rowsOf(paths: readonly string[]): Row[] {
   for (const path of paths) {
     const parts = path.split("/");
     parts.forEach((name, depth) => {
-      const here = parts.slice(0, depth + 1).join("/");
-      if (!rows.has(here))
-        rows.set(here, { path: here, name, depth, folder: depth < parts.length - 1 });
+      const folderPath = parts.slice(0, depth + 1).join("/");
+      if (!rows.has(folderPath))
+        rows.set(folderPath, { path: folderPath, name, depth, folder: depth < parts.length - 1 });
     });
   }
-  // Within each folder its folders stand before its files.
+  // Within each folder, subfolders come before files.
   const key = (row: Row) =>
     row.path
       .split("/")

@@ -1,4 +1,4 @@
-// The files of a version, and what changed since the one before.
+// The files of a version, and the changes since the previous version.
 import { useQuery } from "@tanstack/react-query";
 import { Pencil } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
@@ -34,7 +34,7 @@ export function SourceFiles({
   editable: boolean;
 }) {
   const now = useQuery(archiveOf(version.job.file_id));
-  // The first version has none before it, and asking for that is an error.
+  // The first version has no previous one, and requesting it is an error.
   const versions = useQuery(templateVersions(template.id)).data ?? [];
   const first = versions.length === 0 || versions[versions.length - 1]?.id === version.id;
   const previous = useQuery({
@@ -95,7 +95,7 @@ export function SourceFiles({
         </div>
         <div className="min-w-0">
           {text === null ? (
-            <p className="p-6 text-muted">This file is not text.</p>
+            <p className="p-6 text-muted">This file is binary.</p>
           ) : (
             <Suspense fallback={<SkeletonRows rows={4} />}>
               <CodeEditor

@@ -1,4 +1,4 @@
-// The log of a version's import while it runs, and how it ended.
+// The log of a version's import while it runs, and its result.
 import { useMemo } from "react";
 
 import { LogView } from "../../ui/text/LogView";

@@ -1,4 +1,4 @@
-// Lists of a template's insights, and what stands in their place until they are known.
+// Lists of a template's insights, and their placeholders while loading.
 import { useState, type ReactNode } from "react";
 
 import { Avatar } from "../../ui/Avatar";
@@ -7,14 +7,17 @@ import { Skeleton } from "../../ui/Loading";
 
 const SHOWN = 10;
 
-/** Nothing was counted only once it has been said: not while it is asked, nor when it was not, nor after a failure. */
+/**
+ * "Nothing in this period" needs an answer: it is not shown while loading, before a request, or
+ * after a failure.
+ */
 type Known = "known" | "asked" | "unknown" | undefined;
 
 export function Unknown() {
-  return <p className="text-muted">Not known for this period.</p>;
+  return <p className="text-muted">No data for this period.</p>;
 }
 
-export function NotYet({ state }: { state: Known }) {
+export function Placeholder({ state }: { state: Known }) {
   return state === "asked" ? <SkeletonLines /> : <Unknown />;
 }
 
@@ -37,10 +40,10 @@ export function People({
   rows: readonly { id: string; name: string; picture?: string | undefined; value: string }[];
   square?: boolean;
 }) {
-  if (state !== "known") return <NotYet state={state} />;
-  if (rows.length === 0) return <p className="text-muted">Nothing in this period.</p>;
+  if (state !== "known") return <Placeholder state={state} />;
+  if (rows.length === 0) return <p className="text-muted">No activity in this period.</p>;
   return (
-    <Longer
+    <ExpandableList
       all={rows}
       shown={SHOWN}
       className="flex flex-col gap-2"
@@ -55,8 +58,8 @@ export function People({
   );
 }
 
-/** The first of a list, and how many more there are. */
-export function Longer<T>({
+/** The first items of a list, and the number of others. */
+export function ExpandableList<T>({
   all,
   shown,
   row,
@@ -67,14 +70,19 @@ export function Longer<T>({
   row: (one: T) => ReactNode;
   className: string;
 }) {
-  const [whole, setWhole] = useState(false);
+  const [expanded, setExpanded] = useState(false);
   return (
     <>
-      <ul className={className}>{(whole ? all : all.slice(0, shown)).map(row)}</ul>
+      <ul className={className}>{(expanded ? all : all.slice(0, shown)).map(row)}</ul>
       {all.length > shown ? (
         <div className="mt-2">
-          <Button size="sm" look="quiet" aria-expanded={whole} onClick={() => setWhole(!whole)}>
-            {whole ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}
+          <Button
+            size="sm"
+            variant="quiet"
+            aria-expanded={expanded}
+            onClick={() => setExpanded(!expanded)}
+          >
+            {expanded ? `Show the first ${shown}` : `Show all ${all.length.toLocaleString()}`}
           </Button>
         </div>
       ) : null}

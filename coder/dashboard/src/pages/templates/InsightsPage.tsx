@@ -1,4 +1,4 @@
-// Who uses a template, how, and how quick it is for them.
+// Usage of a template: users, applications, latency.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { useSearchParams } from "react-router";
@@ -19,7 +19,7 @@ import { periodOf, rangeOf } from "./insights-range";
 import { useTemplateContext } from "./TemplateLayout";
 import { counted } from "../../lib/words";
 import { PeriodFields } from "./PeriodFields";
-import { Unknown, People, NotYet, Longer } from "./InsightsLists";
+import { Unknown, People, Placeholder, ExpandableList } from "./InsightsLists";
 
 const Chart = lazy(async () => ({ default: (await import("../../ui/Chart")).Chart }));
 const VALUES_SHOWN = 5;
@@ -74,8 +74,8 @@ export function InsightsPage() {
     .filter((app) => app.seconds > 0)
     .sort((a, b) => b.seconds - a.seconds);
   const parameters = usage.data?.report?.parameters_usage ?? [];
-  const [used, near, busy] = [usage, latency, activity].map((one) =>
-    one.data ? "known" : enabled && one.isPending ? "asked" : "unknown",
+  const [used, near, busy] = [usage, latency, activity].map((query) =>
+    query.data ? "known" : enabled && query.isPending ? "asked" : "unknown",
   );
   return (
     <Stack>
@@ -83,9 +83,9 @@ export function InsightsPage() {
         period={chosen}
         onChange={(next) => setParams({ ...next }, { replace: true })}
       />
-      {[latency, activity].map((one, index) =>
-        one.isError && !usage.isError ? (
-          <Failure key={index} error={one.error} retry={() => void one.refetch()} />
+      {[latency, activity].map((query, index) =>
+        query.isError && !usage.isError ? (
+          <Failure key={index} error={query.error} retry={() => void query.refetch()} />
         ) : null,
       )}
       {usage.isError ? <Failure error={usage.error} retry={() => void usage.refetch()} /> : null}
@@ -93,7 +93,7 @@ export function InsightsPage() {
         title="Active users"
         description={
           usage.data?.report && usage.data.report.active_users > 0
-            ? `${counted(usage.data.report.active_users, "person", "different people")} in this period.`
+            ? `${counted(usage.data.report.active_users, "user", "different users")} in this period.`
             : null
         }
       >
@@ -105,19 +105,19 @@ export function InsightsPage() {
               label="Active users"
               times={times}
               series={series}
-              nothing="Nobody has used it in this period."
+              nothing="No active users in this period."
             />
           </Suspense>
         ) : used === "asked" ? (
           <Skeleton className="h-56" />
         ) : (
-          <p className="text-muted">Nobody has used it in this period.</p>
+          <p className="text-muted">No active users in this period.</p>
         )}
       </Section>
       <div className="grid grid-cols-2 gap-4 max-lg:grid-cols-1">
         <Section
           title="Latency by user"
-          description="The median, from the person to the workspace."
+          description="Median latency between the user and the workspace."
         >
           <People
             state={near}
@@ -156,15 +156,15 @@ export function InsightsPage() {
         </Section>
         <Section title="Parameters">
           {used !== "known" ? (
-            <NotYet state={used} />
+            <Placeholder state={used} />
           ) : parameters.length === 0 ? (
-            <p className="text-muted">No parameters were chosen in this period.</p>
+            <p className="text-muted">No parameters were used in this period.</p>
           ) : (
             <Stack>
               {parameters.map((parameter) => (
                 <div key={parameter.name}>
                   <h3 className="font-medium">{parameter.display_name || parameter.name}</h3>
-                  <Longer
+                  <ExpandableList
                     all={[...parameter.values].sort((a, b) => b.count - a.count)}
                     shown={VALUES_SHOWN}
                     className=""

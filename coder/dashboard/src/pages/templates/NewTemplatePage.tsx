@@ -1,5 +1,5 @@
-// A new template: from an example, from an archive, or as a copy of another. Shows the import while it runs, and asks
-// for variables that have no value.
+// Creation of a template: from an example, an archive, or a copy. Shows the import while it runs,
+// and asks for required variables.
 import { useQuery } from "@tanstack/react-query";
 import { LockKeyhole } from "lucide-react";
 import { useState } from "react";
@@ -22,7 +22,7 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
   const [params] = useSearchParams();
   const example = params.get("exampleId") ?? "";
   const from = params.get("fromTemplate") ?? "";
-  const provisioner = params.get("provisioner_type") === "echo" ? "echo" : "terraform"; // what a server for tests runs
+  const provisioner = params.get("provisioner_type") === "echo" ? "echo" : "terraform"; // used by servers in tests
   const copied = useQuery({ ...templateById(from), enabled: from !== "" });
   const copiedVersion = useQuery({
     ...templateVersion(copied.data?.active_version_id ?? ""),
@@ -38,9 +38,9 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
         level={1}
         icon={LockKeyhole}
         title={NO_TEMPLATES}
-        actions={<ButtonLink to="/templates">See the templates</ButtonLink>}
+        actions={<ButtonLink to="/templates">View templates</ButtonLink>}
       >
-        Somebody who administers the organization can give you the right.
+        Ask an administrator of the organization for this permission.
       </Empty>
     );
   if (example === "" && from === "" && file === null) return <Gallery onFile={setFile} />;
@@ -77,10 +77,10 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
         ? {
             body: { file_id: file.hash },
             name: file.name,
-            display: file.matter.display_name,
-            description: file.matter.description,
-            icon: file.matter.icon,
-            title: "Template from an archive",
+            display: file.frontMatterFields.display_name,
+            description: file.frontMatterFields.description,
+            icon: file.frontMatterFields.icon,
+            title: "Template from archive",
           }
         : {
             body: { example_id: example },

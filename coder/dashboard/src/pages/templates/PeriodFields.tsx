@@ -1,4 +1,4 @@
-// The period a template's insights are of.
+// The period of a template's insights.
 import { SelectField, TextField } from "../../ui/forms/Field";
 import { CUSTOM, PRESETS, type Period } from "./insights-range";
 
@@ -17,14 +17,14 @@ export function PeriodFields({
         <SelectField
           label="Period"
           value={choice}
-          options={[...PRESETS, [CUSTOM, "Other days"]]}
+          options={[...PRESETS, [CUSTOM, "Custom"]]}
           onChange={(value) => onChange(value === CUSTOM ? { from, to } : { days: value })}
         />
       </div>
       {choice === CUSTOM ? (
         <>
           <TextField
-            label="First day"
+            label="From"
             type="date"
             max={to || today}
             value={from}
@@ -32,7 +32,7 @@ export function PeriodFields({
             onChange={(value) => onChange({ from: value, to })}
           />
           <TextField
-            label="Last day"
+            label="To"
             type="date"
             min={from || undefined}
             max={today}
@@ -40,7 +40,7 @@ export function PeriodFields({
             aria-invalid={problem ? true : undefined}
             onChange={(value) => onChange({ from, to: value })}
           />
-          <p className="pb-1.5 text-sm text-muted">Days are counted in UTC.</p>
+          <p className="pb-1.5 text-sm text-muted">Days are in UTC.</p>
         </>
       ) : null}
       {problem ? (

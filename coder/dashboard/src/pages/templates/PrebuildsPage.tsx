@@ -1,4 +1,4 @@
-// Workspaces built ahead: the presets that want some, and building them anew.
+// Prebuilt workspaces: the presets that request them, and rebuilding them.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Timer } from "lucide-react";
 import { useState } from "react";
@@ -16,7 +16,6 @@ import { Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
 import { toast } from "../../ui/toast";
 import { useTemplateContext } from "./TemplateLayout";
-import { plural } from "../../lib/words";
 
 export function PrebuildsPage() {
   const { template, version, may } = useTemplateContext();
@@ -25,70 +24,72 @@ export function PrebuildsPage() {
   const presets = useQuery(versionPresets(version.id));
   const query = `owner:prebuilds template:${template.name}`;
   const ready = useQuery({ ...workspaces(query, 1), retry: false }).data;
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   if (presets.isPending) return <SkeletonRows rows={2} />;
   if (presets.isLoadingError)
     return <Failure error={presets.error} retry={() => void presets.refetch()} />;
-  const wanted = presets.data.filter((preset) => (preset.DesiredPrebuildInstances ?? 0) > 0);
-  if (wanted.length === 0)
+  const prebuiltPresets = presets.data.filter(
+    (preset) => (preset.DesiredPrebuildInstances ?? 0) > 0,
+  );
+  if (prebuiltPresets.length === 0)
     return (
       <Card>
-        <Empty icon={Timer} title="Nothing is built ahead">
-          A preset of the template can ask for workspaces that are ready before anybody wants them:{" "}
+        <Empty icon={Timer} title="No prebuilt workspaces">
+          Presets can keep workspaces ready to claim. Add{" "}
           <code className="whitespace-nowrap">
             prebuilds {"{"} instances = 2 {"}"}
           </code>{" "}
-          in its <code>coder_workspace_preset</code>.
+          to a <code>coder_workspace_preset</code>.
         </Empty>
       </Card>
     );
   return (
     <Stack>
       <Section
-        title="Built ahead"
+        title="Prebuilt workspaces"
         description={
           ready === undefined
             ? " "
             : ready.count === 0
-              ? "None waits to be claimed."
-              : `${ready.count} ${plural(ready.count, "waits", "wait")} to be claimed.`
+              ? "None ready to claim."
+              : `${ready.count} ready to claim.`
         }
         actions={
           <>
             <ButtonLink to={`/workspaces?filter=${encodeURIComponent(query)}`}>
-              Show them
+              View prebuilds
             </ButtonLink>
             {may.update ? (
-              <Button onClick={() => setAsking(true)}>Invalidate prebuilds…</Button>
+              <Button onClick={() => setConfirming(true)}>Invalidate prebuilds…</Button>
             ) : null}
           </>
         }
       >
         <ul className="divide-y divide-line">
-          {wanted.map((preset) => (
+          {prebuiltPresets.map((preset) => (
             <li key={preset.ID} className="flex items-center justify-between gap-4 py-2">
               <span>
                 <span className="font-medium">{preset.Name}</span>{" "}
                 <span className="text-sm text-muted">{preset.Description}</span>
               </span>
-              <span className="text-muted">{preset.DesiredPrebuildInstances} wanted</span>
+              <span className="text-muted">{preset.DesiredPrebuildInstances} desired</span>
             </li>
           ))}
         </ul>
       </Section>
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
-        title="Invalidate the prebuilt workspaces?"
+        open={confirming}
+        onClose={() => setConfirming(false)}
+        title="Invalidate prebuilt workspaces?"
         confirm="Invalidate"
         onConfirm={async () => {
           await post(`/api/v2/templates/${template.id}/prebuilds/invalidate`);
-          toast.done("They are being built anew.");
+          toast.done("Prebuilt workspaces are being rebuilt.");
           await queries.invalidateQueries({ queryKey: ["workspaces"] });
         }}
       >
-        Those that wait are deleted and built again, for example because an image has changed. Until
-        then new workspaces take as long as usual. Claimed ones are not touched.
+        Unclaimed prebuilt workspaces are deleted and rebuilt, for example after an image change.
+        Until then, new workspaces take the usual time. Claimed workspaces are not affected.
       </Confirm>
     </Stack>
   );

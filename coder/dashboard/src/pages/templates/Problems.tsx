@@ -1,13 +1,13 @@
-// What is wrong with a template, each with the way to its line.
+// Errors and warnings of a template, each with a link to its line.
 import { CircleAlert, TriangleAlert } from "lucide-react";
 
 import type { Problem } from "./problems";
 
 interface ProblemsProps {
   problems: readonly Problem[];
-  /** Whether the file is one of those that can be shown. */
+  /** Whether the file is in the file tree. */
   has: (file: string) => boolean;
-  onShow: (place: { file: string; line: number }) => void;
+  onShow: (location: { file: string; line: number }) => void;
 }
 
 export function Problems({ problems, has, onShow }: ProblemsProps) {
@@ -17,9 +17,9 @@ export function Problems({ problems, has, onShow }: ProblemsProps) {
       aria-label="Problems"
       className="mt-1.5 flex max-h-56 flex-col gap-1.5 overflow-y-auto text-text"
     >
-      {problems.map(({ severity, title, detail, place }, index) => {
+      {problems.map(({ severity, title, detail, location }, index) => {
         const Icon = severity === "error" ? CircleAlert : TriangleAlert;
-        const where = place ? `${place.file}:${place.line}` : "";
+        const isInTree = location ? `${location.file}:${location.line}` : "";
         return (
           <li key={index} className="flex gap-2">
             <Icon
@@ -30,19 +30,19 @@ export function Problems({ problems, has, onShow }: ProblemsProps) {
             <div className="min-w-0 font-mono text-xs [overflow-wrap:anywhere]">
               <p>
                 {title}
-                {place ? (
+                {location ? (
                   <>
                     {" "}
-                    {has(place.file) ? (
+                    {has(location.file) ? (
                       <button
                         type="button"
                         className="text-accent-text underline underline-offset-2"
-                        onClick={() => onShow(place)}
+                        onClick={() => onShow(location)}
                       >
-                        {where}
+                        {isInTree}
                       </button>
                     ) : (
-                      <span className="text-muted">{where}</span>
+                      <span className="text-muted">{isInTree}</span>
                     )}
                   </>
                 ) : null}

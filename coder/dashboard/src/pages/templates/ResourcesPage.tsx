@@ -9,7 +9,7 @@ import { useTitle } from "../../ui/title";
 import { ResourceRow } from "../../features/workspace/ResourceRow";
 import { useTemplateContext } from "./TemplateLayout";
 
-/** What a workspace of the active version is made of while it runs. */
+/** The resources of a running workspace of the active version. */
 export function ResourcesPage() {
   const { template, version } = useTemplateContext();
   useTitle(`${template.name} · Template`);
@@ -21,7 +21,7 @@ export function ResourcesPage() {
   if (running.length === 0) return <Empty title="No resources" />;
   return (
     <Stack className="gap-2">
-      <p className="text-muted">A workspace of the active version is made of:</p>
+      <p className="text-muted">Resources of a workspace with the active version:</p>
       {running.map((resource) => (
         <div key={resource.id}>
           <ResourceRow resource={resource} />

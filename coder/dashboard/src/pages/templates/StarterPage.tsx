@@ -1,4 +1,4 @@
-// One example of the gallery, explained; and the gallery under its other address.
+// One example of the gallery with its README; and the gallery under its other address.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { useParams } from "react-router";
@@ -49,7 +49,7 @@ export function StarterPage() {
         ))}
         actions={
           may.createAnyTemplate ? (
-            <ButtonLink look="primary" to={`/templates/new?exampleId=${example.id}`}>
+            <ButtonLink variant="primary" to={`/templates/new?exampleId=${example.id}`}>
               Use template
             </ButtonLink>
           ) : may.known ? (

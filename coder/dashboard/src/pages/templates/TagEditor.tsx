@@ -1,4 +1,4 @@
-// The tags a version asks of provisioners: shown beside its build, changed before the next one.
+// The provisioner tags of a version: shown next to its build, changed for the next one.
 import { Tags as TagsIcon, X } from "lucide-react";
 import { useState, type FormEvent } from "react";
 
@@ -10,7 +10,7 @@ import { tagEntries } from "../../features/provisioner/tags";
 
 export type ProvisionerTags = Readonly<Record<string, string>>;
 
-/** The server sets these two by who makes the version; a person chooses the others. */
+/** The server sets these two based on the author of the version; the author chooses the others. */
 const FIXED = ["scope", "owner"];
 
 export function TagEditor({
@@ -21,7 +21,7 @@ export function TagEditor({
   onChange: (tags: ProvisionerTags) => void;
 }) {
   const own = tagEntries(tags).filter(([name]) => !FIXED.includes(name));
-  const without = (name: string) =>
+  const removeTag = (name: string) =>
     onChange(Object.fromEntries(Object.entries(tags).filter(([other]) => other !== name)));
   return (
     <Popover
@@ -35,10 +35,11 @@ export function TagEditor({
     >
       <h2 className="font-semibold">Provisioner tags</h2>
       <p className="mt-0.5 mb-3 text-sm text-muted">
-        The next build, and workspaces of it, go only to provisioners that have all of these.
+        The next build, and workspaces created from it, run only on provisioners with all of these
+        tags.
       </p>
       {own.length === 0 ? (
-        <p className="mb-3 text-sm text-muted">None: every untagged provisioner fits.</p>
+        <p className="mb-3 text-sm text-muted">No tags: any untagged provisioner can run it.</p>
       ) : (
         <ul aria-label="Tags" className="mb-3 flex flex-wrap gap-1.5">
           {own.map(([name, value]) => (
@@ -46,7 +47,7 @@ export function TagEditor({
               <Tag>
                 {name}={value}
               </Tag>
-              <IconButton size="sm" label={`Remove tag ${name}`} onClick={() => without(name)}>
+              <IconButton size="sm" label={`Remove tag ${name}`} onClick={() => removeTag(name)}>
                 <X />
               </IconButton>
             </li>
@@ -54,7 +55,7 @@ export function TagEditor({
         </ul>
       )}
       {tags["scope"] === "user" ? (
-        <p className="mb-3 text-sm text-muted">It is built by provisioners of one person alone.</p>
+        <p className="mb-3 text-sm text-muted">Builds run only on the provisioners of one user.</p>
       ) : null}
       <NewTag
         taken={Object.keys(tags)}
@@ -76,18 +77,18 @@ function NewTag({
   const [problem, setProblem] = useState<string>();
   const add = (event: FormEvent) => {
     event.preventDefault();
-    event.stopPropagation(); // the panel may stand in another form
+    event.stopPropagation(); // the panel may be inside another form
     const key = name.trim();
-    const wrong =
+    const invalid =
       key === ""
-        ? "Say its key."
+        ? "Enter a key."
         : FIXED.includes(key)
-          ? "The server sets this one."
+          ? "The server sets this tag."
           : taken.includes(key)
-            ? "There is a tag of that key."
+            ? "A tag with this key already exists."
             : undefined;
-    setProblem(wrong);
-    if (wrong !== undefined) return;
+    setProblem(invalid);
+    if (invalid !== undefined) return;
     onAdd(key, value.trim());
     setName("");
     setValue("");

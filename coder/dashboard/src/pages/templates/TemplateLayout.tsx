@@ -1,4 +1,4 @@
-// One template: its name, what can be done with it, and the tabs of its pages.
+// One template: its name, its actions, and the tabs of its pages.
 import { useQuery } from "@tanstack/react-query";
 import { Copy, Download, EllipsisVertical, Pencil, Plus, Settings, Trash2 } from "lucide-react";
 import { useState } from "react";
@@ -7,7 +7,7 @@ import { Outlet, useNavigate, useOutletContext } from "react-router";
 import { remove, seg } from "../../api/client";
 import {
   NO_WORKSPACES,
-  useMakingIn,
+  useCreationIn,
   useMayCreateWorkspace,
   useTemplateRights,
   type TemplateRights,
@@ -69,7 +69,7 @@ function Loaded({ template }: { template: Template }) {
               <span className="text-sm text-muted">{NO_WORKSPACES}</span>
             ) : mayCreate ? (
               <ButtonLink
-                look="primary"
+                variant="primary"
                 icon={<Plus />}
                 to={`${home}/workspace`}
                 data-testid="create-workspace-button"
@@ -83,7 +83,7 @@ function Loaded({ template }: { template: Template }) {
       />
       {template.deprecated ? (
         <div className="mb-4">
-          <Notice kind="warning" title="This template is deprecated.">
+          <Notice kind="warning" title="This template is deprecated">
             {template.deprecation_message}
           </Notice>
         </div>
@@ -124,13 +124,13 @@ function TemplateMenu({
 }) {
   const navigate = useNavigate();
   const making =
-    useMakingIn(
+    useCreationIn(
       "templates",
-      (useQuery(organizations).data ?? []).map((one) => one.id),
+      (useQuery(organizations).data ?? []).map((item) => item.id),
     ) ?? [];
   const [deleting, setDeleting] = useState(false);
   const home = useTemplateHome(template);
-  const used =
+  const usage =
     useQuery({
       ...workspaces(`template:${template.name}`, 1, 1),
       enabled: deleting,
@@ -141,7 +141,7 @@ function TemplateMenu({
     <>
       <Menu
         trigger={
-          <IconButton label="Open template menu" look="secondary">
+          <IconButton label="Open template menu" variant="secondary">
             <EllipsisVertical />
           </IconButton>
         }
@@ -193,17 +193,17 @@ function TemplateMenu({
         typedLabel="Template name"
         onConfirm={async () => {
           await remove(`/api/v2/templates/${template.id}`);
-          toast.done("The template is deleted.");
+          toast.done("Template deleted.");
           await navigate("/templates");
         }}
       >
-        <p>Its versions and settings are lost. This cannot be undone.</p>
-        {used > 0 ? (
+        <p>Its versions and settings are deleted. This cannot be undone.</p>
+        {usage > 0 ? (
           <Notice
             kind="warning"
-            title={`${counted(used, "workspace is", "workspaces are")} made from it.`}
+            title={`${counted(usage, "workspace uses", "workspaces use")} this template`}
           >
-            They have to be deleted first.
+            Delete these workspaces first.
           </Notice>
         ) : null}
       </Confirm>

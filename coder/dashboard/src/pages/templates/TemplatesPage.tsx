@@ -1,4 +1,4 @@
-// The templates people can create workspaces from.
+// The templates from which users can create workspaces.
 import { useQuery } from "@tanstack/react-query";
 import { LayoutTemplate, Plus } from "lucide-react";
 
@@ -24,15 +24,15 @@ import { usedBy } from "../../lib/words";
 
 const PRESETS = [
   ["All templates", "deprecated:false"],
-  ["Mine", "author:me"],
-  ["Deprecated", "deprecated:true"],
+  ["My templates", "author:me"],
+  ["Deprecated templates", "deprecated:true"],
 ] as const;
 const USUAL = "deprecated:false";
 
 function buildTime(template: Template): string {
   const stats = template.build_time_stats as { start?: { P50?: number | null } } | null;
   const median = stats?.start?.P50;
-  return median ? duration(median) : "–";
+  return median ? duration(median) : "-";
 }
 
 const COLUMNS: Column<Template>[] = [
@@ -91,7 +91,7 @@ function Create({ template }: { template: Template }) {
   if (mayCreate === false)
     return (
       <span className="text-sm text-muted" title={NO_WORKSPACES}>
-        Only to look at
+        View only
       </span>
     );
   return mayCreate ? (
@@ -132,10 +132,10 @@ export function TemplatesPage() {
     <>
       <PageHead
         title="Templates"
-        description="What workspaces are made from."
+        description="Templates define the resources of workspaces."
         actions={
           may.createAnyTemplate ? (
-            <ButtonLink look="primary" to="/templates/new" icon={<Plus />}>
+            <ButtonLink variant="primary" to="/templates/new" icon={<Plus />}>
               New template
             </ButtonLink>
           ) : null
@@ -163,8 +163,8 @@ export function TemplatesPage() {
           rowTestId={(template) => `template-${template.name}`}
           empty={
             filter !== "" && filter !== USUAL ? (
-              <Empty icon={LayoutTemplate} title="Nothing matches">
-                Change the search above, or clear it.
+              <Empty icon={LayoutTemplate} title="No results">
+                Change or clear the search.
               </Empty>
             ) : may.createAnyTemplate || !may.known ? (
               <Empty
@@ -172,16 +172,16 @@ export function TemplatesPage() {
                 title="No templates yet"
                 command="coder templates init && coder templates push"
                 actions={
-                  <ButtonLink look="primary" to="/templates/new">
-                    Start from an example
+                  <ButtonLink variant="primary" to="/templates/new">
+                    Use a starter template
                   </ButtonLink>
                 }
               >
-                A template says, in Terraform, what a workspace is made of.
+                A template defines the resources of a workspace in Terraform.
               </Empty>
             ) : (
               <Empty icon={LayoutTemplate} title="No templates yet">
-                Somebody who administers templates has to make one first.
+                A template administrator has to create one first.
               </Empty>
             )
           }

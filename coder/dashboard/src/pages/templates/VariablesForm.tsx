@@ -1,4 +1,4 @@
-// Values for a template's variables. A sensitive one is never shown again.
+// Values of a template's variables. Sensitive values are never shown again.
 import type { TemplateVersionVariable } from "../../api/types";
 import { SelectField, TextField } from "../../ui/forms/Field";
 import { Tag } from "../../ui/Badge";
@@ -55,14 +55,14 @@ export function VariablesForm({ variables, values, onChange }: VariablesFormProp
   );
 }
 
-/** What is known of them, as the form begins; the server never says sensitive ones. */
+/** The initial values of the form; the server never sends sensitive ones. */
 export function startValues(variables: readonly TemplateVersionVariable[]): Record<string, string> {
   return Object.fromEntries(
     variables.map((variable) => [variable.name, variable.sensitive ? "" : variable.value]),
   );
 }
 
-/** What is sent: everything that was given. */
+/** The request: all values entered. */
 export function givenValues(
   values: Readonly<Record<string, string>>,
 ): { name: string; value: string }[] {

@@ -26,7 +26,7 @@ import { useTemplate } from "../../features/template/useTemplate";
 import { JOB_TONES, JOB_WORDS } from "../../features/provisioner/job-states";
 
 const POLL_MS = 2000;
-const isUnderWay = ({ job }: TemplateVersion) =>
+const isImporting = ({ job }: TemplateVersion) =>
   ["pending", "running", "canceling"].includes(job.status);
 
 export function VersionPage() {
@@ -39,15 +39,15 @@ function Loaded({ template }: { template: Template }) {
   useTitle(name, template.name);
   const may = useTemplateRights(template);
   const mayCreate = useMayCreateWorkspace(template.organization_id);
-  const found = useQuery({
+  const query = useQuery({
     ...templateVersionByName(template.organization_name, template.name, name),
-    refetchInterval: ({ state }) => (state.data && isUnderWay(state.data) ? POLL_MS : false),
+    refetchInterval: ({ state }) => (state.data && isImporting(state.data) ? POLL_MS : false),
   });
-  if (found.isPending) return <SkeletonRows />;
-  if (found.error instanceof ApiError && found.error.status === 404) return <NotFoundPage />;
-  if (found.isLoadingError)
-    return <Failure error={found.error} retry={() => void found.refetch()} />;
-  const version = found.data;
+  if (query.isPending) return <SkeletonRows />;
+  if (query.error instanceof ApiError && query.error.status === 404) return <NotFoundPage />;
+  if (query.isLoadingError)
+    return <Failure error={query.error} retry={() => void query.refetch()} />;
+  const version = query.data;
   const home = templatePath(template);
   const active = version.id === template.active_version_id;
   return (
@@ -80,7 +80,7 @@ function Loaded({ template }: { template: Template }) {
         actions={
           <>
             {may.update ? (
-              <CancelImport version={version} onDone={() => void found.refetch()} />
+              <CancelImport version={version} onDone={() => void query.refetch()} />
             ) : null}
             {mayCreate && version.job.status === "succeeded" ? (
               <ButtonLink to={`${home}/workspace?version=${version.id}`}>
@@ -88,7 +88,7 @@ function Loaded({ template }: { template: Template }) {
               </ButtonLink>
             ) : null}
             {may.update ? (
-              <ButtonLink look="primary" to={`${home}/versions/${seg(version.name)}/edit`}>
+              <ButtonLink variant="primary" to={`${home}/versions/${seg(version.name)}/edit`}>
                 Edit
               </ButtonLink>
             ) : null}
@@ -102,7 +102,7 @@ function Loaded({ template }: { template: Template }) {
       ) : null}
       {version.job.error ? (
         <div className="mb-4">
-          <Notice kind="error" title="This version could not be imported.">
+          <Notice kind="error" title="The version could not be imported">
             <p>{version.job.error}</p>
             <FirstImportErrors version={version.id} />
           </Notice>
@@ -114,21 +114,21 @@ function Loaded({ template }: { template: Template }) {
         </div>
       )}
       {may.update === false ? (
-        <p className="text-muted">Its files are for those who may change the template.</p>
+        <p className="text-muted">You need update permission on the template to view its files.</p>
       ) : null}
       {may.update ? <SourceFiles template={template} version={version} editable={false} /> : null}
     </>
   );
 }
 
-/** Whoever comes here while it is imported may end that, whatever it has written so far. */
+/** A user who opens the page during the import can cancel it at any point. */
 function CancelImport({ version, onDone }: { version: TemplateVersion; onDone: () => void }) {
   const cancel = useMutation({
     mutationFn: () => patch(`/api/v2/templateversions/${version.id}/cancel`),
-    onError: (error) => toast.failed("The import was not canceled", error),
+    onError: (error) => toast.failed("Failed to cancel the import", error),
     onSettled: onDone,
   });
-  return isUnderWay(version) ? (
+  return isImporting(version) ? (
     <Button
       icon={<Ban />}
       disabled={version.job.status === "canceling"}

@@ -1,4 +1,4 @@
-// The versions of a template, newest first; one of them is active.
+// The versions of a template, newest first; one is active.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "react-router";
@@ -24,9 +24,9 @@ export function VersionsPage() {
   useTitle(`${template.name} · Versions`);
   const queries = useQueryClient();
   const list = useQuery(templateVersions(template.id));
-  const [asked, setAsked] = useState<{
+  const [confirming, setConfirming] = useState<{
     version: TemplateVersion;
-    what: "promote" | "archive";
+    action: "promote" | "archive";
   } | null>(null);
   if (list.isPending) return <SkeletonRows />;
   if (list.isLoadingError) return <Failure error={list.error} retry={() => void list.refetch()} />;
@@ -96,8 +96,8 @@ export function VersionsPage() {
                   ) : (
                     <Button
                       size="sm"
-                      look="quiet"
-                      onClick={() => setAsked({ version, what: "archive" })}
+                      variant="quiet"
+                      onClick={() => setConfirming({ version, action: "archive" })}
                     >
                       Archive…
                     </Button>
@@ -106,7 +106,7 @@ export function VersionsPage() {
                     <Button
                       size="sm"
                       data-testid="promote"
-                      onClick={() => setAsked({ version, what: "promote" })}
+                      onClick={() => setConfirming({ version, action: "promote" })}
                     >
                       Promote…
                     </Button>
@@ -118,32 +118,32 @@ export function VersionsPage() {
         })}
       </ol>
       <Confirm
-        open={asked?.what === "promote"}
-        onClose={() => setAsked(null)}
+        open={confirming?.action === "promote"}
+        onClose={() => setConfirming(null)}
         danger={false}
-        title={`Promote ${asked?.version.name}?`}
+        title={`Promote ${confirming?.version.name}?`}
         confirm="Promote"
         onConfirm={async () => {
-          if (asked)
-            await patch(`/api/v2/templates/${template.id}/versions`, { id: asked.version.id });
+          if (confirming)
+            await patch(`/api/v2/templates/${template.id}/versions`, { id: confirming.version.id });
           await refresh();
-          toast.done("The version is active.");
+          toast.done("Version promoted.");
         }}
       >
-        New workspaces use it from now on. Those there are say that they are outdated, and follow
-        when they are updated.
+        New workspaces use this version; existing ones are marked outdated until they are updated.
       </Confirm>
       <Confirm
-        open={asked?.what === "archive"}
-        onClose={() => setAsked(null)}
+        open={confirming?.action === "archive"}
+        onClose={() => setConfirming(null)}
         danger={false}
-        title={`Archive ${asked?.version.name}?`}
+        title={`Archive ${confirming?.version.name}?`}
         confirm="Archive"
         onConfirm={async () => {
-          if (asked) await archive(asked.version, true);
+          if (confirming) await archive(confirming.version, true);
         }}
       >
-        Nobody can make a workspace from it until it is taken back. Nothing is deleted.
+        No new workspaces can be created from this version until it is unarchived. Nothing is
+        deleted.
       </Confirm>
     </>
   );

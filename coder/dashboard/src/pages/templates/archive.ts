@@ -16,10 +16,10 @@ export const archiveOf = (file: string) =>
     staleTime: Infinity,
   });
 
-/** The README beside a template's files; empty when there is none. */
+/** The README among a template's files; empty if there is none. */
 export function readmeOf(files: readonly ArchiveFile[]): string {
-  const found = files.find((file) => file.path.toLowerCase() === "readme.md");
-  return (found && textOf(found)) ?? "";
+  const readme = files.find((file) => file.path.toLowerCase() === "readme.md");
+  return (readme && textOf(readme)) ?? "";
 }
 
 export async function uploadFiles(files: readonly ArchiveFile[]): Promise<string> {
@@ -43,22 +43,25 @@ export function createVersion(
 
 const POLL_MS = 800;
 
-/** Waits until a version is imported; the version as it is then. `told` hears of it on the way: that it runs, that it is being ended. */
-export async function imported(
+/**
+ * Wait until a version is imported, and return its final state. `told` is called with each
+ * intermediate state, such as running or canceling.
+ */
+export async function waitForImport(
   id: string,
-  told: (version: TemplateVersion) => void = () => undefined,
+  onProgress: (version: TemplateVersion) => void = () => undefined,
 ): Promise<TemplateVersion> {
   for (;;) {
     const version = await get<TemplateVersion>(`/api/v2/templateversions/${id}`);
     if (!["pending", "running", "canceling"].includes(version.job.status)) return version;
-    told(version);
+    onProgress(version);
     await new Promise((resolve) => window.setTimeout(resolve, POLL_MS));
   }
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true });
 
-/** The text of a file; null for what is none. */
+/** The text of a file; null for binary files. */
 export function textOf(file: ArchiveFile): string | null {
   try {
     const text = decoder.decode(file.data);

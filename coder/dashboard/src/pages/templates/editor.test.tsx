@@ -6,9 +6,9 @@ import { expect, it, vi } from "vitest";
 import { FakeSocket, Refusal, visit, type Answers } from "../../test/world";
 import { EditorPage } from "./EditorPage";
 import { readTar } from "./tar";
-import { usual, bytesOf, version, template } from "../../test/editor-server";
+import { defaults, bytesOf, version, template } from "../../test/editor-server";
 
-// CodeMirror measures letters, which jsdom cannot: a plain box stands for it.
+// CodeMirror measures text, which jsdom cannot do: a plain box replaces it.
 vi.mock("../../ui/text/CodeEditor", () => ({
   default: ({
     text,
@@ -41,7 +41,7 @@ const open = (answers: Answers = {}) =>
       { path: "/templates/*", element: "the template" },
     ],
     "/templates/docker/versions/v1-name/edit",
-    { ...usual, ...answers },
+    { ...defaults, ...answers },
   );
 
 async function change() {
@@ -51,33 +51,33 @@ async function change() {
   return userEvent.click(screen.getByRole("button", { name: "Build" }));
 }
 
-it("builds all files with what was changed, for the provisioners of the version before", async () => {
+it("builds all files with the previous version's tags", async () => {
   const page = open();
   expect(await screen.findByRole("button", { name: "Publish" })).toBeDisabled();
   await change();
   await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
-  const [sent, made] = page.sent;
+  const [sent, created] = page.sent;
   const files = readTar(await bytesOf(sent?.body as Blob));
   expect(files.map((file) => [file.path, new TextDecoder().decode(file.data)])).toEqual([
     ["main.tf", "# two"],
     ["README.md", "# Docs"],
   ]);
-  expect(made?.body).toMatchObject({
+  expect(created?.body).toMatchObject({
     template_id: "t",
     file_id: "f2",
     tags: { gpu: "a100", scope: "organization" },
   });
 });
 
-it("builds for the provisioners that are asked for", async () => {
+it("builds with changed tags", async () => {
   const page = open();
   await userEvent.click(await screen.findByRole("button", { name: /^Expand provisioner tags/ }));
   const panel = within(await screen.findByRole("dialog", { name: "Provisioner tags" }));
-  expect(panel.queryByText("scope=organization")).toBeNull(); // it is on every version, and says nothing
+  expect(panel.queryByText("scope=organization")).toBeNull(); // every version has it, so it is not shown
   await userEvent.click(panel.getByRole("button", { name: "Remove tag gpu" }));
   for (const [key, why] of [
-    ["", "Say its key."],
-    ["scope", "The server sets this one."],
+    ["", "Enter a key."],
+    ["scope", "The server sets this tag."],
   ] as const) {
     if (key !== "") await userEvent.type(panel.getByLabelText("Key"), key);
     await userEvent.click(panel.getByRole("button", { name: "Add tag" }));
@@ -89,7 +89,7 @@ it("builds for the provisioners that are asked for", async () => {
   await userEvent.click(panel.getByRole("button", { name: "Add tag" }));
   expect(panel.getByText("os=linux")).toBeVisible();
   await userEvent.keyboard("{Escape}");
-  expect(screen.getByText("Changed, not built yet")).toBeVisible();
+  expect(screen.getByText("Unbuilt changes")).toBeVisible();
   await userEvent.click(screen.getByRole("button", { name: "Build" }));
   await waitFor(() =>
     expect(page.sent.at(-1)?.body).toMatchObject({ tags: { os: "linux", scope: "organization" } }),
@@ -97,7 +97,7 @@ it("builds for the provisioners that are asked for", async () => {
   expect((page.sent.at(-1)?.body as { tags: object }).tags).not.toHaveProperty("gpu");
 });
 
-it("publishes under the name and with the message given", async () => {
+it("publishes with the entered name and message", async () => {
   const page = open();
   await change();
   await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
@@ -118,7 +118,7 @@ it("publishes under the name and with the message given", async () => {
   ]);
 });
 
-it("says why a build failed, and lets nobody publish it", async () => {
+it("shows why a build failed, and blocks publishing", async () => {
   open({
     "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "main.tf line 1: no" }),
   });
@@ -127,7 +127,7 @@ it("says why a build failed, and lets nobody publish it", async () => {
   expect(screen.getByRole("button", { name: "Publish" })).toBeDisabled();
 });
 
-it("says why a build waits, that it runs, and can be told to stop", async () => {
+it("shows waiting and running builds, and cancels them", async () => {
   let state = "pending";
   const page = open({
     "GET /api/v2/templateversions/v2": () => version("v2", state),
@@ -150,20 +150,20 @@ it("says why a build waits, that it runs, and can be told to stop", async () => 
   expect(await screen.findByText("v2-name: canceled", undefined, { timeout: 3000 })).toBeVisible();
 });
 
-it("asks before changes are left behind", async () => {
+it("confirms discarding changes", async () => {
   open();
   await userEvent.type(await screen.findByRole("textbox"), "x");
   await userEvent.click(screen.getByRole("link", { name: "Close" }));
-  expect(await screen.findByText("Leave without building?")).toBeVisible();
+  expect(await screen.findByText("Discard unbuilt changes?")).toBeVisible();
   await userEvent.click(screen.getByRole("button", { name: "Discard changes" }));
   expect(await screen.findByText("the template")).toBeVisible();
 });
 
-it("says of a failed build what its log calls an error, and why it cannot be published", async () => {
+it("shows a failed build's log errors", async () => {
   open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "exit status 1" }) });
   expect(await screen.findByRole("button", { name: "Publish" })).toHaveAttribute(
     "title",
-    "This version is the active one. Change something and build it.",
+    "This version is already active. Change and build it to publish a new one.",
   );
   await change();
   expect(await screen.findByText("exit status 1")).toBeVisible();
@@ -178,11 +178,11 @@ it("says of a failed build what its log calls an error, and why it cannot be pub
   ).toBeVisible();
   expect(screen.getByRole("button", { name: "Publish" })).toHaveAttribute(
     "title",
-    "What is published is a version: build first what you have changed.",
+    "Build your changes before you publish.",
   );
 });
 
-it("is a page with a heading to somebody who may not change the template, too", async () => {
+it("has a heading without update permission", async () => {
   open({
     "POST /api/v2/authcheck": ({ checks }: { checks: object }) =>
       Object.fromEntries(Object.keys(checks).map((name) => [name, false])),
@@ -190,16 +190,16 @@ it("is a page with a heading to somebody who may not change the template, too", 
   expect(
     await screen.findByRole("heading", {
       level: 1,
-      name: "You may use this template, not change it.",
+      name: "You can use this template but not change it",
     }),
   ).toBeVisible();
 });
 
-it("shows what is wrong at its line, and leads there from the list", async () => {
+it("shows problems at their lines, linked from the list", async () => {
   open({ "GET /api/v2/templateversions/v2": version("v2", "failed", { error: "exit status 1" }) });
   await change();
   expect(await screen.findByText("exit status 1")).toBeVisible();
-  const said = [
+  const logOutput = [
     "Error: One",
     "on README.md line 3:",
     "Mend it.",
@@ -213,19 +213,19 @@ it("shows what is wrong at its line, and leads there from the list", async () =>
   ];
   await act(async () => {
     for (const one of FakeSocket.opened)
-      one.says(said.map((output, index) => ({ id: index + 1, log_level: "error", output })));
+      one.says(logOutput.map((output, index) => ({ id: index + 1, log_level: "error", output })));
   });
   const list = within(await screen.findByRole("list", { name: "Problems" }));
   expect(list.getAllByRole("listitem")).toHaveLength(6);
   expect(screen.getByText("marks: 1 Two")).toBeVisible();
-  expect(list.queryByRole("button", { name: "modules/a.tf:9" })).toBeNull(); // it is none of the template's files
+  expect(list.queryByRole("button", { name: "modules/a.tf:9" })).toBeNull(); // not among the template's files
   await userEvent.click(list.getByRole("button", { name: "README.md:3" }));
   expect(screen.getByRole("textbox", { name: "README.md" })).toBeVisible();
   expect(screen.getByText("marks: 3 One: Mend it.")).toBeVisible();
   expect(screen.getByText("at line 3")).toBeVisible();
 });
 
-it("tells of a version somebody else made active meanwhile, before anything is published", async () => {
+it("warns before publishing over another new version", async () => {
   const page = open({
     "GET /api/v2/templates/t": { ...template, active_version_id: "v9" },
     "GET /api/v2/templateversions/v9": {
@@ -243,14 +243,14 @@ it("tells of a version somebody else made active meanwhile, before anything is p
   await userEvent.click(dialog.getByRole("button", { name: "Publish" }));
   expect(await dialog.findByText("v9-name")).toBeVisible();
   expect(dialog.getByText(/by ben: a fix/)).toBeVisible();
-  expect(dialog.getByRole("link", { name: "See what it changes" })).toHaveAttribute(
+  expect(dialog.getByRole("link", { name: "View changes" })).toHaveAttribute(
     "href",
     expect.stringContaining("/versions/v9-name"),
   );
   expect(page.sent).toHaveLength(before);
   await userEvent.click(dialog.getByLabelText(/Promote to active/));
   await userEvent.click(dialog.getByLabelText(/Promote to active/));
-  await userEvent.click(dialog.getByRole("button", { name: "Publish mine over it" }));
+  await userEvent.click(dialog.getByRole("button", { name: "Publish anyway" }));
   await screen.findByText("the template");
   expect(page.sent.at(-1)).toEqual({
     method: "PATCH",
@@ -259,7 +259,7 @@ it("tells of a version somebody else made active meanwhile, before anything is p
   });
 });
 
-it("asks nobody about a version that does not become active", async () => {
+it("does not warn about a version that is not promoted", async () => {
   const page = open({ "GET /api/v2/templates/t": { ...template, active_version_id: "v9" } });
   await change();
   await waitFor(() => expect(screen.getByRole("button", { name: "Publish" })).toBeEnabled());
@@ -275,20 +275,22 @@ it("asks nobody about a version that does not become active", async () => {
 it.each([
   [500, "The database is gone."],
   [404, "It was renamed."],
-])("keeps what was typed when a refresh is answered with %d", async (status, message) => {
+])("keeps input when a refresh is answered with %d", async (status, message) => {
   let answer: unknown = version("v1", "succeeded");
   const path = "GET /api/v2/organizations/coder/templates/docker/versions/v1-name";
   const page = open({ [path]: () => answer });
   await userEvent.type(await screen.findByRole("textbox"), " and more");
   answer = new Refusal(status, message);
-  const asked = page.asked.filter((one) => one === path).length;
+  const requestsBefore = page.requests.filter((request) => request === path).length;
   await act(async () => {
     focusManager.setFocused(false);
     focusManager.setFocused(true);
     focusManager.setFocused(undefined);
   });
   await waitFor(() =>
-    expect(page.asked.filter((one) => one === path).length).toBeGreaterThan(asked),
+    expect(page.requests.filter((request) => request === path).length).toBeGreaterThan(
+      requestsBefore,
+    ),
   );
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.getByRole("textbox")).toHaveValue("# one and more");

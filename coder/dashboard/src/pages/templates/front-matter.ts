@@ -1,4 +1,4 @@
-// What stands between two "---" lines at the head of a template's README: its names and its icon, for galleries.
+// The front matter of a template's README, between two "---" lines: names and icon for galleries.
 export interface FrontMatter {
   display_name: string;
   description: string;
@@ -6,26 +6,26 @@ export interface FrontMatter {
 }
 
 const MATTER = /^\uFEFF?---\r?\n(.*?\r?\n)?---\r?\n/s;
-/** As many characters as a template's field takes. */
+/** The maximum length of a template's field. */
 const LONGEST = { display_name: 64, description: 128, icon: 256 } as const;
 
-/** The text behind it: all of a README that has none. */
+/** The text after the front matter: the whole README if it has none. */
 export const withoutFrontMatter = (readme: string): string => readme.replace(MATTER, "");
 
-/** Single lines of YAML, which is what these are; what is more than that is left for whoever reads it. */
+/** Single lines of YAML, the usual form; anything more complex is ignored. */
 export function frontMatter(readme: string): FrontMatter {
-  const found: FrontMatter = { display_name: "", description: "", icon: "" };
+  const fields: FrontMatter = { display_name: "", description: "", icon: "" };
   for (const line of (MATTER.exec(readme)?.[1] ?? "").split(/\r?\n/)) {
     const [, key = "", raw = ""] =
       /^(display_name|description|icon):[ \t]+(\S.*)$/.exec(line) ?? [];
     if (key !== "display_name" && key !== "description" && key !== "icon") continue;
     const value = plain(raw.trim());
-    if (value !== null) found[key] = cut(key === "icon" ? iconPath(value) : value, LONGEST[key]);
+    if (value !== null) fields[key] = cut(key === "icon" ? iconPath(value) : value, LONGEST[key]);
   }
-  return found;
+  return fields;
 }
 
-/** A scalar's value; null for what goes on over lines, or is no text. */
+/** The value of a scalar; null for multi-line values and values that are not text. */
 function plain(raw: string): string | null {
   const quoted =
     /^"((?:[^"\\]|\\.)*)"\s*(?:#.*)?$/.exec(raw) ?? /^'((?:[^']|'')*)'\s*(?:#.*)?$/.exec(raw);
@@ -36,7 +36,7 @@ function plain(raw: string): string | null {
   return /^[|>&*!{["'%@`]/.test(raw) ? null : raw.replace(/\s+#.*$/, "");
 }
 
-// Registries name icons by where they lie in their own files.
+// Registries give icons as paths within their own repository.
 const iconPath = (value: string): string =>
   value.startsWith(".") ? value.replace(/^.*\/icon\//, "/icon/") : value;
 

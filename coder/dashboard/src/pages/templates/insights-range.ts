@@ -1,7 +1,7 @@
-// The period of a template's insights: whole UTC days, kept in the address, as the API wants them.
+// The period of a template's insights: whole UTC days, kept in the address, as the API requires.
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-const WEEKS_FROM_DAYS = 60; // more points than this are a smear
+const WEEKS_FROM_DAYS = 60; // more points than this are unreadable
 const LONGEST_DAYS = 366;
 
 export const PRESETS = [
@@ -11,14 +11,14 @@ export const PRESETS = [
 ] as const;
 export const CUSTOM = "custom";
 
-/** Both days belong to it, as `2026-01-31`. */
+/** Both days are included, as `2026-01-31`. */
 export interface Days {
   from: string;
   to: string;
 }
 
 export interface Period extends Days {
-  /** A preset's, or `CUSTOM`. */
+  /** The id of a preset, or `CUSTOM`. */
   choice: string;
   problem: string | undefined;
 }
@@ -29,7 +29,7 @@ function lastDays(days: number, now: number): Days {
   return { from: dayOf(now - (days - 1) * DAY_MS), to: dayOf(now) };
 }
 
-/** NaN for what is no day of the calendar. */
+/** NaN for a date that does not exist. */
 function startOf(day: string): number {
   const start = /^\d{4}-\d{2}-\d{2}$/.test(day) ? Date.parse(`${day}T00:00:00Z`) : NaN;
   return !Number.isNaN(start) && dayOf(start) === day ? start : NaN;
@@ -37,14 +37,14 @@ function startOf(day: string): number {
 
 function problemOf({ from, to }: Days, now: number): string | undefined {
   const [first, last] = [startOf(from), startOf(to)];
-  if (Number.isNaN(first) || Number.isNaN(last)) return "Choose the first and the last day.";
-  if (first > last) return "The first day is after the last.";
-  if (last > now) return "The last day has not come yet.";
-  if ((last - first) / DAY_MS >= LONGEST_DAYS) return `At most ${LONGEST_DAYS} days at a time.`;
+  if (Number.isNaN(first) || Number.isNaN(last)) return "Choose a start and an end date.";
+  if (first > last) return "The start date is after the end date.";
+  if (last > now) return "The end date is in the future.";
+  if ((last - first) / DAY_MS >= LONGEST_DAYS) return `Choose at most ${LONGEST_DAYS} days.`;
   return undefined;
 }
 
-/** What an address says: `days` of a preset, or `from` and `to`. */
+/** The period of an address: `days` of a preset, or `from` and `to`. */
 export function periodOf(address: URLSearchParams, now: number): Period {
   const [from, to] = [address.get("from"), address.get("to")];
   if (from !== null || to !== null) {
@@ -55,7 +55,7 @@ export function periodOf(address: URLSearchParams, now: number): Period {
   return { ...lastDays(Number(choice), now), choice, problem: undefined };
 }
 
-/** Today ends at the hour that has begun: no moment asked for may be in the future. */
+/** Today ends with the current hour: the API rejects times in the future. */
 export function rangeOf(
   { from, to }: Days,
   now: number,

@@ -8,7 +8,7 @@ import { InsightsPage } from "./InsightsPage";
 import { periodOf, rangeOf } from "./insights-range";
 
 const NOW = Date.parse("2026-03-10T15:42:00Z");
-const said = (address: string) => periodOf(new URLSearchParams(address), NOW);
+const parse = (address: string) => periodOf(new URLSearchParams(address), NOW);
 
 it.each([
   ["", "7", "2026-03-04", "2026-03-10"],
@@ -16,19 +16,19 @@ it.each([
   ["days=84", "84", "2025-12-17", "2026-03-10"],
   ["days=12", "7", "2026-03-04", "2026-03-10"],
   ["from=2026-01-01&to=2026-01-31", "custom", "2026-01-01", "2026-01-31"],
-])("reads %j as the period %s, from %s to %s", (address, choice, from, to) => {
-  expect(said(address)).toEqual({ choice, from, to, problem: undefined });
+])("parses %j as the period %s, from %s to %s", (address, choice, from, to) => {
+  expect(parse(address)).toEqual({ choice, from, to, problem: undefined });
 });
 
 it.each([
-  ["from=2026-01-31&to=2026-01-01", "The first day is after the last."],
-  ["from=2026-03-01&to=2026-03-11", "The last day has not come yet."],
-  ["from=2026-03-01", "Choose the first and the last day."],
-  ["from=2026-02-30&to=2026-03-01", "Choose the first and the last day."],
-  ["from=%3Cimg%3E&to=2026-03-01", "Choose the first and the last day."],
-  ["from=2024-01-01&to=2026-03-01", "At most 366 days at a time."],
-])("says of %j what is wrong with it", (address, problem) => {
-  expect(said(address).problem).toBe(problem);
+  ["from=2026-01-31&to=2026-01-01", "The start date is after the end date."],
+  ["from=2026-03-01&to=2026-03-11", "The end date is in the future."],
+  ["from=2026-03-01", "Choose a start and an end date."],
+  ["from=2026-02-30&to=2026-03-01", "Choose a start and an end date."],
+  ["from=%3Cimg%3E&to=2026-03-01", "Choose a start and an end date."],
+  ["from=2024-01-01&to=2026-03-01", "Choose at most 366 days."],
+])("explains why %j is invalid", (address, problem) => {
+  expect(parse(address).problem).toBe(problem);
 });
 
 it.each([
@@ -40,12 +40,9 @@ it.each([
     "2026-03-02T00:00:00Z",
     "week",
   ],
-])(
-  "asks for %j as whole days, and for nothing in the future",
-  (days, start_time, end_time, interval) => {
-    expect(rangeOf(days, NOW)).toEqual({ start_time, end_time, interval });
-  },
-);
+])("queries %j as whole days, none in the future", (days, start_time, end_time, interval) => {
+  expect(rangeOf(days, NOW)).toEqual({ start_time, end_time, interval });
+});
 
 const people = (count: number) =>
   Array.from({ length: count }, (_, index) => ({
@@ -87,7 +84,7 @@ const show = (address: string, count = 12) =>
     },
   );
 
-it("shows the first of a long list, and all of it to who wants them", async () => {
+it("expands a long list", async () => {
   show("/");
   const section = within(await screen.findByRole("region", { name: "Activity by user" }));
   expect(await section.findByText("person-9")).toBeVisible();
@@ -99,22 +96,22 @@ it("shows the first of a long list, and all of it to who wants them", async () =
   expect(parameters.getByText("6 cores")).toBeVisible();
 });
 
-it("takes other days than the usual ones into the address, and asks for nothing that cannot be", async () => {
+it("keeps a custom period in the address, if valid", async () => {
   const page = show("/");
   await screen.findByText("person-1");
   await userEvent.selectOptions(screen.getByLabelText("Period"), "Other days");
   await waitFor(() => expect(page.at()).toMatch(/^\/\?from=.+&to=.+$/));
   const first = screen.getByLabelText("First day");
   await userEvent.clear(first);
-  expect(await screen.findByRole("alert")).toHaveTextContent("Choose the first and the last day.");
-  const asked = page.asked.length;
+  expect(await screen.findByRole("alert")).toHaveTextContent("Choose a start and an end date.");
+  const requestsBefore = page.requests.length;
   await userEvent.type(first, "2026-01-05");
   await waitFor(() => expect(page.at()).toContain("from=2026-01-05"));
-  await waitFor(() => expect(page.asked.length).toBeGreaterThan(asked));
+  await waitFor(() => expect(page.requests.length).toBeGreaterThan(requestsBefore));
   expect(screen.queryByRole("alert")).toBeNull();
 });
 
-it("says that nothing was counted only of what was counted", async () => {
+it("reports no activity only if data was counted", async () => {
   visit(
     [
       {
@@ -125,12 +122,14 @@ it("says that nothing was counted only of what was counted", async () => {
     "/?from=2026-03-10&to=2026-03-01",
     {},
   );
-  expect(await screen.findByRole("alert")).toHaveTextContent("The first day is after the last.");
+  expect(await screen.findByRole("alert")).toHaveTextContent(
+    "The start date is after the end date.",
+  );
   expect(screen.queryByText(/in this period/)).toBeNull();
   expect(screen.queryByLabelText("Loading")).toBeNull();
 });
 
-it("says of a question that failed that it is not known", async () => {
+it("reports a failed query as no data", async () => {
   visit(
     [
       {
@@ -151,12 +150,12 @@ it("says of a question that failed that it is not known", async () => {
   expect(await screen.findByText("The database is gone.")).toBeVisible();
   expect(
     within(screen.getByRole("region", { name: "Latency by user" })).getByText(
-      "Not known for this period.",
+      "No data for this period.",
     ),
   ).toBeVisible();
   expect(
     within(screen.getByRole("region", { name: "Activity by user" })).getByText(
-      "Nothing in this period.",
+      "No activity in this period.",
     ),
   ).toBeVisible();
 });

@@ -15,8 +15,8 @@ const version = (status: string) => ({
   job: { id: "j", status, file_id: "f", tags: {}, queue_position: 1, queue_size: 1, error: "" },
 });
 
-function open(begins = "pending") {
-  let state = begins;
+function open(initial = "pending") {
+  let state = initial;
   const page = visit(
     [
       {
@@ -58,41 +58,41 @@ const start = async () => {
   return screen.findByRole("button", { name: "Cancel import" });
 };
 
-it("cancels the import itself, and makes no template", async () => {
+it("cancels the import and creates no template", async () => {
   const page = open();
   await userEvent.click(await start());
   expect(
-    await screen.findByText("The import was canceled: no template is made.", undefined, {
+    await screen.findByText("The import was canceled. No template was created.", undefined, {
       timeout: 3000,
     }),
   ).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual([
+  expect(page.sent.map((request) => request.path)).toEqual([
     "/api/v2/organizations/o/templateversions",
     CANCEL.path,
   ]);
   expect(screen.getByTestId("create")).toBeEnabled();
 });
 
-it("asks before it is left, and leaving cancels the import", async () => {
+it("confirms leaving, which cancels the import", async () => {
   const page = open();
   await start();
   await userEvent.click(screen.getByText("Away"));
-  await userEvent.click(await screen.findByRole("button", { name: "Cancel the import" }));
+  await userEvent.click(await screen.findByRole("button", { name: "Cancel import" }));
   expect(await screen.findByText("elsewhere")).toBeVisible();
   await waitFor(() => expect(page.sent.at(-1)).toEqual(CANCEL));
 });
 
-it("begins at its head, though the examples before it have the same path", async () => {
+it("scrolls to the top after choosing an example", async () => {
   const scrolled = vi.spyOn(window, "scrollTo");
   open();
   await screen.findByTestId("create");
   expect(scrolled).toHaveBeenCalledWith(0, 0);
 });
 
-it("says of a failed import what its log calls an error", async () => {
+it("shows a failed import's log errors", async () => {
   open("failed");
   await userEvent.click(await screen.findByTestId("create"));
-  expect(await screen.findByText("The template could not be imported.")).toBeVisible();
+  expect(await screen.findByText("The template could not be imported")).toBeVisible();
   await act(async () => {
     for (const one of FakeSocket.opened)
       one.says([{ id: 1, log_level: "error", output: "Error: Unclosed configuration block" }]);
@@ -102,7 +102,7 @@ it("says of a failed import what its log calls an error", async () => {
   );
 });
 
-it("offers the organizations a template can be made in, and begins with that of the copied one", async () => {
+it("offers permitted organizations, the copy's own first", async () => {
   const organization = (id: string, is_default = false) => ({
     id,
     name: id,
@@ -147,14 +147,19 @@ it("offers the organizations a template can be made in, and begins with that of 
   );
   const field = await screen.findByRole("combobox", { name: "Organization" });
   await waitFor(() =>
-    expect([...field.querySelectorAll("option")].map((one) => one.value)).toEqual(["open", "home"]),
+    expect([...field.querySelectorAll("option")].map((option) => option.value)).toEqual([
+      "open",
+      "home",
+    ]),
   );
   expect(field).toHaveValue("home");
   await start();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/organizations/home/templateversions"]);
+  expect(page.sent.map((request) => request.path)).toEqual([
+    "/api/v2/organizations/home/templateversions",
+  ]);
 });
 
-it("can be left in a browser whose scrolling answers with a promise", async () => {
+it("can be left in a browser whose scrolling returns a promise", async () => {
   vi.spyOn(window, "scrollTo").mockImplementation(() => Promise.resolve() as unknown as undefined);
   open();
   await screen.findByTestId("create");
@@ -162,7 +167,7 @@ it("can be left in a browser whose scrolling answers with a promise", async () =
   expect(await screen.findByText("elsewhere")).toBeVisible();
 });
 
-it("makes a copy where its template is, however quick the person was", async () => {
+it("copies into the original's organization, even when quick", async () => {
   const organization = (id: string, is_default = false) => ({
     id,
     name: id,
@@ -205,13 +210,13 @@ it("makes a copy where its template is, however quick the person was", async () 
   await userEvent.click(await screen.findByTestId("create"));
   answer();
   await waitFor(() =>
-    expect(page.sent.map((one) => one.path)).toEqual([
+    expect(page.sent.map((request) => request.path)).toEqual([
       "/api/v2/organizations/home/templateversions",
     ]),
   );
 });
 
-it("says why a template cannot be copied", async () => {
+it("explains why a template cannot be copied", async () => {
   visit([{ path: "/templates/new", Component: NewTemplatePage }], "/templates/new?fromTemplate=t", {
     "GET /api/v2/organizations": [],
     "GET /api/v2/templates/t": new Refusal(404, "There is no such template."),
@@ -220,7 +225,7 @@ it("says why a template cannot be copied", async () => {
   expect(screen.queryByLabelText("Loading")).toBeNull();
 });
 
-it("takes an archive whatever the case of its ending, and nothing else", async () => {
+it("accepts archives by extension, in any case", async () => {
   const page = visit([{ path: "/templates/new", Component: NewTemplatePage }], "/templates/new", {
     "GET /api/v2/organizations": [],
     "GET /api/v2/templates/examples": [],
@@ -233,10 +238,10 @@ it("takes an archive whatever the case of its ending, and nothing else", async (
   expect(page.sent).toEqual([]);
   await choose("My Box.ZIP");
   expect(await screen.findByDisplayValue("my-box")).toBeVisible();
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/files"]);
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/files"]);
 });
 
-it("begins with what the archive's README calls itself", async () => {
+it("prefills names from the archive's README", async () => {
   const readme = new TextEncoder().encode(
     "---\ndisplay_name: A Box\ndescription: Runs somewhere\nicon: /icon/docker.png\n---\n# Box\n",
   );

@@ -33,7 +33,7 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
         severity: "error",
         title: "Unclosed configuration block",
         detail: "There is no closing brace. Add one.",
-        place: { file: "main.tf", line: 12 },
+        location: { file: "main.tf", line: 12 },
       },
     ],
   ],
@@ -53,7 +53,7 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
         severity: "error",
         title: "Invalid value",
         detail: "Too many.",
-        place: { file: "modules/a/b.tf", line: 3 },
+        location: { file: "modules/a/b.tf", line: 3 },
       },
     ],
   ],
@@ -70,9 +70,14 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
       ["error", "Error: One"],
     ],
     [
-      { severity: "warning", title: "Deprecated", detail: "", place: { file: "old.tf", line: 1 } },
-      { severity: "error", title: "One", detail: "", place: null },
-      { severity: "error", title: "Two", detail: "", place: { file: "b.tf", line: 2 } },
+      {
+        severity: "warning",
+        title: "Deprecated",
+        detail: "",
+        location: { file: "old.tf", line: 1 },
+      },
+      { severity: "error", title: "One", detail: "", location: null },
+      { severity: "error", title: "Two", detail: "", location: { file: "b.tf", line: 2 } },
     ],
   ],
   [
@@ -84,7 +89,14 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
       ["error", "│ Mend it."],
       ["error", "╵"],
     ],
-    [{ severity: "error", title: "Bad", detail: "Mend it.", place: { file: "main.tf", line: 4 } }],
+    [
+      {
+        severity: "error",
+        title: "Bad",
+        detail: "Mend it.",
+        location: { file: "main.tf", line: 4 },
+      },
+    ],
   ],
   [
     "a line of its own",
@@ -95,12 +107,12 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
       ["error", "main.tf:3,5: expected a value"],
     ],
     [
-      { severity: "error", title: "the program ended with status 1", detail: "", place: null },
+      { severity: "error", title: "the program ended with status 1", detail: "", location: null },
       {
         severity: "error",
         title: "expected a value",
         detail: "",
-        place: { file: "main.tf", line: 3 },
+        location: { file: "main.tf", line: 3 },
       },
     ],
   ],
@@ -122,7 +134,7 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
         severity: "error",
         title: "Unclosed configuration block",
         detail: "There is no closing brace.",
-        place: { file: "main.tf", line: 2 },
+        location: { file: "main.tf", line: 2 },
       },
     ],
   ],
@@ -134,7 +146,7 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
         severity: "error",
         title: "Terraform encountered problems during initialisation",
         detail: "No more is known.",
-        place: null,
+        location: null,
       },
     ],
   ],
@@ -150,7 +162,7 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
   expect(problemsOf(log(...lines))).toEqual(problems);
 });
 
-it("reads the place out of what is said of the job", () => {
+it("parses the position in the job's error", () => {
   expect(problemsOf([], "main.tf:7,1-4: unknown block")).toEqual([
     { severity: "error", title: "unknown block", detail: "", place: { file: "main.tf", line: 7 } },
   ]);

@@ -17,11 +17,11 @@ const plain = (files: readonly { path: string; data: Uint8Array }[]) =>
   files.map((file) => [file.path, Buffer.from(file.data).toString()]).sort();
 
 describe("template archives", () => {
-  it("reads what it writes", () => {
+  it("round-trip", () => {
     expect(plain(readTar(writeTar(FILES)))).toEqual(plain(FILES));
   });
 
-  it("is understood by tar, and understands it", () => {
+  it("are compatible with tar in both directions", () => {
     const folder = mkdtempSync(join(tmpdir(), "tar-test-"));
     try {
       writeFileSync(join(folder, "made.tar"), writeTar(FILES));
@@ -37,7 +37,7 @@ describe("template archives", () => {
     }
   });
 
-  it("lets no name lead out of the archive", () => {
+  it("contain no path outside the archive", () => {
     expect(
       readTar(writeTar([{ path: "../../etc/passwd", data: bytes("x") }])).map((file) => file.path),
     ).toEqual(["etc/passwd"]);

@@ -1,4 +1,4 @@
-// Template archives in the browser: plain ustar, the format the server keeps them in.
+// Template archives in the browser: plain ustar, the server's storage format.
 export interface ArchiveFile {
   path: string;
   data: Uint8Array;
@@ -32,20 +32,20 @@ export function writeTar(files: readonly ArchiveFile[], now: number = Date.now()
   const parts: Uint8Array[] = [];
   for (const file of [...files].sort((a, b) => a.path.localeCompare(b.path))) {
     if (encoder.encode(file.path).length > 100) {
-      // The pax record: "length path=name\n", where length counts itself.
+      // The pax record: "length path=name\n", where length includes itself.
       const record = paxRecord(file.path);
       parts.push(header("PaxHeader", record.length, "x", now), padded(record));
     }
     parts.push(header(file.path, file.data.length, "0", now), padded(file.data));
   }
   parts.push(new Uint8Array(2 * BLOCK));
-  const whole = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
+  const buffer = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
   for (const part of parts) {
-    whole.set(part, at);
+    buffer.set(part, at);
     at += part.length;
   }
-  return whole;
+  return buffer;
 }
 
 function header(path: string, size: number, kind: string, now: number): Uint8Array {
@@ -71,9 +71,9 @@ function header(path: string, size: number, kind: string, now: number): Uint8Arr
 }
 
 function padded(data: Uint8Array): Uint8Array {
-  const whole = new Uint8Array(Math.ceil(data.length / BLOCK) * BLOCK);
-  whole.set(data);
-  return whole;
+  const buffer = new Uint8Array(Math.ceil(data.length / BLOCK) * BLOCK);
+  buffer.set(data);
+  return buffer;
 }
 
 function paxRecord(path: string): Uint8Array {
@@ -91,7 +91,7 @@ function text(bytes: Uint8Array, at: number, length: number): string {
   return decoder.decode(bytes.subarray(at, at + length)).replace(/\0.*$/s, "");
 }
 
-/** No absolute paths, no way up. */
+/** Neither absolute paths nor "..". */
 function clean(path: string): string {
   return path
     .split("/")

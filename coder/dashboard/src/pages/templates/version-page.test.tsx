@@ -1,4 +1,4 @@
-// A version while it is imported: whoever comes to its page later sees the log and may end it.
+// A version during its import: a user who opens its page later sees the log and may cancel.
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
@@ -51,31 +51,26 @@ function open(status: string, mayUpdate: boolean) {
   );
 }
 
-it.each(["pending", "running"])(
-  "ends an import that is %s and has logged nothing",
-  async (status) => {
-    const page = open(status, true);
-    expect(await screen.findByTestId("import-log")).toBeVisible();
-    await userEvent.click(await screen.findByRole("button", { name: "Cancel import" }));
-    await waitFor(() => expect(page.sent.map((one) => one.path)).toEqual([CANCEL]));
-    await waitFor(() =>
-      expect(screen.getByRole("button", { name: "Cancel import" })).toBeDisabled(),
-    );
-  },
-);
+it.each(["pending", "running"])("cancels an import that is %s without any log", async (status) => {
+  const page = open(status, true);
+  expect(await screen.findByTestId("import-log")).toBeVisible();
+  await userEvent.click(await screen.findByRole("button", { name: "Cancel import" }));
+  await waitFor(() => expect(page.sent.map((request) => request.path)).toEqual([CANCEL]));
+  await waitFor(() => expect(screen.getByRole("button", { name: "Cancel import" })).toBeDisabled());
+});
 
 it.each([
   ["succeeded", true],
   ["failed", true],
   ["running", false],
 ] as const)(
-  "offers nothing to end when it is %s and changing it is %s",
+  "offers no cancel if it is %s and update permission is %s",
   async (status, mayUpdate) => {
     const page = open(status, mayUpdate);
     expect(await screen.findByRole("heading", { level: 1, name: "second" })).toBeVisible();
     if (!mayUpdate)
       expect(
-        await screen.findByText("Its files are for those who may change the template."),
+        await screen.findByText("You need update permission on the template to view its files."),
       ).toBeVisible();
     await waitFor(() => expect(page.fetching()).toBe(0));
     expect(screen.queryByRole("button", { name: "Cancel import" })).toBeNull();

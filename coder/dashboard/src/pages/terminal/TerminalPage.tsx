@@ -1,4 +1,4 @@
-// A terminal in the workspace. The same terminal comes back after a reload or a lost connection: its id is in the
+// A web terminal. A reload or a lost connection returns to the same terminal: its id is in the
 // address.
 import { useQuery } from "@tanstack/react-query";
 import { Search } from "lucide-react";
@@ -26,27 +26,27 @@ export function TerminalPage() {
   const [name = "", agentName] = (params["workspace"] ?? "").split(".");
   useTitle("Terminal", `${owner}/${name}`);
   const query = workspaceByName(owner, name);
-  const found = useQuery(query);
-  useWorkspaceWatch(found.data?.id, query.queryKey);
+  const workspaceQuery = useQuery(query);
+  useWorkspaceWatch(workspaceQuery.data?.id, query.queryKey);
   if (
     !params["owner"]?.startsWith("@") ||
-    (found.error instanceof ApiError && found.error.status === 404)
+    (workspaceQuery.error instanceof ApiError && workspaceQuery.error.status === 404)
   )
     return (
       <main className="flex-1">
         <NotFoundPage />
       </main>
     );
-  if (found.isPending) return <Loading />;
-  if (!found.data)
+  if (workspaceQuery.isPending) return <Loading />;
+  if (!workspaceQuery.data)
     return (
       <main className="p-6">
-        <Failure error={found.error} retry={() => void found.refetch()} />
+        <Failure error={workspaceQuery.error} retry={() => void workspaceQuery.refetch()} />
       </main>
     );
-  const agents = agentsOf(found.data);
+  const agents = agentsOf(workspaceQuery.data);
   const agent = agentName ? agents.find((item) => item.name === agentName) : agents[0];
-  return <Ready workspace={found.data} agent={agent} />;
+  return <Ready workspace={workspaceQuery.data} agent={agent} />;
 }
 
 function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent | undefined }) {
@@ -55,12 +55,13 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   const [attempt, setAttempt] = useState(0);
   const [searching, setSearching] = useState(false);
   const request = useRequest(agent);
-  // The command that was agreed to: the template may leave its own while the page is open, and the link's comes in its place.
-  const [agreed, setAgreed] = useState<string | null>(null);
-  const allowed = request.trusted || agreed === request.command;
-  const [asking, setAsking] = useState(!request.trusted);
+  // The confirmed command. An application's own command has to match the template, which may change
+  // while the page is open.
+  const [confirmed, setConfirmed] = useState<string | null>(null);
+  const allowed = request.trusted || confirmed === request.command;
+  const [confirming, setConfirming] = useState(!request.trusted);
   const running = workspace.latest_build.status === "running";
-  // Without a running workspace nothing is connected, and what was known of its agent is of before.
+  // No connection without a running workspace; the known state of its agent is outdated then.
   const shown = running ? state : "disconnected";
   const phase = running ? agent?.lifecycle_state : undefined;
   return (
@@ -108,28 +109,28 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         <div className="p-3">
           <Notice
             kind="warning"
-            title="The workspace does not run."
+            title="The workspace is not running"
             actions={
               <ButtonLink size="sm" to={home}>
-                Go to the workspace
+                View workspace
               </ButtonLink>
             }
           >
-            Start it, then come back: this page connects by itself.
+            Start the workspace. This page then connects automatically.
           </Notice>
         </div>
       ) : null}
       {phase === "starting" ? (
         <div className="px-3 pt-3">
-          <Notice kind="info" title="The startup scripts still run.">
-            You can work already; not everything may be there yet.
+          <Notice kind="info" title="The startup scripts are still running">
+            You can use the terminal, but some tools may not be installed yet.
           </Notice>
         </div>
       ) : null}
       {phase === "start_error" ? (
         <div className="px-3 pt-3">
-          <Notice kind="warning" title="A startup script failed.">
-            Something may be missing. The agent’s log says what.
+          <Notice kind="warning" title="A startup script failed">
+            The workspace may be incomplete. The agent’s log shows the error.
           </Notice>
         </div>
       ) : null}
@@ -137,10 +138,10 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         <div className="p-3">
           <Notice
             kind="warning"
-            title="There is no such agent in this workspace."
+            title="This workspace has no such agent"
             actions={
               <ButtonLink size="sm" to={home}>
-                Go to the workspace
+                View workspace
               </ButtonLink>
             }
           />
@@ -157,18 +158,18 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
           onSearching={setSearching}
         />
       ) : null}
-      {allowed || asking ? null : (
+      {allowed || confirming ? null : (
         <div className="p-3">
           <Notice
             kind="info"
-            title="The command was not run."
+            title="The command was not run"
             actions={
               <>
-                <Button size="sm" onClick={() => setAsking(true)}>
-                  Look at it again
+                <Button size="sm" onClick={() => setConfirming(true)}>
+                  Review command
                 </Button>
                 <ButtonLink size="sm" to={home}>
-                  Go to the workspace
+                  View workspace
                 </ButtonLink>
               </>
             }
@@ -176,16 +177,16 @@ function Ready({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         </div>
       )}
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
+        open={confirming}
+        onClose={() => setConfirming(false)}
         danger={false}
         title="Run command?"
         confirm="Run command"
-        onConfirm={async () => setAgreed(request.command)}
+        onConfirm={async () => setConfirmed(request.command)}
       >
         <p>
-          The link you followed runs this command in your workspace. Go on only if you trust where
-          it came from.
+          The link you opened runs this command in your workspace. Continue only if you trust the
+          source of the link.
         </p>
         <pre className="overflow-x-auto rounded-lg border border-line bg-inset p-3 text-sm whitespace-pre-wrap">
           {request.command}
@@ -210,7 +211,8 @@ function useRequest(agent: WorkspaceAgent | undefined): TerminalRequest {
         { replace: true },
       );
   }, [params, setParams, fresh]);
-  // Only a command of the template's own needs no question: an application that has none lends its name to no other.
+  // Only a command from the template needs no confirmation: the name of an application without a
+  // command vouches for no other command.
   const offered = agent?.apps.find((item) => item.slug === params.get("app"))?.command ?? "";
   const command = offered || (params.get("command") ?? "");
   const trusted = offered !== "" || command === "";

@@ -1,4 +1,5 @@
-// Finding what a terminal has printed: what is typed is searched at once, Enter goes on, Shift+Enter back, Escape ends it.
+// Search in a terminal's output: incremental while typing, Enter for the next match, Shift+Enter
+// for the previous one, Escape to close.
 import type { ISearchOptions, SearchAddon } from "@xterm/addon-search";
 import { ChevronDown, ChevronUp, X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
@@ -12,40 +13,40 @@ interface TerminalSearchProps {
     SearchAddon,
     "findNext" | "findPrevious" | "clearDecorations" | "onDidChangeResults"
   >;
-  /** How what is found is marked, in the theme's colours. */
+  /** Match highlighting in the theme's colours. */
   marks: () => NonNullable<ISearchOptions["decorations"]>;
   onClose: () => void;
 }
 
 export function TerminalSearch({ search, marks, onClose }: TerminalSearchProps) {
   const [text, setText] = useState("");
-  const [found, setFound] = useState<{ index: number; count: number } | null>(null);
+  const [results, setResults] = useState<{ index: number; count: number } | null>(null);
   const field = useRef<HTMLInputElement>(null);
   useEffect(() => {
     field.current?.focus();
-    const told = search.onDidChangeResults(({ resultIndex, resultCount }) =>
-      setFound({ index: resultIndex, count: resultCount }),
+    const subscription = search.onDidChangeResults(({ resultIndex, resultCount }) =>
+      setResults({ index: resultIndex, count: resultCount }),
     );
     return () => {
-      told.dispose();
+      subscription.dispose();
       search.clearDecorations();
     };
   }, [search]);
-  const look = (term: string, way: "findNext" | "findPrevious", incremental = false) => {
-    if (term !== "") search[way](term, { incremental, decorations: marks() });
+  const find = (term: string, direction: "findNext" | "findPrevious", incremental = false) => {
+    if (term !== "") search[direction](term, { incremental, decorations: marks() });
     else {
       search.clearDecorations();
-      setFound(null);
+      setResults(null);
     }
   };
-  const said =
-    text === "" || found === null
+  const message =
+    text === "" || results === null
       ? ""
-      : found.count === 0
-        ? "Nothing found"
-        : found.index < 0
-          ? `more than ${found.count}`
-          : `${found.index + 1} of ${found.count}`;
+      : results.count === 0
+        ? "No results"
+        : results.index < 0
+          ? `more than ${results.count}`
+          : `${results.index + 1} of ${results.count}`;
   return (
     <div
       role="search"
@@ -56,18 +57,18 @@ export function TerminalSearch({ search, marks, onClose }: TerminalSearchProps) 
         aria-label="Search the terminal"
         className={`${INPUT} h-8.5 max-w-80`}
         value={text}
-        placeholder="Search what was printed"
+        placeholder="Search output"
         autoComplete="off"
         spellCheck={false}
         onChange={(event) => {
           setText(event.target.value);
-          look(event.target.value, "findNext", true);
+          find(event.target.value, "findNext", true);
         }}
         onKeyDown={(event) => {
           const key = keyOf(event);
           if (key === "Enter") {
             event.preventDefault();
-            look(text, event.shiftKey ? "findPrevious" : "findNext");
+            find(text, event.shiftKey ? "findPrevious" : "findNext");
           }
           if (key === "Escape") {
             event.preventDefault();
@@ -79,7 +80,7 @@ export function TerminalSearch({ search, marks, onClose }: TerminalSearchProps) 
         size="sm"
         label="Previous match"
         disabled={text === ""}
-        onClick={() => look(text, "findPrevious")}
+        onClick={() => find(text, "findPrevious")}
       >
         <ChevronUp />
       </IconButton>
@@ -87,12 +88,12 @@ export function TerminalSearch({ search, marks, onClose }: TerminalSearchProps) 
         size="sm"
         label="Next match"
         disabled={text === ""}
-        onClick={() => look(text, "findNext")}
+        onClick={() => find(text, "findNext")}
       >
         <ChevronDown />
       </IconButton>
       <span role="status" className="text-sm text-muted tabular-nums">
-        {said}
+        {message}
       </span>
       <IconButton size="sm" label="Close search" className="ml-auto" onClick={onClose}>
         <X />

@@ -8,7 +8,7 @@ import { Terminal } from "@xterm/xterm";
 import "@xterm/xterm/css/xterm.css";
 import { useEffect, useRef, useState } from "react";
 
-import { useAppPlace, useTerminalPlace } from "../../api/app-place";
+import { useAppBase, useTerminalBase } from "../../api/app-base";
 import { myAppearance } from "../../api/queries/session";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 import { loadTerminalFont, terminalFamily } from "../../ui/text/terminal-fonts";
@@ -39,43 +39,44 @@ export function TerminalView({
 }: TerminalViewProps) {
   const box = useRef<HTMLDivElement>(null);
   const font = useQuery(myAppearance).data?.terminal_font ?? "";
-  const host = useAppPlace()?.host ?? "";
-  const place = useTerminalPlace();
+  const host = useAppBase()?.host ?? "";
+  const baseUrl = useTerminalBase();
   const [search, setSearch] = useState<SearchAddon | null>(null);
-  const tell = useRef(onState);
+  const onStateRef = useRef(onState);
   const open = useRef(onSearching);
   const links = useRef({ host, workspace, agent });
   useEffect(() => {
-    tell.current = onState;
+    onStateRef.current = onState;
     open.current = onSearching;
     links.current = { host, workspace, agent };
   });
   const terminal = useRef<{ screen: Terminal; fit: FitAddon } | null>(null);
-  // Letters that are not loaded yet would be measured as those that stand in for them, and nothing measures again.
+  // A font that is not loaded yet would be measured by its fallback, and xterm.js does not measure
+  // again.
   const family = useRef("monospace");
   useEffect(() => {
-    let left = false;
+    let unmounted = false;
     void loadTerminalFont(font).finally(() => {
-      if (left) return;
+      if (unmounted) return;
       family.current = terminalFamily(font);
       if (!terminal.current) return;
       terminal.current.screen.options.fontFamily = family.current;
       terminal.current.fit.fit();
     });
     return () => {
-      left = true;
+      unmounted = true;
     };
   }, [font]);
   useEffect(() => {
-    const found = box.current;
-    if (!found || place === null) return;
+    const element = box.current;
+    if (!element || baseUrl === null) return;
     const screen = new Terminal({
       allowProposedApi: true,
       cursorBlink: true,
       fontFamily: family.current,
       fontSize: 14,
       scrollback: 10_000,
-      theme: themeOf(found),
+      theme: themeOf(element),
       minimumContrastRatio: READABLE,
       screenReaderMode: false,
     });
@@ -94,17 +95,17 @@ export function TerminalView({
       return false;
     });
     setSearch(finder);
-    screen.open(found);
+    screen.open(element);
     void drawBy(screen);
     fit.fit();
     screen.focus();
-    const end = connect(screen, place, agent.id, request, (state) => tell.current(state));
+    const end = connect(screen, baseUrl, agent.id, request, (state) => onStateRef.current(state));
     const resize = new ResizeObserver(() => fit.fit());
-    resize.observe(found);
-    const rows = found.querySelector(".xterm-screen"); // its letters may change their size without the window's
+    resize.observe(element);
+    const rows = element.querySelector(".xterm-screen"); // the font size may change without a window resize
     if (rows) resize.observe(rows);
     const repaint = new MutationObserver(() => {
-      screen.options.theme = themeOf(found);
+      screen.options.theme = themeOf(element);
     });
     repaint.observe(document.documentElement, {
       attributes: true,
@@ -117,8 +118,8 @@ export function TerminalView({
       terminal.current = null;
       screen.dispose();
     };
-  }, [agent.id, request, place]);
-  // The padding is of another box than the one that is filled: FitAddon counts an element's padding as room for rows.
+  }, [agent.id, request, baseUrl]);
+  // The padding is on an outer element: FitAddon counts an element's padding as room for rows.
   return (
     <>
       {searching && search ? (
@@ -139,8 +140,8 @@ export function TerminalView({
   );
 }
 
-// A program in the workspace that prints http://localhost:3000 means its own machine: that port is opened through the
-// deployment.
+// A program in the workspace that prints http://localhost:3000 means the workspace: open that port
+// through the deployment.
 function openLink(
   address: string,
   { host, workspace, agent }: { host: string; workspace: Workspace; agent: WorkspaceAgent },
@@ -159,6 +160,6 @@ function openLink(
   } else window.open(address, "_blank", "noreferrer");
 }
 
-/** Ctrl+F belongs to the programs in a terminal; on a Mac the other key is free. */
+/** Ctrl+F belongs to the programs in the terminal; Cmd+F is free on a Mac. */
 const isSearchKey = ({ key, altKey, ctrlKey, shiftKey, metaKey }: KeyboardEvent): boolean =>
   key.toLowerCase() === "f" && !altKey && ((ctrlKey && shiftKey) || metaKey);

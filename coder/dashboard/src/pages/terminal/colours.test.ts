@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { themeOf } from "./colours";
 
-it("gives programs' bright colours those of the theme, not the terminal's own", () => {
+it("maps bright colours to the theme's", () => {
   const box = document.createElement("div");
   for (const [index, hue] of [
     "black",

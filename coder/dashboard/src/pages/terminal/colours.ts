@@ -1,6 +1,6 @@
-// The terminal's colours: the theme's own, and what programs write in others is still read.
+// The terminal's colours: the theme's own, with a minimum contrast for those of programs.
 
-/** Of letters on what is behind them: programs choose both for a dark screen as a rule. */
+/** Minimum contrast of text: programs usually choose colours for a dark background. */
 export const READABLE = 4.5;
 
 const HUES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"] as const;
@@ -10,7 +10,10 @@ function colours(element: Element) {
   return (name: string) => style.getPropertyValue(name).trim();
 }
 
-/** Bright colours are those of the theme as well, as in every log of the dashboard: xterm's own are made for black. */
+/**
+ * Bright colours come from the theme, as in every log of the dashboard: xterm's own are designed
+ * for black.
+ */
 export function themeOf(element: Element) {
   const colour = colours(element);
   const hues = HUES.flatMap((hue) =>
@@ -27,7 +30,7 @@ export function themeOf(element: Element) {
   };
 }
 
-/** How what is searched for is marked. */
+/** Highlighting of search matches. */
 export function marksOf() {
   const colour = colours(document.documentElement);
   return {

@@ -3,14 +3,14 @@ import { expect, it, vi } from "vitest";
 
 import { drawBy } from "./renderer";
 
-const made = vi.hoisted(() => ({ lose: [] as (() => void)[], disposed: 0 }));
+const addonState = vi.hoisted(() => ({ lose: [] as (() => void)[], disposed: 0 }));
 vi.mock("@xterm/addon-webgl", () => ({
   WebglAddon: class {
-    onContextLoss(tell: () => void) {
-      made.lose.push(tell);
+    onContextLoss(listener: () => void) {
+      addonState.lose.push(listener);
     }
     dispose() {
-      made.disposed += 1;
+      addonState.disposed += 1;
     }
   },
 }));
@@ -36,22 +36,22 @@ it.each([
   ["canvas", 0],
   ["dom", 0],
   ["", 0],
-])("%j: %i addon draws", async (renderer, count) => {
+])("%j: draws with %i addons", async (renderer, count) => {
   const { addons, terminal } = screen();
   await drawBy(terminal, renderer);
   expect(addons).toHaveLength(count);
 });
 
-it("leaves the drawing to the terminal where there is no graphics card, and once it is lost", async () => {
-  made.disposed = 0;
+it("falls back to the DOM without a graphics context", async () => {
+  addonState.disposed = 0;
   await drawBy(screen(false).terminal, "webgl");
-  expect(made.disposed).toBe(1);
+  expect(addonState.disposed).toBe(1);
   await drawBy(screen().terminal, "webgl");
-  made.lose.at(-1)?.();
-  expect(made.disposed).toBe(2);
+  addonState.lose.at(-1)?.();
+  expect(addonState.disposed).toBe(2);
 });
 
-it("draws nothing that has left the page", async () => {
+it("draws nothing after unmounting", async () => {
   const { addons, terminal } = screen(true, false);
   await drawBy(terminal, "webgl");
   expect(addons).toEqual([]);

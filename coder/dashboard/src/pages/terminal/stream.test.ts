@@ -42,8 +42,8 @@ function typist() {
     reset: () => undefined,
     write: () => undefined,
     onResize: () => end,
-    onData: (told) => {
-      type = told;
+    onData: (listener) => {
+      type = listener;
       return end;
     },
   };
@@ -59,7 +59,7 @@ function typist() {
 
 const SIZE = { height: 24, width: 80 };
 
-it("sends what was typed before it was open, once it is", async () => {
+it("sends input typed before opening", async () => {
   const person = typist();
   person.types("l");
   await soon(() => {
@@ -72,19 +72,19 @@ it("sends what was typed before it was open, once it is", async () => {
   expect(Socket.last.sent.at(-1)).toEqual({ data: "x" });
 });
 
-it("sends what was typed while it was lost, and nothing twice", async () => {
+it("sends input typed during a loss, once", async () => {
   const person = typist();
-  const begun = Socket.last as Socket | undefined;
+  const socket = Socket.last as Socket | undefined;
   await soon(() => {
-    expect(Socket.last).not.toBe(begun);
+    expect(Socket.last).not.toBe(socket);
   });
   const first = Socket.last;
   first.opens();
   first.breaks();
   person.types("back\n");
   person.types("rm -r /tmp/");
-  person.types("x".repeat(5000)); // nobody pastes a file into what does not answer
-  person.types("\n"); // nor runs a command whose end did not fit
+  person.types("x".repeat(5000)); // a large paste into an unresponsive terminal
+  person.types("\n"); // nor a command whose end was dropped
   await soon(() => {
     expect(Socket.last).not.toBe(first);
   });

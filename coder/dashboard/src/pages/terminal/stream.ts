@@ -1,4 +1,4 @@
-// A terminal's stream: JSON up, bytes down, the same terminal again after a loss.
+// A terminal's stream: JSON up, bytes down, reconnecting to the same terminal.
 import type { Terminal } from "@xterm/xterm";
 
 import { streamAddress } from "./stream-address";
@@ -8,24 +8,24 @@ export interface TerminalRequest {
   command: string;
   container: string;
   containerUser: string;
-  /** The command is one the template offers, not one a link brings. */
+  /** The command comes from the template, not from a link. */
   trusted: boolean;
 }
 
 export type TerminalState = "connecting" | "connected" | "disconnected";
 
-/** What of xterm.js it needs. */
+/** The methods of xterm.js in use. */
 export type Screen = Pick<Terminal, "cols" | "rows" | "onData" | "onResize" | "reset" | "write">;
 
 const FIRST_MS = 400;
 const LONGEST_MS = 8000;
 const ATTEMPTS = 12;
-const HELD_CHARS = 4096; // some lines, or what somebody pastes; nobody types more into what does not answer
+const HELD_CHARS = 4096; // some lines or a paste; more input than this into an unresponsive terminal is dropped
 
-/** Connects, and again from where it was when the connection is lost. Returns how to end it. */
+/** Connect, and reconnect after each loss. Returns the function that closes the stream. */
 export function connect(
   screen: Screen,
-  place: string,
+  base: string,
   agent: string,
   request: TerminalRequest,
   onState: (state: TerminalState) => void,
@@ -34,7 +34,7 @@ export function connect(
   let socket: WebSocket | undefined;
   let timer: number | undefined;
   let wait = FIRST_MS;
-  let left = ATTEMPTS;
+  let attemptsLeft = ATTEMPTS;
   let closed = false;
   let held = "";
   let full = false;
@@ -43,13 +43,13 @@ export function connect(
   };
   const lost = () => {
     onState("connecting");
-    left -= 1;
+    attemptsLeft -= 1;
     timer = window.setTimeout(open, wait);
     wait = Math.min(wait * 2, LONGEST_MS);
   };
   const open = () => {
     onState("connecting");
-    const wanted = {
+    const params = {
       reconnect: request.reconnect,
       width: screen.cols,
       height: screen.rows,
@@ -57,14 +57,14 @@ export function connect(
       container: request.container,
       container_user: request.containerUser,
     };
-    // Each attempt has an address of its own: a proxy's ticket is good for a minute.
-    streamAddress(place, agent, wanted).then(
+    // Each attempt has an address of its own: a proxy's ticket is valid for a minute.
+    streamAddress(base, agent, params).then(
       (address) => {
         if (!closed) attach(address);
       },
       () => {
         if (closed) return;
-        if (left === 0) onState("disconnected");
+        if (attemptsLeft === 0) onState("disconnected");
         else lost();
       },
     );
@@ -74,10 +74,10 @@ export function connect(
     current.binaryType = "arraybuffer";
     socket = current;
     current.onopen = () => {
-      // What the agent sends first is the whole screen as it was.
+      // The agent first sends the whole screen.
       screen.reset();
       wait = FIRST_MS;
-      left = ATTEMPTS;
+      attemptsLeft = ATTEMPTS;
       onState("connected");
       send({ height: screen.rows, width: screen.cols });
       if (held !== "") send({ data: held });
@@ -88,15 +88,15 @@ export function connect(
       screen.write(typeof event.data === "string" ? event.data : new Uint8Array(event.data));
     current.onclose = (event) => {
       if (closed) return;
-      if (event.code === 1000 || left === 0) {
+      if (event.code === 1000 || attemptsLeft === 0) {
         onState("disconnected");
         return;
       }
       lost();
     };
   };
-  // Whoever types before it is open, or while it is lost, is not made to type it again. After what did not fit nothing is
-  // held: an Enter would run a command that lacks its middle.
+  // Input typed before the connection opens, or while it is lost, is kept and sent. After an overflow
+  // nothing is kept: an Enter would run a command that lacks its middle.
   const typed = screen.onData((data) => {
     if (socket?.readyState === WebSocket.OPEN) {
       send({ data });

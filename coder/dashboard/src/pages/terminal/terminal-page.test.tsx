@@ -6,7 +6,7 @@ import { visit } from "../../test/world";
 import type { TerminalRequest } from "./stream";
 import { TerminalPage } from "./TerminalPage";
 
-// xterm draws on what jsdom lacks: what it was to run is what is looked at.
+// xterm draws with APIs that jsdom lacks: the test checks the command it was given.
 vi.mock("./TerminalView", () => ({
   TerminalView: ({ request }: { request: TerminalRequest }) => (
     <p>{`runs: ${request.command || "a shell"}`}</p>
@@ -56,13 +56,13 @@ it.each([
   "?app=code-server&command=rm",
   "?app=empty&command=rm",
   "?app=nothing&command=rm",
-])("%j brings a command of its own: it runs only when somebody has agreed", async (query) => {
+])("%j with another command runs only after confirmation", async (query) => {
   open(query);
   expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
   expect(screen.queryByText(/^runs:/)).toBeNull();
 });
 
-it("runs what a link brings when somebody has agreed", async () => {
+it("runs a link's command after confirmation", async () => {
   open("?command=rm");
   await userEvent.click(await screen.findByRole("button", { name: "Run command" }));
   expect(await screen.findByText("runs: rm")).toBeVisible();
@@ -70,15 +70,15 @@ it("runs what a link brings when somebody has agreed", async () => {
 });
 
 it.each(["button", "Escape"])(
-  "runs nothing when it was refused by %s, and asks again only when told to",
-  async (how) => {
+  "runs nothing when declined by %s, and asks again on request",
+  async (button) => {
     open("?command=rm");
     const no = await screen.findByRole("button", { name: "Cancel" });
-    await (how === "button" ? userEvent.click(no) : userEvent.keyboard("{Escape}"));
+    await (button === "button" ? userEvent.click(no) : userEvent.keyboard("{Escape}"));
     await waitFor(() => expect(screen.queryByRole("dialog")).toBeNull());
-    expect(screen.getByText("The command was not run.")).toBeVisible();
+    expect(screen.getByText("The command was not run")).toBeVisible();
     expect(screen.queryByText(/^runs:/)).toBeNull();
-    await userEvent.click(screen.getByRole("button", { name: "Look at it again" }));
+    await userEvent.click(screen.getByRole("button", { name: "Review command" }));
     expect(await screen.findByRole("dialog", { name: "Run command?" })).toHaveTextContent("rm");
   },
 );

@@ -4,24 +4,24 @@ import { expect, it, vi } from "vitest";
 
 import { TerminalSearch } from "./TerminalSearch";
 
-it("searches while somebody types, goes on and back, says how many there are, and ends", async () => {
-  let tell = (_: { resultIndex: number; resultCount: number }): void => undefined;
-  const asked: string[] = [];
+it("searches while typing, steps through matches, counts, closes", async () => {
+  let reportResults = (_: { resultIndex: number; resultCount: number }): void => undefined;
+  const searches: string[] = [];
   const dispose = vi.fn();
   const search = {
     findNext: (term: string, options?: { incremental?: boolean }) => {
-      asked.push(`${options?.incremental ? "typed" : "next"} ${term}`);
+      searches.push(`${options?.incremental ? "typed" : "next"} ${term}`);
       return true;
     },
     findPrevious: (term: string) => {
-      asked.push(`back ${term}`);
+      searches.push(`back ${term}`);
       return true;
     },
     clearDecorations: () => {
-      asked.push("cleared");
+      searches.push("cleared");
     },
-    onDidChangeResults: (listener: typeof tell) => {
-      tell = listener;
+    onDidChangeResults: (listener: typeof reportResults) => {
+      reportResults = listener;
       return { dispose };
     },
   };
@@ -39,17 +39,17 @@ it("searches while somebody types, goes on and back, says how many there are, an
   await userEvent.keyboard("{Enter}{Shift>}{Enter}{/Shift}");
   await userEvent.click(screen.getByRole("button", { name: "Next match" }));
   await userEvent.click(screen.getByRole("button", { name: "Previous match" }));
-  expect(asked).toEqual(["typed a", "typed ab", "next ab", "back ab", "next ab", "back ab"]);
-  for (const [resultIndex, resultCount, said] of [
+  expect(searches).toEqual(["typed a", "typed ab", "next ab", "back ab", "next ab", "back ab"]);
+  for (const [resultIndex, resultCount, message] of [
     [1, 5, "2 of 5"],
     [-1, 1000, "more than 1000"],
-    [-1, 0, "Nothing found"],
+    [-1, 0, "No results"],
   ] as const) {
-    act(() => tell({ resultIndex, resultCount }));
-    expect(screen.getByRole("status")).toHaveTextContent(said);
+    act(() => reportResults({ resultIndex, resultCount }));
+    expect(screen.getByRole("status")).toHaveTextContent(message);
   }
   await userEvent.clear(field);
-  expect(asked.at(-1)).toBe("cleared");
+  expect(searches.at(-1)).toBe("cleared");
   expect(screen.getByRole("status")).toHaveTextContent("");
   await userEvent.type(field, "{Escape}");
   expect(close).toHaveBeenCalledOnce();

@@ -1,5 +1,5 @@
-// The way to a machine somebody already has: which template it gets, and where that comes from when there is none. The
-// command itself stands on the page of the workspace that is made here.
+// Attaching an existing machine: the choice of a template, and how to create one. The command
+// itself is on the page of the workspace created here.
 import { useQuery } from "@tanstack/react-query";
 import { LockKeyhole, Plus, Server } from "lucide-react";
 
@@ -18,23 +18,27 @@ import { Failure } from "../../ui/Failure";
 import { SkeletonRows } from "../../ui/Loading";
 import { Narrow, PageHead, Stack } from "../../ui/Page";
 import { useTitle } from "../../ui/title";
-import { ATTACHING, ATTACHING_STARTER, templatePath } from "../../features/template/paths";
+import {
+  EXTERNAL_TEMPLATES,
+  EXTERNAL_STARTER_PATH,
+  templatePath,
+} from "../../features/template/paths";
 
 const TITLE = "Attach a machine";
 
 export function AttachPage() {
   useTitle(TITLE);
   const may = usePermissions();
-  const list = useQuery(templates(ATTACHING));
+  const list = useQuery(templates(EXTERNAL_TEMPLATES));
   if (may.known && !may.createOwnWorkspace && !may.createWorkspaceForAny) {
     return (
       <Empty
         level={1}
         icon={LockKeyhole}
         title={NO_WORKSPACES_ANYWHERE}
-        actions={<ButtonLink to="/workspaces">See the workspaces</ButtonLink>}
+        actions={<ButtonLink to="/workspaces">View workspaces</ButtonLink>}
       >
-        Somebody who administers the organization can give you the right.
+        Ask an administrator of the organization for this permission.
       </Empty>
     );
   }
@@ -44,41 +48,41 @@ export function AttachPage() {
       <PageHead
         title={TITLE}
         crumbs={[["Workspaces", "/workspaces"], [TITLE]]}
-        description="A server, a virtual machine, a pod you already have: it becomes a workspace by one command that is run on it."
+        description="Turn any server, VM or pod into a workspace with one command."
       />
       {list.isPending ? <SkeletonRows rows={2} /> : null}
       {list.isLoadingError ? (
         <Failure error={list.error} retry={() => void list.refetch()} />
       ) : null}
       {usable?.length === 0 ? (
-        <Section title="No template for such machines yet">
+        <Section title="No template for external machines yet">
           {may.createAnyTemplate ? (
             <Stack>
               <p>
-                A workspace is made from a template, also one that only stands for your machine. The
-                starter template is one; when it is made you name the first machine.
+                External machines need a template. Create one from the starter template; then you
+                name the machine.
               </p>
               <div>
-                <ButtonLink look="primary" to={ATTACHING_STARTER} icon={<Plus />}>
-                  Use the starter template
+                <ButtonLink variant="primary" to={EXTERNAL_STARTER_PATH} icon={<Plus />}>
+                  Use starter template
                 </ButtonLink>
               </div>
             </Stack>
           ) : may.known ? (
             <p>
-              Somebody who administers templates has to make one first, from the starter template
-              “Externally Managed Workspace”.
+              A template administrator has to create one from the starter template “Externally
+              Managed Workspace”.
             </p>
           ) : null}
         </Section>
       ) : null}
       {usable && usable.length > 0 ? (
         <Section
-          title="Which template is it?"
-          description="Next you name the workspace. Its page shows the command then, and turns green by itself when the machine is there."
+          title="Choose a template"
+          description="Next, name the workspace. Its page shows the command to run, and updates when the machine connects."
         >
           <ul
-            aria-label="Templates of machines to attach"
+            aria-label="Templates for external machines"
             className="flex flex-col divide-y divide-line"
           >
             {usable.map((template) => (
@@ -88,8 +92,8 @@ export function AttachPage() {
           {may.createAnyTemplate ? (
             <p className="mt-3 border-t border-line pt-3 text-sm text-muted">
               Another kind of machine?{" "}
-              <ButtonLink size="sm" look="quiet" to={ATTACHING_STARTER} icon={<Server />}>
-                Begin with the starter template
+              <ButtonLink size="sm" variant="quiet" to={EXTERNAL_STARTER_PATH} icon={<Server />}>
+                Use starter template
               </ButtonLink>
             </p>
           ) : null}
@@ -111,13 +115,13 @@ function Attachable({ template }: { template: Template }) {
       </div>
       {mayCreate === false ? (
         <span className="text-sm text-muted">
-          Not for you: you may not create workspaces in{" "}
+          You cannot create workspaces in{" "}
           {template.organization_display_name || template.organization_name}
         </span>
       ) : null}
       {mayCreate ? (
         <ButtonLink
-          look="primary"
+          variant="primary"
           size="sm"
           to={`${templatePath(template)}/workspace`}
           aria-label={`Attach with ${name}`}

@@ -1,4 +1,4 @@
-// What a person should know about this workspace now, and the way on.
+// Notices about the workspace, and the next step for each.
 import { useQuery } from "@tanstack/react-query";
 
 import { put } from "../../api/client";
@@ -26,7 +26,7 @@ import {
   startBuild,
   startVersion,
   startWorkspace,
-  useAskingForValues,
+  useOpenForValues,
   useBuildAction,
   type BuildOptions,
 } from "./builds/builds";
@@ -38,12 +38,12 @@ export function Banners({ workspace }: { workspace: Workspace }) {
   const action = useBuildAction();
   const may = useWorkspaceRights(workspace);
   const mayBuild = may[build.transition === "delete" ? "remove" : build.transition];
-  const asking = useAskingForValues();
-  const failed = (error: Error) => toast.failed("That did not work", error);
-  const again = (options: BuildOptions = {}) =>
+  const openForValues = useOpenForValues();
+  const failed = (error: Error) => toast.failed("The action failed", error);
+  const retry = (options: BuildOptions = {}) =>
     action.mutate(
       () =>
-        asking(workspace, startVersion(workspace), () =>
+        openForValues(workspace, startVersion(workspace), () =>
           build.transition === "start"
             ? startWorkspace(workspace, options)
             : startBuild(workspace.id, build.transition, options),
@@ -55,32 +55,32 @@ export function Banners({ workspace }: { workspace: Workspace }) {
       {build.status === "canceled" ? (
         <Notice
           kind="warning"
-          title={`The last build was canceled: ${VERBS[build.transition].toLowerCase()}.`}
+          title={`Last build canceled: ${VERBS[build.transition].toLowerCase()}`}
           actions={
             mayBuild ? (
-              <Button size="sm" busy={action.isPending} onClick={() => again()}>
+              <Button size="sm" busy={action.isPending} onClick={() => retry()}>
                 {VERBS[build.transition]} again
               </Button>
             ) : null
           }
         >
           {build.job.started_at
-            ? "What it had made by then may be there in part. Its log says how far it came; run it again, or choose another action above."
-            : "It had not begun: nothing was made or lost."}
+            ? "Some of its changes may have been applied; the log shows how far it got. Run it again, or choose another action above."
+            : "The build had not started: nothing was changed."}
         </Notice>
       ) : build.job.error ? (
         <Notice
           kind="error"
-          title="The last build failed."
+          title="The last build failed"
           actions={
             mayBuild ? (
               <>
-                <Button size="sm" busy={action.isPending} onClick={() => again()}>
+                <Button size="sm" busy={action.isPending} onClick={() => retry()}>
                   Retry
                 </Button>
                 <RetryWithDebugLog
                   disabled={action.isPending}
-                  onRetry={() => again({ log_level: "debug" })}
+                  onRetry={() => retry({ log_level: "debug" })}
                 />
                 {may.update && build.transition === "start" ? (
                   <ChangeParameters workspace={workspace} />
@@ -102,7 +102,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
           kind="warning"
           title={
             <>
-              This workspace is dormant since <Ago at={workspace.dormant_at} />.
+              This workspace has been dormant since <Ago at={workspace.dormant_at} />.
             </>
           }
           actions={
@@ -122,7 +122,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
             ) : null
           }
         >
-          It was not used for long.
+          It was not used for a long time.
           {workspace.deleting_at ? (
             <>
               {" "}
@@ -130,28 +130,28 @@ export function Banners({ workspace }: { workspace: Workspace }) {
               <strong>
                 <Ago at={workspace.deleting_at} />
               </strong>
-              , with everything in it.
+              , including all of its data.
             </>
           ) : null}
         </Notice>
       ) : null}
       {build.status === "stopped" && !workspace.dormant_at ? (
-        <Notice kind="info" title="This workspace is stopped.">
+        <Notice kind="info" title="This workspace is stopped">
           {may.start === false
-            ? "Its agents can be reached once it runs; you may not start it."
-            : "Start it to reach its agents."}
+            ? "You need permission to start it before you can use its agents."
+            : "Start it to use its agents."}
         </Notice>
       ) : null}
       {workspace.outdated && build.status !== "deleted" ? (
-        <Notice kind="info" title="A newer version of its template is active.">
+        <Notice kind="info" title="A newer version of its template is active">
           <NewerVersion workspace={workspace} />
           {workspace.template_require_active_version
-            ? "Its next start will use it."
-            : "Update when it suits you."}
+            ? "The next start will use it."
+            : "Update the workspace to use it."}
         </Notice>
       ) : null}
       {template?.deprecated ? (
-        <Notice kind="warning" title="Its template is deprecated.">
+        <Notice kind="warning" title="Its template is deprecated">
           {template.deprecation_message}
         </Notice>
       ) : null}
@@ -160,23 +160,28 @@ export function Banners({ workspace }: { workspace: Workspace }) {
   );
 }
 
-/** As the server's rule: where the deployment lets Terraform log so much, and for those who may see its settings. */
+/**
+ * The server's rule: only if the deployment allows Terraform debug logs, and for users who may view
+ * its settings.
+ */
 function RetryWithDebugLog({ disabled, onRetry }: { disabled: boolean; onRetry: () => void }) {
   const may = usePermissions();
   const config = useQuery({ ...deploymentConfig, enabled: may.viewDeploymentConfig }).data?.config;
   if (!may.viewDeploymentConfig || config?.["enable_terraform_debug_mode"] !== true) return null;
   return (
-    <Button size="sm" look="quiet" disabled={disabled} onClick={onRetry}>
+    <Button size="sm" variant="quiet" disabled={disabled} onClick={onRetry}>
       Retry with debug log
     </Button>
   );
 }
 
-/** A start may have been asked for what cannot be: retrying alone would ask for the same. */
+/**
+ * A start may have failed because of its parameters: retrying alone would repeat the same request.
+ */
 function ChangeParameters({ workspace }: { workspace: Workspace }) {
   const chosen = useQuery(buildParameters(workspace.latest_build.id)).data ?? [];
   return chosen.length > 0 ? (
-    <ButtonLink size="sm" look="quiet" to={`${workspacePath(workspace)}/settings/parameters`}>
+    <ButtonLink size="sm" variant="quiet" to={`${workspacePath(workspace)}/settings/parameters`}>
       Change parameters
     </ButtonLink>
   ) : null;
@@ -187,11 +192,11 @@ function Deleted({ workspace }: { workspace: Workspace }) {
   return (
     <Notice
       kind="info"
-      title="This workspace has been deleted."
+      title="This workspace was deleted"
       actions={
         mayCreate ? (
           <ButtonLink size="sm" to={duplicatePath(workspace)}>
-            Create one like it
+            Create a similar workspace
           </ButtonLink>
         ) : null
       }
@@ -202,14 +207,14 @@ function Deleted({ workspace }: { workspace: Workspace }) {
 }
 
 function Unhealthy({ workspace }: { workspace: Workspace }) {
-  const sick = agentsOf(workspace).filter(
+  const unhealthyAgents = agentsOf(workspace).filter(
     (agent) => agent.status === "connected" && !agent.health.healthy && agent.health.reason,
   );
-  return sick.map((agent) => (
+  return unhealthyAgents.map((agent) => (
     <Notice
       key={agent.id}
       kind="warning"
-      title={`The agent ${agent.name} is not well: ${agent.health.reason}`}
+      title={`Agent ${agent.name} is unhealthy: ${agent.health.reason}`}
       actions={<Troubleshooting agent={agent} />}
     />
   ));

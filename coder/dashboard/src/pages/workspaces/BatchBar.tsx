@@ -1,4 +1,5 @@
-// What can be done with several workspaces at once. Each is its own request; what fails is said, the rest goes on.
+// Actions on several workspaces at once. Each is a request of its own; failures are reported and
+// the rest continues.
 import { useQueryClient } from "@tanstack/react-query";
 import { CloudDownload, Play, Square, Trash2 } from "lucide-react";
 import { useState, type ReactNode } from "react";
@@ -11,7 +12,7 @@ import { Notice } from "../../ui/Notice";
 import { toast } from "../../ui/toast";
 import { isActive } from "../../features/workspace/status";
 import {
-  lacksValues,
+  isMissingValues,
   startBuild,
   startVersion,
   startWorkspace,
@@ -26,66 +27,67 @@ type Batch = "start" | "stop" | "update" | "delete";
 const ACTS: Record<
   Batch,
   {
-    doing: string;
+    label: string;
     right: keyof WorkspaceRights & ("start" | "stop" | "remove");
     able: (workspace: Workspace) => boolean;
     act: (workspace: Workspace) => Promise<unknown>;
     version?: (workspace: Workspace) => string;
-    says: string;
+    effect: string;
   }
 > = {
   start: {
-    doing: "Start",
+    label: "Start",
     right: "start",
-    able: (one) =>
-      !one.latest_build.has_external_agent &&
-      ["stopped", "failed", "canceled"].includes(one.latest_build.status),
+    able: (candidate) =>
+      !candidate.latest_build.has_external_agent &&
+      ["stopped", "failed", "canceled"].includes(candidate.latest_build.status),
     act: startWorkspace,
     version: startVersion,
-    says: "They run until they are stopped, by you or by their schedule.",
+    effect: "They run until you or their schedule stop them.",
   },
   stop: {
-    doing: "Stop",
+    label: "Stop",
     right: "stop",
-    able: (one) => !one.latest_build.has_external_agent && one.latest_build.status === "running",
-    act: (one) => startBuild(one.id, "stop"),
-    says: "What runs in them ends. What is on their disks stays.",
+    able: (candidate) =>
+      !candidate.latest_build.has_external_agent && candidate.latest_build.status === "running",
+    act: (candidate) => startBuild(candidate.id, "stop"),
+    effect: "Running processes end. Data on their disks is kept.",
   },
   update: {
-    doing: "Update",
+    label: "Update",
     right: "start",
-    able: (one) => one.outdated && !isActive(one),
+    able: (candidate) => candidate.outdated && !isActive(candidate),
     act: updateToActive,
-    version: (one) => one.template_active_version_id,
-    says: "Each is built with the active version of its template, and running ones restart.",
+    version: (candidate) => candidate.template_active_version_id,
+    effect: "Each is rebuilt with the active version of its template; running workspaces restart.",
   },
   delete: {
-    doing: "Delete",
+    label: "Delete",
     right: "remove",
-    able: (one) => !isActive(one),
-    act: (one) => startBuild(one.id, "delete"),
-    says: "Everything in them is lost, their disks too. This cannot be undone.",
+    able: (candidate) => !isActive(candidate),
+    act: (candidate) => startBuild(candidate.id, "delete"),
+    effect: "All of their data and disks are lost. This cannot be undone.",
   },
 };
 
-/** What the dialog shows is what is done, however the list moves behind it. */
-interface Asked {
+/** The dialog's list is what is acted on, however the list behind it changes. */
+interface PendingBatch {
   batch: Batch;
-  those: readonly Workspace[];
-  /** How many of the selected are left as they are. */
-  left: number;
+  selection: readonly Workspace[];
+  /** Number of selected workspaces that are skipped. */
+  skipped: number;
 }
 
 interface BatchBarProps {
   chosen: readonly Workspace[];
-  /** What is still to be chosen: nothing, or those that were refused. */
-  onDone: (still: readonly Workspace[]) => void;
+  /** The next selection: empty, or the workspaces whose request was rejected. */
+  onDone: (remaining: readonly Workspace[]) => void;
 }
 
-/** Stays while somebody is asked, although every row that was chosen may have left the list meanwhile. */
+/** Stays while the dialog is open, even if all selected rows have left the list meanwhile. */
 export function BatchBar({ chosen, onDone }: BatchBarProps) {
-  const [asked, setAsked] = useState<Asked | null>(null);
-  const [lacking, setLacking] = useState<readonly (readonly [Workspace, string])[]>([]);
+  const [pending, setPending] = useState<PendingBatch | null>(null);
+  const [needingValues, setNeedingValues] = useState<readonly (readonly [Workspace, string])[]>([]);
   const queries = useQueryClient();
   const rights = useListRights();
   const able = (batch: Batch) =>
@@ -93,30 +95,31 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
       (workspace) => rights(workspace)[ACTS[batch].right] && ACTS[batch].able(workspace),
     );
   const ask = (batch: Batch) => {
-    const those = able(batch);
-    if (those.length > 0) setAsked({ batch, those, left: chosen.length - those.length });
+    const selection = able(batch);
+    if (selection.length > 0)
+      setPending({ batch, selection, skipped: chosen.length - selection.length });
   };
-  const run = async ({ batch, those }: Asked) => {
-    const { act, doing, version } = ACTS[batch];
+  const run = async ({ batch, selection: those }: PendingBatch) => {
+    const { act, label: doing, version } = ACTS[batch];
     const results = await Promise.allSettled(those.map((workspace) => act(workspace)));
     const refused = those.flatMap((workspace, index) => {
       const result = results[index];
       return result?.status === "rejected" ? [{ workspace, why: result.reason as unknown }] : [];
     });
-    const asks = version ? refused.filter(({ why }) => lacksValues(why)) : [];
-    const failed = refused.filter((one) => !asks.includes(one));
-    setLacking(
-      asks.map(
+    const needValues = version ? refused.filter(({ why: error }) => isMissingValues(error)) : [];
+    const failed = refused.filter((candidate) => !needValues.includes(candidate));
+    setNeedingValues(
+      needValues.map(
         ({ workspace }) => [workspace, valuesPath(workspace, version?.(workspace) ?? "")] as const,
       ),
     );
     if (failed.length > 0)
       toast.failed(
-        `${doing} ${failed.map(({ workspace }) => workspace.name).join(", ")}: not done`,
+        `${doing} failed: ${failed.map(({ workspace }) => workspace.name).join(", ")}`,
         failed[0]?.why,
       );
     else if (results.length > refused.length)
-      toast.done(`${doing}: ${counted(results.length - refused.length, "workspace")} under way.`);
+      toast.done(`${doing}: ${counted(results.length - refused.length, "workspace")} in progress.`);
     await queries.invalidateQueries({ queryKey: ["workspaces"] });
     onDone(refused.map(({ workspace }) => workspace));
   };
@@ -128,10 +131,10 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
       disabled={able(batch).length === 0}
       onClick={() => ask(batch)}
     >
-      {ACTS[batch].doing}…
+      {ACTS[batch].label}…
     </Button>
   );
-  const act = asked ? ACTS[asked.batch] : null;
+  const act = pending ? ACTS[pending.batch] : null;
   return (
     <>
       {chosen.length > 0 ? (
@@ -147,9 +150,9 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
           {button("delete", <Trash2 />)}
           <Button
             size="sm"
-            look="quiet"
+            variant="quiet"
             onClick={() => {
-              setLacking([]);
+              setNeedingValues([]);
               onDone([]);
             }}
           >
@@ -157,60 +160,63 @@ export function BatchBar({ chosen, onDone }: BatchBarProps) {
           </Button>
         </div>
       ) : null}
-      {lacking.length > 0 ? (
+      {needingValues.length > 0 ? (
         <div className="mb-3">
           <Notice
             kind="warning"
-            title={`${counted(lacking.length, "workspace")} ${plural(lacking.length, "was", "were")} not built: values are missing.`}
+            title={`${counted(needingValues.length, "workspace")} ${plural(needingValues.length, "needs", "need")} parameter values`}
             actions={
               <>
-                {lacking.map(([workspace, path]) => (
+                {needingValues.map(([workspace, path]) => (
                   <ButtonLink
                     key={workspace.id}
                     size="sm"
                     to={path}
-                  >{`Fill in ${workspace.owner_name}/${workspace.name}`}</ButtonLink>
+                  >{`Set parameters of ${workspace.owner_name}/${workspace.name}`}</ButtonLink>
                 ))}
-                <Button size="sm" look="quiet" onClick={() => setLacking([])}>
+                <Button size="sm" variant="quiet" onClick={() => setNeedingValues([])}>
                   Dismiss
                 </Button>
               </>
             }
           >
-            The version of the template wants values that{" "}
-            {plural(lacking.length, "it has", "they have")} not. Each is built when they are given.
+            The template version requires values that{" "}
+            {plural(needingValues.length, "the workspace does", "the workspaces do")} not have. Set
+            them to build each workspace.
           </Notice>
         </div>
       ) : null}
       <Confirm
-        open={asked !== null}
-        onClose={() => setAsked(null)}
-        danger={asked?.batch === "delete" || asked?.batch === "stop"}
-        confirm={asked && act ? `${act.doing} ${asked.those.length}` : ""}
-        title={asked && act ? `${act.doing} ${counted(asked.those.length, "workspace")}?` : ""}
-        typed={asked?.batch === "delete" ? "delete" : undefined}
-        typedLabel="To be sure"
-        onConfirm={() => (asked ? run(asked) : Promise.resolve())}
+        open={pending !== null}
+        onClose={() => setPending(null)}
+        danger={pending?.batch === "delete" || pending?.batch === "stop"}
+        confirm={pending && act ? `${act.label} ${pending.selection.length}` : ""}
+        title={
+          pending && act ? `${act.label} ${counted(pending.selection.length, "workspace")}?` : ""
+        }
+        typed={pending?.batch === "delete" ? "delete" : undefined}
+        typedLabel="Type to confirm"
+        onConfirm={() => (pending ? run(pending) : Promise.resolve())}
       >
-        <p>{act?.says}</p>
+        <p>{act?.effect}</p>
         <ul
           aria-label="Workspaces"
           tabIndex={0}
           className="max-h-48 list-disc overflow-y-auto pl-5"
         >
-          {asked?.those.map((workspace) => (
+          {pending?.selection.map((workspace) => (
             <li key={workspace.id}>
               {workspace.owner_name}/{workspace.name}
             </li>
           ))}
         </ul>
-        {asked && asked.left > 0 ? (
+        {pending && pending.skipped > 0 ? (
           <p>
-            {asked.left} of the selected{" "}
+            {pending.skipped} of the selected{" "}
             {plural(
-              asked.left,
-              "is left as it is: this cannot be done with it now, or not by you.",
-              "are left as they are: this cannot be done with them now, or not by you.",
+              pending.skipped,
+              "is skipped: the action is not possible now, or you lack the permission.",
+              "are skipped: the action is not possible now, or you lack the permission.",
             )}
           </p>
         ) : null}

@@ -1,4 +1,5 @@
-// Deleting a workspace: the name is typed; somebody who may can leave its resources behind.
+// Deleting a workspace: the user types its name; a user with the permission can orphan its
+// resources.
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useState } from "react";
 
@@ -40,7 +41,7 @@ export function DeleteWorkspace({
       : null,
   );
   const build = workspace.latest_build;
-  // What was ticked for a question that was not answered is no answer to the next.
+  // Reset the checkbox: a choice from a canceled dialog must not apply to the next one.
   useEffect(() => {
     if (!open) setOrphan(false);
   }, [open]);
@@ -57,8 +58,8 @@ export function DeleteWorkspace({
           <Checkbox
             label="Orphan resources"
             hint={
-              "Forget the workspace and leave what it is made of as it is. Only for one whose " +
-              "resources are gone already, or can no longer be deleted."
+              "Delete only the record and leave the resources. Use it only if the " +
+              "resources are gone, or can no longer be deleted."
             }
             checked={orphan}
             onChange={setOrphan}
@@ -76,12 +77,12 @@ export function DeleteWorkspace({
     >
       <p>
         {build.has_external_agent
-          ? "The machine itself stays as it is. Its connection, its history and its settings here are lost."
-          : "Everything in it is lost, its disks too. This cannot be undone."}
+          ? "The machine itself is not changed. Its connection, history and settings in Coder are deleted."
+          : "All of its data and disks are lost. This cannot be undone."}
       </p>
       <p className="text-sm">
-        Made <Ago at={workspace.created_at} />, last used <Ago at={workspace.last_used_at} />, with{" "}
-        {counted(build.resources.length, "resource")}.
+        Created <Ago at={workspace.created_at} />, last used <Ago at={workspace.last_used_at} />,
+        with {counted(build.resources.length, "resource")}.
       </p>
     </Confirm>
   );

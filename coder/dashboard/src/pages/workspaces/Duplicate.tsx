@@ -1,4 +1,4 @@
-// An entry of a workspace's menus: another one like it, for those who may have another one.
+// A menu item that duplicates a workspace, for users who may create another one.
 import { Copy } from "lucide-react";
 
 import { NO_WORKSPACES } from "../../api/permissions";
@@ -6,7 +6,10 @@ import type { Workspace } from "../../api/types";
 import { MenuItem, MenuNote } from "../../ui/Menu";
 import { duplicatePath } from "./paths";
 
-/** `mayCreate` is asked for before the menu opens: an entry that came late would move the others under the pointer. */
+/**
+ * `mayCreate` is queried before the menu opens: an item that appears late would shift the others
+ * under the pointer.
+ */
 export function Duplicate({
   workspace,
   mayCreate,

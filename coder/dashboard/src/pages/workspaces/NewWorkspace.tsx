@@ -1,4 +1,4 @@
-// The button that begins a workspace: a template is chosen in place.
+// The "New workspace" button with a template picker.
 import { useQuery } from "@tanstack/react-query";
 import { Plus, Search, Server } from "lucide-react";
 import { useState } from "react";
@@ -32,7 +32,7 @@ export function NewWorkspace() {
       onOpenChange={setOpen}
       className="w-90"
       trigger={
-        <Button look="primary" icon={<Plus />}>
+        <Button variant="primary" icon={<Plus />}>
           New workspace
         </Button>
       }
@@ -46,7 +46,7 @@ function Picker({ onDone }: { onDone: () => void }) {
   const [text, setText] = useState("");
   const list = useQuery(templates());
   const needle = text.trim().toLowerCase();
-  const found = (list.data ?? []).filter(
+  const matches = (list.data ?? []).filter(
     (template) =>
       !template.deprecated &&
       `${template.name} ${template.display_name}`.toLowerCase().includes(needle),
@@ -71,13 +71,13 @@ function Picker({ onDone }: { onDone: () => void }) {
       {list.isPending ? <Loading /> : null}
       {list.isError ? <Failure error={list.error} retry={() => void list.refetch()} /> : null}
       <ul aria-label="Templates" className="max-h-80 overflow-y-auto p-1">
-        {found.map((template) => (
+        {matches.map((template) => (
           <Choice key={template.id} template={template} onDone={onDone} />
         ))}
       </ul>
-      {list.data && found.length === 0 ? (
+      {list.data && matches.length === 0 ? (
         <p className="px-3 pb-3 text-sm text-muted">
-          {list.data.length === 0 ? "There is no template yet." : "No template of that name."}
+          {list.data.length === 0 ? "There are no templates yet." : "No results"}
         </p>
       ) : null}
       <div className="border-t border-line p-1">
@@ -87,21 +87,24 @@ function Picker({ onDone }: { onDone: () => void }) {
           className="flex items-center gap-2 rounded-md px-2.5 py-2 text-sm font-medium hover:bg-hover"
         >
           <Server className="size-4 text-muted" aria-hidden="true" />
-          Attach a machine you already have
+          Attach a machine
         </Link>
         <Link
           to="/templates"
           onClick={onDone}
           className="block rounded-md px-2.5 py-2 text-sm font-medium text-muted hover:bg-hover hover:text-text"
         >
-          See all templates
+          View all templates
         </Link>
       </div>
     </>
   );
 }
 
-/** A template of an organization where the person may have no workspaces is shown, and says so. */
+/**
+ * A template of an organization where the user may not create workspaces is listed with that
+ * reason.
+ */
 function Choice({ template, onDone }: { template: Template; onDone: () => void }) {
   const mayCreate = useMayCreateWorkspace(template.organization_id);
   const body = (
@@ -111,25 +114,25 @@ function Choice({ template, onDone }: { template: Template; onDone: () => void }
         <span className="block truncate font-medium">{template.display_name || template.name}</span>
         <span className="block truncate text-sm text-muted">
           {mayCreate === false
-            ? `Not for you: you may not create workspaces in ${template.organization_display_name || template.organization_name}`
+            ? `You cannot create workspaces in ${template.organization_display_name || template.organization_name}`
             : `Used by ${usedBy(template.active_user_count)}`}
         </span>
       </span>
     </>
   );
-  const look = "flex items-center gap-3 rounded-md px-2.5 py-2";
+  const itemClass = "flex items-center gap-3 rounded-md px-2.5 py-2";
   return (
     <li>
       {mayCreate ? (
         <Link
           to={`${templatePath(template)}/workspace`}
           onClick={onDone}
-          className={`${look} hover:bg-hover focus-visible:bg-hover`}
+          className={`${itemClass} hover:bg-hover focus-visible:bg-hover`}
         >
           {body}
         </Link>
       ) : (
-        <span className={look}>{body}</span>
+        <span className={itemClass}>{body}</span>
       )}
     </li>
   );

@@ -1,4 +1,4 @@
-// What an update brings: the active version of the template by name, and what its author wrote about it.
+// The effect of an update: the active version of the template, and its author's message.
 import { useQuery } from "@tanstack/react-query";
 
 import { templateVersion } from "../../api/queries/templates";

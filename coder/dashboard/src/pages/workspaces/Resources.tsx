@@ -1,4 +1,4 @@
-// What a workspace is made of: each resource with its facts, agents first.
+// The resources of a workspace with their metadata, agents first.
 import { useState } from "react";
 
 import type { Workspace } from "../../api/types";

@@ -1,4 +1,4 @@
-// One row's quick ways: its applications and terminal while it runs, and a menu.
+// Quick actions of one row: applications and terminal while it runs, and a menu.
 import { useQueryClient } from "@tanstack/react-query";
 import {
   EllipsisVertical,
@@ -13,7 +13,7 @@ import {
 import { useState } from "react";
 import { Link } from "react-router";
 
-import { useAppPlace } from "../../api/app-place";
+import { useAppBase } from "../../api/app-base";
 import { put, remove } from "../../api/client";
 import { NO_CHANGES, useMayCreateWorkspace } from "../../api/permissions";
 import type { Workspace } from "../../api/types";
@@ -24,11 +24,11 @@ import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
 import { addressOf } from "../../features/workspace/app-address";
 import { appEntry, isPlainLink, openApp } from "./agent/app-open";
-import { startBuild, startVersion, startWorkspace, useAskingForValues } from "./builds/builds";
+import { startBuild, startVersion, startWorkspace, useOpenForValues } from "./builds/builds";
 import { DeleteWorkspace } from "./DeleteWorkspace";
 import { Duplicate } from "./Duplicate";
 import { terminalPath } from "./paths";
-import { useMayEnter } from "./useMayEnter";
+import { useMayConnect } from "./useMayConnect";
 import { useListRights } from "./rights";
 import { agentsOf } from "../../features/workspace/status";
 
@@ -36,40 +36,40 @@ const SHOWN_APPS = 2;
 
 export function RowActions({ workspace }: { workspace: Workspace }) {
   const queries = useQueryClient();
-  const place = useAppPlace();
-  const mayEnter = useMayEnter(workspace);
+  const base = useAppBase();
+  const mayConnect = useMayConnect(workspace);
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);
   const may = useListRights()(workspace);
   const me = useMe().id;
   const own = me === workspace.owner_id;
   const [deleting, setDeleting] = useState(false);
-  const asking = useAskingForValues();
+  const openForValues = useOpenForValues();
   const status = workspace.latest_build.status;
   const external = workspace.latest_build.has_external_agent === true;
   const agent = agentsOf(workspace).find((item) => item.status === "connected");
-  const apps = (agent && place ? agent.apps : [])
+  const apps = (agent && base ? agent.apps : [])
     .flatMap((app) => {
-      const address = agent && place ? addressOf(app, workspace, agent, place, me) : null;
+      const address = agent && base ? addressOf(app, workspace, agent, base, me) : null;
       return app.hidden || app.health === "unhealthy" || address === null ? [] : [{ app, address }];
     })
     .slice(0, SHOWN_APPS);
   const home = `/@${workspace.owner_name}/${workspace.name}`;
-  const act = (does: () => Promise<unknown>, said: string) =>
-    void does()
+  const act = (run: () => Promise<unknown>, message: string) =>
+    void run()
       .then(
-        () => toast.done(said),
-        (error: unknown) => toast.failed("That did not work", error),
+        () => toast.done(message),
+        (error: unknown) => toast.failed("The action failed", error),
       )
       .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
   const start = () =>
-    void asking(workspace, startVersion(workspace), () =>
+    void openForValues(workspace, startVersion(workspace), () =>
       startWorkspace(workspace).then(() => toast.done(`Starting ${workspace.name}.`)),
     )
-      .catch((error: unknown) => toast.failed("That did not work", error))
+      .catch((error: unknown) => toast.failed("The action failed", error))
       .then(() => queries.invalidateQueries({ queryKey: ["workspaces"] }));
   return (
     <div className="flex items-center justify-end gap-1">
-      {status === "running" && agent && mayEnter ? (
+      {status === "running" && agent && mayConnect ? (
         <span className="contents max-lg:hidden">
           {apps.map(({ app, address }) => (
             <a
@@ -111,8 +111,8 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
           </IconButton>
         }
       >
-        {/* Everywhere, and on a narrow screen only here. */}
-        {status === "running" && agent && mayEnter ? (
+        {/* In all layouts, and on a narrow screen only here. */}
+        {status === "running" && agent && mayConnect ? (
           <>
             {apps.map(({ app, address }) => (
               <MenuItem
@@ -135,7 +135,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
           <MenuItem
             icon={<Square />}
             disabled={external}
-            hint={external ? "It is managed elsewhere." : undefined}
+            hint={external ? "This machine is managed outside Coder." : undefined}
             onSelect={() =>
               act(() => startBuild(workspace.id, "stop"), `Stopping ${workspace.name}.`)
             }
@@ -154,7 +154,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
             onSelect={() =>
               act(
                 () => remove(`/api/v2/workspaces/${workspace.id}/favorite`),
-                "Removed from the favourites.",
+                "Removed from favourites.",
               )
             }
           >
@@ -164,10 +164,7 @@ export function RowActions({ workspace }: { workspace: Workspace }) {
           <MenuItem
             icon={<Star />}
             onSelect={() =>
-              act(
-                () => put(`/api/v2/workspaces/${workspace.id}/favorite`),
-                "Added to the favourites.",
-              )
+              act(() => put(`/api/v2/workspaces/${workspace.id}/favorite`), "Added to favourites.")
             }
           >
             Add to favourites

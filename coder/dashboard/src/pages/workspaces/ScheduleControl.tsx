@@ -1,4 +1,4 @@
-// When a running workspace stops by itself, and an hour more or less.
+// The deadline of a running workspace, and changing it by an hour.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { Clock, Minus, Plus } from "lucide-react";
 import { Link } from "react-router";
@@ -25,7 +25,7 @@ export function ScheduleControl({
   const extend = useMutation({
     mutationFn: (to: Date) =>
       put(`/api/v2/workspaces/${workspace.id}/extend`, { deadline: to.toISOString() }),
-    onError: (error) => toast.failed("The time could not be changed", error),
+    onError: (error) => toast.failed("Failed to change the deadline", error),
     onSettled: () => queries.invalidateQueries({ queryKey: ["workspace"] }),
   });
   const settings = `${workspacePath(workspace)}/settings/schedule`;
@@ -34,7 +34,7 @@ export function ScheduleControl({
       <p className="text-sm text-muted">
         {workspace.autostart_schedule ? (
           <>
-            Starts by itself
+            Autostart
             {workspace.next_start_at ? (
               <>
                 {" "}
@@ -44,9 +44,9 @@ export function ScheduleControl({
             .{" "}
           </>
         ) : status === "running" ? (
-          "Runs until it is stopped. "
+          "Autostop is off. "
         ) : (
-          "Does not start by itself. "
+          "Autostart is off. "
         )}
         <Link className="text-accent-text underline underline-offset-2" to={settings}>
           Schedule
@@ -55,7 +55,7 @@ export function ScheduleControl({
     );
   }
   const end = Date.parse(deadline);
-  const shift = (by: number) => extend.mutate(new Date(end + by));
+  const shift = (ms: number) => extend.mutate(new Date(end + ms));
   const least = Date.now() + HOUR_MS / 2;
   return (
     <div className="flex items-center gap-1.5">

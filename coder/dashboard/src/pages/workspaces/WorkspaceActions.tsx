@@ -1,5 +1,5 @@
-// What can be done with a workspace now: the next step as a button, the rest in a menu. A machine managed elsewhere says
-// why it cannot be started or stopped.
+// Actions on a workspace: the next step as a button, the rest in a menu. An external machine
+// explains why it cannot be started or stopped.
 import { useQueryClient } from "@tanstack/react-query";
 import {
   CloudDownload,
@@ -38,7 +38,7 @@ import {
   startWorkspace,
   stopThenStart,
   updateToActive,
-  useAskingForValues,
+  useOpenForValues,
   useBuildAction,
 } from "./builds/builds";
 import { CancelBuild } from "./builds/CancelBuild";
@@ -48,26 +48,26 @@ import { DeleteWorkspace } from "./DeleteWorkspace";
 import { Duplicate } from "./Duplicate";
 import { workspacePath } from "./paths";
 
-// The form of parameters is large, and few templates have any for one build.
+// The parameter form is large, and few templates have ephemeral parameters.
 const BuildOptions = lazy(async () => ({
   default: (await import("./builds/BuildOptions")).BuildOptions,
 }));
 
 export const EXTERNAL_REASON =
-  "This machine is managed elsewhere: Coder cannot start, stop or restart it.";
+  "This machine is managed outside Coder and cannot be started, stopped or restarted here.";
 
 export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const build = useBuildAction();
   const may = useWorkspaceRights(workspace);
-  const [asked, setAsked] = useState<"update" | "restart" | null>(null);
-  const asking = useAskingForValues();
+  const [confirming, setConfirming] = useState<"update" | "restart" | null>(null);
+  const openForValues = useOpenForValues();
   const { status } = workspace.latest_build;
   const external = workspace.latest_build.has_external_agent === true;
   const active = isActive(workspace);
   if (status === "deleted") return null;
-  const failed = (error: Error) => toast.failed("That did not work", error);
+  const failed = (error: Error) => toast.failed("The action failed", error);
   const run = (act: () => Promise<unknown>) =>
-    build.mutate(() => asking(workspace, startVersion(workspace), act), { onError: failed });
+    build.mutate(() => openForValues(workspace, startVersion(workspace), act), { onError: failed });
   const canStart = status === "stopped" || status === "failed" || status === "canceled";
   const button = (
     label: string,
@@ -91,18 +91,18 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
     <>
       {workspace.outdated && !active && may.start && !workspace.dormant_at ? (
         <Button
-          look="primary"
+          variant="primary"
           icon={<CloudDownload />}
           data-testid="workspace-update-button"
           disabled={build.isPending}
-          onClick={() => setAsked("update")}
+          onClick={() => setConfirming("update")}
         >
           Update…
         </Button>
       ) : null}
       {may.start === false && may.stop === false ? (
         <span className="text-sm text-muted">
-          You may look at this workspace, not start or stop it.
+          You can view this workspace but not start or stop it.
         </span>
       ) : (
         <>
@@ -140,7 +140,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
                 "Restart",
                 <RotateCw />,
                 "workspace-restart-button",
-                () => setAsked("restart"),
+                () => setConfirming("restart"),
                 status === "running",
               )
             : null}
@@ -160,8 +160,8 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       <CancelBuild workspace={workspace} />
       <MoreMenu workspace={workspace} may={may} />
       <Confirm
-        open={asked === "restart"}
-        onClose={() => setAsked(null)}
+        open={confirming === "restart"}
+        onClose={() => setConfirming(null)}
         danger={false}
         title={`Restart ${workspace.name}?`}
         confirm="Restart"
@@ -169,23 +169,23 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
           run(() => stopThenStart(workspace));
         }}
       >
-        What runs in it ends. It is stopped, then started again.
+        The workspace stops, then starts again. Running processes end.
       </Confirm>
       <Confirm
-        open={asked === "update"}
-        onClose={() => setAsked(null)}
+        open={confirming === "update"}
+        onClose={() => setConfirming(null)}
         danger={false}
         title={`Update ${workspace.name}?`}
         confirm="Update"
         onConfirm={() =>
-          asking(workspace, workspace.template_active_version_id, () =>
+          openForValues(workspace, workspace.template_active_version_id, () =>
             build.mutateAsync(() => updateToActive(workspace)),
           )
         }
       >
         <NewerVersion workspace={workspace} />
-        It is built with the active version of its template. What runs in it ends; what the template
-        keeps stays.
+        The workspace is rebuilt with the active version of its template. Running processes end;
+        persistent data is kept.
       </Confirm>
     </>
   );
@@ -195,7 +195,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
   const queries = useQueryClient();
   const [dialog, setDialog] = useState<"delete" | "version" | null>(null);
   const mayCreate = useMayCreateWorkspace(workspace.organization_id);
-  const own = useMe().id === workspace.owner_id; // favourites are one's own
+  const own = useMe().id === workspace.owner_id; // favourites belong to the viewer
   const home = workspacePath(workspace);
   const favourite = (on: boolean) =>
     void (
@@ -204,7 +204,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
         : remove(`/api/v2/workspaces/${workspace.id}/favorite`)
     ).then(
       () => queries.invalidateQueries({ queryKey: ["workspace"] }),
-      (error: unknown) => toast.failed("That did not work", error),
+      (error: unknown) => toast.failed("The action failed", error),
     );
   return (
     <>
@@ -212,7 +212,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
         trigger={
           <IconButton
             label="Workspace actions"
-            look="secondary"
+            variant="secondary"
             data-testid="workspace-options-button"
           >
             <EllipsisVertical />

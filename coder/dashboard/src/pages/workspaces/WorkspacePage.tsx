@@ -1,4 +1,5 @@
-// One workspace: its state, its actions, its agents and resources; at the side its schedule, cost and builds.
+// One workspace: its state, actions, agents and resources; in the sidebar its schedule, cost and
+// builds.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { Link } from "react-router";
@@ -92,9 +93,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
           </Side>
           {isActive(workspace) ? null : (
             <details>
-              <summary className="text-sm font-medium text-muted">
-                Where the last build’s time went
-              </summary>
+              <summary className="text-sm font-medium text-muted">Build timeline</summary>
               <div className="mt-2">
                 <Timings build={build.id} />
               </div>
@@ -121,10 +120,10 @@ function Quota({ workspace }: { workspace: Workspace }) {
   if (cost === 0 && (!quota || quota.budget <= 0)) return null;
   return (
     <Side title="Cost">
-      <p>{cost} a day</p>
+      <p>{cost} per day</p>
       {quota && quota.budget > 0 ? (
         <p className="text-sm text-muted">
-          {quota.credits_consumed} of {quota.budget} of {workspace.owner_name}’s quota are used.
+          {quota.credits_consumed} of {quota.budget} of {workspace.owner_name}’s quota used.
         </p>
       ) : null}
     </Side>

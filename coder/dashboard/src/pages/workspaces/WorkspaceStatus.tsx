@@ -1,11 +1,11 @@
-// A workspace's state: a dot, a word, and what is wrong if something is.
+// A workspace's state: a dot, a label, and the problem if there is one.
 import type { Workspace } from "../../api/types";
 import { StatusText } from "../../ui/Badge";
-import { isActive, STATUS, troubleOf } from "../../features/workspace/status";
+import { isActive, STATUS, healthProblemOf } from "../../features/workspace/status";
 
 export function WorkspaceStatus({ workspace }: { workspace: Workspace }) {
   const [word, tone] = STATUS[workspace.latest_build.status];
-  const trouble = troubleOf(workspace);
+  const trouble = healthProblemOf(workspace);
   return (
     <span data-testid="workspace-status" data-status={workspace.latest_build.status}>
       <StatusText

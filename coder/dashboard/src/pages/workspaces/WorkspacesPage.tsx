@@ -1,4 +1,4 @@
-// The list of workspaces; it updates itself. What is looked for and which page is shown are in the address.
+// The list of workspaces with live updates. The search and the page number are in the address.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Boxes, Star, UsersRound } from "lucide-react";
 import { useState } from "react";
@@ -78,7 +78,7 @@ const COLUMNS: Column<Workspace>[] = [
       </div>
     ),
   },
-  // On a phone below the name: beside it, a state with what is wrong would be a column of single words.
+  // On a phone below the name: next to it, a long state would become a column of single words.
   {
     id: "status",
     header: "Status",
@@ -120,20 +120,20 @@ const COLUMNS: Column<Workspace>[] = [
   },
 ];
 
-/** Those that are deleted are in no list. */
+/** Deleted workspaces are in no list. */
 const STATUSES = Object.entries(STATUS)
   .filter(([value]) => value !== "deleted")
   .map(([value, [text]]) => ({ value, text }));
 
 function useMenus(): FilterMenu[] {
   const may = usePermissions();
-  const known = useQuery(templates()).data ?? [];
+  const templateList = useQuery(templates()).data ?? [];
   const orgs = useQuery(organizations).data ?? [];
   return [
     {
       term: "template",
       label: "Template",
-      options: known.map((template) => ({
+      options: templateList.map((template) => ({
         value: template.name,
         text: template.display_name || template.name,
         icon: <Avatar name={template.name} src={template.icon} size="xs" square />,
@@ -160,28 +160,28 @@ export function WorkspacesPage() {
   const menus = useMenus();
   const [selected, setSelected] = useState<Selected>({});
   const chosen = (list.data?.workspaces ?? []).filter((workspace) => selected[workspace.id]);
-  // Another search is another list: what was chosen in the last one is not done to unseen.
-  const look = (next: string, at = 1) => {
+  // Another search is another list: the selection is cleared so that nothing applies to unseen rows.
+  const openSearch = (next: string, at = 1) => {
     if (next !== filter || at !== page) setSelected({});
     show(next, at);
   };
-  const found = list.data; // a refresh that failed leaves what was there
+  const result = list.data; // a failed refresh keeps the data
   const problem =
     list.error instanceof ApiError && list.error.status === 400
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
   return (
-    <RightsOfList list={found?.workspaces ?? []}>
+    <RightsOfList list={result?.workspaces ?? []}>
       <PageHead
         title="Workspaces"
-        description={<span role="status">{found ? `${found.count} in total` : "\u00a0"}</span>}
+        description={<span role="status">{result ? `${result.count} in total` : "\u00a0"}</span>}
         actions={<NewWorkspace />}
       />
       <FilterBar
         label="Search workspaces"
         placeholder="owner:me status:running name:…"
         filter={filter}
-        onChange={(next) => look(next)}
+        onChange={(next) => openSearch(next)}
         presets={PRESETS}
         menus={menus}
         problem={problem}
@@ -194,14 +194,14 @@ export function WorkspacesPage() {
       ) : null}
       <BatchBar
         chosen={chosen}
-        onDone={(still) =>
-          setSelected(Object.fromEntries(still.map((workspace) => [workspace.id, true])))
+        onDone={(remaining) =>
+          setSelected(Object.fromEntries(remaining.map((workspace) => [workspace.id, true])))
         }
       />
-      {found ? (
+      {result ? (
         <DataTable
           label="Workspaces"
-          data={found.workspaces}
+          data={result.workspaces}
           columns={COLUMNS}
           rowKey={(workspace) => workspace.id}
           rowTestId={(workspace) => `workspace-${workspace.name}`}
@@ -209,13 +209,13 @@ export function WorkspacesPage() {
           empty={<NoWorkspaces filtered={filter !== MINE && filter !== ""} />}
         />
       ) : null}
-      {found ? (
+      {result ? (
         <Pager
           page={page}
           stale={list.isPlaceholderData}
           size={PAGE_SIZE}
-          total={found.count}
-          onChange={(next) => look(filter, next)}
+          total={result.count}
+          onChange={(next) => openSearch(filter, next)}
         />
       ) : null}
     </RightsOfList>
@@ -224,53 +224,53 @@ export function WorkspacesPage() {
 
 function NoWorkspaces({ filtered }: { filtered: boolean }) {
   const may = usePermissions();
-  const known = useQuery(templates()).data;
+  const templateList = useQuery(templates()).data;
   if (filtered)
     return (
-      <Empty icon={Boxes} title="Nothing matches">
-        Change the search above, or clear it to see everything.
+      <Empty icon={Boxes} title="No results">
+        Change or clear the search.
       </Empty>
     );
-  if (known?.length === 0) {
+  if (templateList?.length === 0) {
     return may.createAnyTemplate ? (
       <Empty
         icon={Boxes}
         title="No workspaces yet"
         actions={
           <>
-            <ButtonLink to="/templates/new" look="primary">
-              Make the first template
+            <ButtonLink to="/templates/new" variant="primary">
+              Create template
             </ButtonLink>
             <ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink>
           </>
         }
       >
-        A workspace is made from a template, and there is none yet. Begin with an example, or with a
-        machine you already have.
+        Workspaces are created from templates, and there are none yet. Start with an example, or
+        attach a machine that you already have.
       </Empty>
     ) : (
       <Empty icon={Boxes} title="No workspaces yet">
-        A workspace is made from a template, and there is none yet. Somebody who administers
-        templates has to make one first.
+        Workspaces are created from templates, and there are none yet. A template administrator has
+        to create one first.
       </Empty>
     );
   }
   if (may.known && !may.createWorkspaceForAny && !may.createOwnWorkspace) {
     return (
       <Empty icon={Boxes} title="No workspaces yet">
-        {NO_WORKSPACES_ANYWHERE} Those that are shared with you stand here; somebody who administers
-        your organization can give you the right to have your own.
+        {NO_WORKSPACES_ANYWHERE} Workspaces shared with you appear here. Ask an administrator of
+        your organization for permission to create your own.
       </Empty>
     );
   }
-  const attaching = known?.some((template) => template.name === EXTERNAL_STARTER);
+  const attaching = templateList?.some((template) => template.name === EXTERNAL_STARTER);
   return (
     <Empty
       icon={Boxes}
       title="No workspaces yet"
       actions={
         <>
-          <ButtonLink to="/templates" look="primary">
+          <ButtonLink to="/templates" variant="primary">
             Choose a template
           </ButtonLink>
           <ButtonLink to="/workspaces/attach">Attach a machine</ButtonLink>

@@ -1,4 +1,5 @@
-// A machine somebody already has: from the button of the list to the template, or to the one that has to be made first.
+// Attaching an existing machine: from the button of the list to the template, or to creating it
+// first.
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
@@ -40,26 +41,24 @@ function open(attachable: string[], answers: Answers = {}) {
 }
 const attach = async () => {
   await userEvent.click(await screen.findByRole("button", { name: "New workspace" }));
-  await userEvent.click(
-    await screen.findByRole("link", { name: "Attach a machine you already have" }),
-  );
+  await userEvent.click(await screen.findByRole("link", { name: "Attach a machine" }));
 };
 
-it("leads from the button of the list to a workspace of such a template, and of no other", async () => {
+it("links to a workspace form of an external template only", async () => {
   const page = open(["rack"]);
   await attach();
   await userEvent.click(await screen.findByRole("link", { name: "Attach with rack" }));
   expect(page.at()).toBe("/templates/org/rack/workspace");
 });
 
-it("names the starter template where there is none, and what comes after it", async () => {
+it("suggests the starter template if there is none", async () => {
   const page = open([]);
   await attach();
-  await userEvent.click(await screen.findByRole("link", { name: "Use the starter template" }));
+  await userEvent.click(await screen.findByRole("link", { name: "Use starter template" }));
   expect(page.at()).toBe("/templates/new?exampleId=externally-managed-workspace&then=workspace");
 });
 
-it("says who can make one to somebody who may not", async () => {
+it("refers users without permission to an administrator", async () => {
   open([], {
     "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) =>
       Object.fromEntries(
@@ -70,10 +69,8 @@ it("says who can make one to somebody who may not", async () => {
       ),
   });
   await attach();
-  expect(
-    await screen.findByText(/Somebody who administers templates has to make one first/),
-  ).toBeVisible();
+  expect(await screen.findByText(/A template administrator has to create one/)).toBeVisible();
   await waitFor(() =>
-    expect(screen.queryByRole("link", { name: "Use the starter template" })).toBeNull(),
+    expect(screen.queryByRole("link", { name: "Use starter template" })).toBeNull(),
   );
 });

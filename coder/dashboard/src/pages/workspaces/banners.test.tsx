@@ -24,14 +24,14 @@ const open = (status: string, job: object, parameters: object[] = []) =>
     "GET /api/v2/workspacebuilds/b/parameters": parameters,
   });
 
-it("says that a build was canceled, and offers it again", async () => {
+it("shows a canceled build and offers it again", async () => {
   const page = open("canceled", { status: "canceled", error: "canceled" });
   await userEvent.click(await screen.findByRole("button", { name: "Start again" }));
-  expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/workspaces/w/builds"]);
-  expect(screen.queryByText("The last build failed.")).toBeNull();
+  expect(page.sent.map((request) => request.path)).toEqual(["/api/v2/workspaces/w/builds"]);
+  expect(screen.queryByText("The last build failed")).toBeNull();
 });
 
-it("says of a failed build what its log calls an error", async () => {
+it("shows a failed build's log errors", async () => {
   open("failed", { status: "failed", error: "exit status 1" });
   expect(await screen.findByText("exit status 1")).toBeVisible();
   await act(async () =>
@@ -44,7 +44,7 @@ it("says of a failed build what its log calls an error", async () => {
   expect(screen.queryByText("Init")).toBeNull();
 });
 
-it("leaves out what quotes the template, so that the words that say what to do are among the first", async () => {
+it("omits quoted template lines among the first errors", async () => {
   open("failed", { status: "failed", error: "terraform plan: exit status 1" });
   await screen.findByText("terraform plan: exit status 1");
   const lines = [
@@ -70,14 +70,14 @@ it("leaves out what quotes the template, so that the words that say what to do a
 });
 
 it.each([
-  ["2026-01-01T00:00:00Z", /may be there in part/],
-  [undefined, /It had not begun/],
-])("says what a build canceled after its begin at %s may have left", async (started_at, words) => {
+  ["2026-01-01T00:00:00Z", /changes may have been applied/],
+  [undefined, /The build had not started/],
+])("explains a build canceled after its start at %s", async (started_at, words) => {
   open("canceled", { status: "canceled", error: "canceled", started_at });
   expect(await screen.findByText(words)).toBeVisible();
 });
 
-it("leads from a start that failed to what it was asked for", async () => {
+it("links from a failed start to the parameters", async () => {
   open("failed", { status: "failed", error: "The region has no room." }, [
     { name: "region", value: "north" },
   ]);
@@ -87,15 +87,15 @@ it("leads from a start that failed to what it was asked for", async () => {
   );
 });
 
-it("offers no parameters where there are none", async () => {
+it("offers no parameters if there are none", async () => {
   const page = open("failed", { status: "failed", error: "exit status 1" });
-  await waitFor(() => expect(page.asked).toContain("GET /api/v2/workspacebuilds/b/parameters"));
+  await waitFor(() => expect(page.requests).toContain("GET /api/v2/workspacebuilds/b/parameters"));
   await waitFor(() => expect(page.fetching()).toBe(0));
   expect(screen.getByRole("button", { name: "Retry" })).toBeVisible();
   expect(screen.queryByRole("link", { name: "Change parameters" })).toBeNull();
 });
 
-it("says which version is newer and what its author wrote about it", async () => {
+it("shows the newer version and its message", async () => {
   const outdated = {
     ...workspace("running", { status: "succeeded" }),
     outdated: true,
@@ -130,7 +130,7 @@ it.each([
     "Activate",
     "The owner has too many.",
   ],
-])("says why nothing came of it (%#)", async (shown, button, reason) => {
+])("shows why the action failed (%#)", async (shown, button, reason) => {
   visit(
     [
       {
@@ -154,30 +154,25 @@ it.each([
   [true, 1],
   [false, 0],
   [undefined, 0],
-])(
-  "offers a debug log where the deployment allows one (%s)",
-  async (enable_terraform_debug_mode, offers) => {
-    const page = visit(
-      [
-        {
-          path: "/",
-          element: (
-            <Banners
-              workspace={workspace("failed", { status: "failed", error: "exit status 1" })}
-            />
-          ),
-        },
-      ],
-      "/",
+])("offers a debug log if allowed (%s)", async (enable_terraform_debug_mode, offers) => {
+  const page = visit(
+    [
       {
-        "GET /api/v2/templates/t": {},
-        "GET /api/v2/workspacebuilds/b/parameters": [],
-        "GET /api/v2/deployment/config": { config: { enable_terraform_debug_mode }, options: [] },
+        path: "/",
+        element: (
+          <Banners workspace={workspace("failed", { status: "failed", error: "exit status 1" })} />
+        ),
       },
-    );
-    await screen.findByRole("button", { name: "Retry" });
-    await waitFor(() => expect(page.asked).toContain("GET /api/v2/deployment/config"));
-    await waitFor(() => expect(page.fetching()).toBe(0));
-    expect(screen.queryAllByRole("button", { name: "Retry with debug log" })).toHaveLength(offers);
-  },
-);
+    ],
+    "/",
+    {
+      "GET /api/v2/templates/t": {},
+      "GET /api/v2/workspacebuilds/b/parameters": [],
+      "GET /api/v2/deployment/config": { config: { enable_terraform_debug_mode }, options: [] },
+    },
+  );
+  await screen.findByRole("button", { name: "Retry" });
+  await waitFor(() => expect(page.requests).toContain("GET /api/v2/deployment/config"));
+  await waitFor(() => expect(page.fetching()).toBe(0));
+  expect(screen.queryAllByRole("button", { name: "Retry with debug log" })).toHaveLength(offers);
+});

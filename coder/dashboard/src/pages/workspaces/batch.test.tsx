@@ -1,4 +1,5 @@
-// The list moves while somebody works with it: each start and stop ranks it anew, and rows join and go.
+// The list changes while a user works with it: each start and stop reorders it, and rows are added
+// and removed.
 import { focusManager } from "@tanstack/react-query";
 import { act, screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
@@ -36,7 +37,9 @@ type Row = ReturnType<typeof workspace>;
 
 afterEach(() => focusManager.setFocused(undefined));
 
-/** The page with a list that can be moved; questions about the rows are answered as long as `answering`. */
+/**
+ * The page with a list that the test can change; permission checks are answered while `answering`.
+ */
 async function open(...rows: Row[]) {
   const world = { list: rows, answering: true, questions: 0, refused: "", denied: "" };
   const page = visit(
@@ -85,7 +88,7 @@ async function open(...rows: Row[]) {
   );
   if (rows.length > 0) await screen.findByRole("table", { name: "Workspaces" });
   else await screen.findByText("No workspaces yet");
-  /** The next refresh of the list says this. */
+  /** The answer of the next refresh. */
   const move = async (...next: Row[]) => {
     world.list = next;
     act(() => {
@@ -109,7 +112,7 @@ async function choose(names: readonly string[], batch: string) {
   await waitFor(() => expect(screen.getByRole("button", { name: batch })).toBeEnabled());
 }
 
-it("asks nothing anew when the list is ranked anew", async () => {
+it("checks no permissions again after reordering", async () => {
   const { world, move } = await open(workspace("x"), workspace("y"));
   await choose(["x"], "Delete…");
   const before = world.questions;
@@ -118,7 +121,7 @@ it("asks nothing anew when the list is ranked anew", async () => {
   expect(world.questions).toBe(before);
 });
 
-it("keeps what is known of the other rows while a new one is asked about", async () => {
+it("keeps other rows' permissions while checking a new one", async () => {
   const { world, move } = await open(workspace("x"), workspace("y"));
   await choose(["x"], "Delete…");
   world.answering = false;
@@ -132,7 +135,7 @@ it("keeps what is known of the other rows while a new one is asked about", async
   expect(screen.queryByRole("menuitem", { name: "Delete…" })).toBeNull();
 });
 
-it("does what the dialog said, with those it named", async () => {
+it("acts on exactly the workspaces in the dialog", async () => {
   const { world, page, move } = await open(
     workspace("x"),
     workspace("y"),
@@ -141,13 +144,13 @@ it("does what the dialog said, with those it named", async () => {
   await choose(["x", "y", "z"], "Start…");
   await userEvent.click(screen.getByRole("button", { name: "Start…" }));
   expect(await screen.findByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent(
-    "1 of the selected is left as it is",
+    "1 of the selected is skipped",
   );
   world.answering = false;
-  // Behind the dialog one was stopped and one went out of the list.
+  // Behind the dialog one workspace was stopped and one left the list.
   await move(workspace("z"), workspace("x"));
   expect(screen.getByRole("dialog", { name: "Start 2 workspaces?" })).toHaveTextContent(
-    "1 of the selected is left as it is",
+    "1 of the selected is skipped",
   );
   await userEvent.click(screen.getByRole("button", { name: "Start 2" }));
   await waitFor(() =>
@@ -168,7 +171,7 @@ const builds = (...ids: string[]) =>
     body: expect.objectContaining({ transition: "delete" }) as unknown,
   }));
 
-it("goes on asking although every row that was chosen has gone", async () => {
+it("keeps the dialog open after all rows are gone", async () => {
   const { page, move } = await open(workspace("x"), workspace("y"));
   await choose(["x"], "Delete…");
   await userEvent.click(screen.getByRole("button", { name: "Delete…" }));
@@ -180,7 +183,7 @@ it("goes on asking although every row that was chosen has gone", async () => {
   expect(screen.queryByRole("toolbar")).toBeNull();
 });
 
-it("leaves chosen what was refused, by its name", async () => {
+it("keeps failed workspaces selected, by name", async () => {
   const { world } = await open(workspace("x"), workspace("y"));
   world.refused = "y";
   await choose(["x", "y"], "Start…");
@@ -191,7 +194,7 @@ it("leaves chosen what was refused, by its name", async () => {
   expect(screen.getByRole("checkbox", { name: "Select x" })).not.toBeChecked();
 });
 
-it("leaves out what is being built, and what the person may not do", async () => {
+it("skips workspaces that are building or not permitted", async () => {
   const { world, page } = await open();
   world.denied = "y";
   world.list = [
@@ -209,14 +212,14 @@ it("leaves out what is being built, and what the person may not do", async () =>
   await choose(["x", "y", "z"], "Delete…");
   await userEvent.click(screen.getByRole("button", { name: "Delete…" }));
   expect(await screen.findByRole("dialog", { name: "Delete 1 workspace?" })).toHaveTextContent(
-    "2 of the selected are left as they are",
+    "2 of the selected are skipped",
   );
   await userEvent.type(screen.getByRole("textbox"), "delete");
   await userEvent.click(screen.getByRole("button", { name: "Delete 1" }));
   await waitFor(() => expect(page.sent).toEqual(builds("x")));
 });
 
-it("forgets what was chosen in another search", async () => {
+it("clears the selection with a new search", async () => {
   await open(workspace("x"), workspace("y"));
   await choose(["x"], "Delete…");
   await userEvent.click(screen.getByRole("button", { name: /^Filters/ }));
@@ -225,7 +228,7 @@ it("forgets what was chosen in another search", async () => {
   expect(screen.getByRole("checkbox", { name: "Select x" })).not.toBeChecked();
 });
 
-it("keeps what was chosen when the same search is asked for again", async () => {
+it("keeps the selection when the search is repeated", async () => {
   await open(workspace("x"), workspace("y"));
   await choose(["x"], "Delete…");
   await userEvent.type(screen.getByRole("searchbox", { name: "Search workspaces" }), "{Enter}");

@@ -1,4 +1,4 @@
-// Who is offered to cancel a build: the server's rule, which the template may narrow for a build that runs.
+// Who may cancel a build: the server's rule, which the template may restrict for a running build.
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
@@ -59,7 +59,7 @@ it.each([
           organization_ids: ["o"],
           roles: role ? [{ name: role, display_name: role }] : [],
         },
-        // Auditors and owners read the deployment's settings: that by itself gives no right over builds.
+        // Auditors and owners may read the deployment's settings, which gives no permission on builds.
         "POST /api/v2/authcheck": ({ checks }: { checks: Record<string, AuthorizationCheck> }) =>
           Object.fromEntries(
             Object.entries(checks).map(([name, check]) => [
@@ -73,12 +73,14 @@ it.each([
         "GET /api/v2/templateversions/v/rich-parameters": [],
       },
     );
-    expect(await screen.findByRole("button", { name: "Stop" })).toBeVisible(); // the answers are there
+    expect(await screen.findByRole("button", { name: "Stop" })).toBeVisible(); // the answers have arrived
     expect(screen.queryAllByRole("button", { name: "Cancel" })).toHaveLength(offered ? 1 : 0);
     if (!offered) return;
     await userEvent.click(screen.getByRole("button", { name: "Cancel" }));
     await waitFor(() =>
-      expect(page.sent.map((one) => one.path)).toEqual(["/api/v2/workspacebuilds/b/cancel"]),
+      expect(page.sent.map((request) => request.path)).toEqual([
+        "/api/v2/workspacebuilds/b/cancel",
+      ]),
     );
   },
 );

@@ -29,7 +29,7 @@ function Asking() {
   );
 }
 
-it("forgets what was ticked for a question that was left", async () => {
+it("resets the checkbox after a canceled dialog", async () => {
   const page = visit([{ path: "/", Component: Asking }], "/", {
     "POST /api/v2/workspaces/w/builds": {},
   });

@@ -40,7 +40,7 @@ function InMenu() {
   );
 }
 
-it("offers a duplicate to whoever may have another workspace", async () => {
+it("offers a duplicate to users who may create workspaces", async () => {
   visit([{ path: "/", Component: InMenu }], "/", answers(true));
   await userEvent.click(await screen.findByRole("button", { name: "Open" }));
   expect(await screen.findByRole("menuitem", { name: "Duplicate…" })).toHaveAttribute(
@@ -49,7 +49,7 @@ it("offers a duplicate to whoever may have another workspace", async () => {
   );
 });
 
-it("says one sentence to whoever may not, and offers nothing", async () => {
+it("explains to other users why not", async () => {
   visit([{ path: "/", Component: InMenu }], "/", answers(false));
   await userEvent.click(await screen.findByRole("button", { name: "Open" }));
   expect(await screen.findByText(NO_WORKSPACES)).toBeVisible();
@@ -57,10 +57,10 @@ it("says one sentence to whoever may not, and offers nothing", async () => {
 });
 
 it.each([
-  [true, "link", "Create one like it"],
+  [true, "link", "Create a similar workspace"],
   [false, "text", NO_WORKSPACES],
-])("answers the same of a deleted workspace: %s", async (may, kind, said) => {
+])("does the same for a deleted workspace: %s", async (may, kind, message) => {
   visit([{ path: "/", element: <Banners workspace={workspace} /> }], "/", answers(may));
-  expect(await screen.findByText(said)).toBeVisible();
+  expect(await screen.findByText(message)).toBeVisible();
   expect(screen.queryAllByRole("link")).toHaveLength(kind === "link" ? 1 : 0);
 });

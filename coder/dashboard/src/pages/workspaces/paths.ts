@@ -1,4 +1,4 @@
-// Where a workspace's pages are.
+// Paths of a workspace's pages.
 import { seg } from "../../api/client";
 import type { Workspace, WorkspaceAgent } from "../../api/types";
 
@@ -8,11 +8,11 @@ export const workspacePath = (workspace: Pick<Workspace, "owner_name" | "name">)
 export const terminalPath = (workspace: Workspace, agent: Pick<WorkspaceAgent, "name">) =>
   `${workspacePath(workspace)}.${seg(agent.name)}/terminal`;
 
-/** Where the values are given that a build with this version wants. */
+/** The page for the values that a build with this version requires. */
 export const valuesPath = (workspace: Pick<Workspace, "owner_name" | "name">, version: string) =>
   `${workspacePath(workspace)}/settings/parameters?templateVersionId=${version}`;
 
-/** A new one of the same template; its parameters are asked for there. */
+/** A new workspace from the same template; its parameters are requested there. */
 export const duplicatePath = (workspace: Workspace) =>
   `/templates/${seg(workspace.organization_name)}/${seg(workspace.template_name)}/workspace?` +
   `version=${workspace.latest_build.template_version_id}&` +

@@ -1,4 +1,4 @@
-// What the person may do with each workspace of a list: asked for all its rows in one request.
+// The user's permissions on each workspace of a list, checked for all rows in one request.
 import { createContext, useContext, type ReactNode } from "react";
 
 import { rightsKey, useChecks, workspaceChecks, type WorkspaceRights } from "../../api/permissions";
@@ -22,8 +22,9 @@ export function RightsOfList({
     const all = workspaceChecks(workspace);
     for (const right of ASKED) checks[`${right} ${rightsKey(workspace)}`] = all[right];
   }
-  // The list moves with every start and stop: its order asks nothing, and a row that joins takes nothing from the others.
-  const known = useChecks(
+  // The list changes with every start and stop: reordering sends no request, and a new row keeps the
+  // permissions of the others.
+  const rights = useChecks(
     ["workspaces of a list", list.map(rightsKey).sort()],
     list.length > 0 ? checks : null,
     { keep: true },
@@ -32,7 +33,7 @@ export function RightsOfList({
     <Known
       value={(workspace) =>
         Object.fromEntries(
-          ASKED.map((right) => [right, known[`${right} ${rightsKey(workspace)}`]]),
+          ASKED.map((right) => [right, rights[`${right} ${rightsKey(workspace)}`]]),
         ) as Rights
       }
     >
@@ -41,7 +42,7 @@ export function RightsOfList({
   );
 }
 
-/** Nothing until it is known. */
+/** Nothing is allowed until known. */
 export function useListRights(): (workspace: Workspace) => Rights {
   return useContext(Known);
 }

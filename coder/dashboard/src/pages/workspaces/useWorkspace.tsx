@@ -1,4 +1,5 @@
-// The workspace an address names, kept current. `/@owner/name` is all a router can tell from any other two parts.
+// The workspace of an address, with live updates. `/@owner/name` looks like any other two segments
+// to the router.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 import { useParams } from "react-router";
@@ -18,16 +19,17 @@ export function useWorkspace(): Found {
   const owner = params["owner"] ?? "";
   const named = owner.startsWith("@");
   const query = workspaceByName(owner.slice(1), params["workspace"] ?? "");
-  const found = useQuery({ ...query, enabled: named });
-  useWorkspaceWatch(found.data?.id, query.queryKey);
+  const result = useQuery({ ...query, enabled: named });
+  useWorkspaceWatch(result.data?.id, query.queryKey);
   if (!named) return { workspace: null, view: <NotFoundPage /> };
-  // A workspace that can no longer be seen is gone from the page, too; any other failure leaves what was known.
-  if (found.error instanceof ApiError && found.error.status === 404)
+  // A workspace that the user can no longer see disappears from the page; any other failure keeps the
+  // last known state.
+  if (result.error instanceof ApiError && result.error.status === 404)
     return { workspace: null, view: <NotFoundPage /> };
-  if (found.data) return { workspace: found.data, view: null };
-  if (found.isPending) return { workspace: null, view: <SkeletonRows rows={4} /> };
+  if (result.data) return { workspace: result.data, view: null };
+  if (result.isPending) return { workspace: null, view: <SkeletonRows rows={4} /> };
   return {
     workspace: null,
-    view: <Failure error={found.error} retry={() => void found.refetch()} />,
+    view: <Failure error={result.error} retry={() => void result.refetch()} />,
   };
 }

@@ -1,4 +1,4 @@
-// A choice out of many with a search field: people, templates, parameters with thousands of options.
+// A choice out of many with a search field: users, templates, parameters with thousands of options.
 import { Check, ChevronsUpDown } from "lucide-react";
 import { Popover as Radix } from "radix-ui";
 import { useId, useMemo, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
@@ -14,7 +14,7 @@ export interface Choice {
   icon?: ReactNode;
 }
 
-const SHOWN = 100; // what a person reads; the search reaches the rest
+const SHOWN = 100; // the number of options shown; the search reaches the rest
 
 interface ComboboxProps {
   label: ReactNode;
@@ -27,7 +27,7 @@ interface ComboboxProps {
   placeholder?: string;
   disabled?: boolean;
   required?: boolean;
-  /** Called with what is typed when the options come from the server. */
+  /** Called with the typed text if the options come from the server. */
   onSearch?: (text: string) => void;
   testId?: string;
   id?: string;
@@ -118,25 +118,27 @@ type ChoiceListProps = Pick<ComboboxProps, "value" | "options" | "onChange" | "o
   id: string;
 };
 
-/** A search field above what it finds: what a combobox opens, and a menu too long to read. */
+/** A search field above its results: the content of a combobox, and of a menu too long to read. */
 export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceListProps) {
   const [text, setText] = useState("");
-  /** Where the person has gone; null for nowhere yet. */
+  /** The option that the user has moved to; null for none yet. */
   const [marked, setMarked] = useState<number | null>(() => {
-    const place = options.findIndex((option) => option.value === value);
-    return place < 0 ? null : place;
+    const position = options.findIndex((option) => option.value === value);
+    return position < 0 ? null : position;
   });
   const list = useRef<HTMLUListElement>(null);
-  const found = useMemo(() => {
+  const results = useMemo(() => {
     if (text.trim() === "") return options;
     const matching = options.filter((option) => isMatch(option, text));
-    // A server finds by more than is shown here, a full name for one: what it found stands below what everybody can see.
+    // The server matches more than the displayed text, such as a full name: its results come after the
+    // visible matches.
     return onSearch
       ? [...matching, ...options.filter((option) => !matching.includes(option))]
       : matching;
   }, [options, text, onSearch]);
-  const shown = found.slice(0, SHOWN);
-  // While the answer to what was typed is on its way, what stands there is another's: Enter takes nothing of it.
+  const shown = results.slice(0, SHOWN);
+  // While the answer to the typed text is pending, the list belongs to the previous text: Enter
+  // selects nothing.
   const at = marked ?? (text.trim() === "" || (shown[0] && isMatch(shown[0], text)) ? 0 : -1);
   const move = (to: number) => {
     const next = Math.min(Math.max(0, to), shown.length - 1);
@@ -180,7 +182,7 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
         className="max-h-64 overflow-y-auto p-1"
       >
         {shown.map((option, index) => (
-          // The keyboard works through the search field, as the pattern of a combobox has it.
+          // The keyboard works through the search field, as in the combobox pattern.
           // eslint-disable-next-line jsx-a11y/click-events-have-key-events
           <li
             key={option.value}
@@ -209,12 +211,12 @@ export function ChoiceList({ id, value, options, onChange, onSearch }: ChoiceLis
       </ul>
       {shown.length === 0 ? (
         <p role="status" className="px-3 pb-3 text-sm text-muted">
-          Nothing matches.
+          No results
         </p>
       ) : null}
-      {found.length > SHOWN ? (
+      {results.length > SHOWN ? (
         <p className="border-t border-line px-3 py-1.5 text-sm text-muted">
-          {(found.length - SHOWN).toLocaleString()} more: type to narrow the list.
+          {(results.length - SHOWN).toLocaleString()} more: type to narrow the list.
         </p>
       ) : null}
     </>

@@ -1,4 +1,5 @@
-// Form fields: each has its label, its hint and its error tied to the input, so that a screen reader says all three.
+// Form fields: each ties its label, hint and error to the input, so that screen readers read all
+// three.
 import { ChevronDown } from "lucide-react";
 import {
   useId,
@@ -21,7 +22,7 @@ interface Common {
   label: ReactNode;
   hint?: ReactNode;
   problem?: string | undefined;
-  /** Shown for screen readers only. */
+  /** Visible to screen readers only. */
   hideLabel?: boolean;
 }
 
@@ -43,7 +44,7 @@ export function Field({
 }: FieldProps) {
   return (
     <div className="flex flex-col gap-1">
-      {/* The star is a picture of `required`, not a part of the field's name. */}
+      {/* The asterisk depicts `required`; it is no part of the field's name. */}
       <label
         htmlFor={id}
         className={
@@ -84,8 +85,8 @@ type TextFieldProps = Common &
   Omit<InputHTMLAttributes<HTMLInputElement>, "onChange" | "value"> & {
     value: string;
     onChange: (value: string) => void;
-    /** What stands at the right of the input and belongs to it: the label and the hint keep the whole width. */
-    beside?: ReactNode;
+    /** A control at the right of the input: the label and the hint keep the full width. */
+    control?: ReactNode;
   };
 
 export function TextField({
@@ -97,7 +98,7 @@ export function TextField({
   onChange,
   id,
   className,
-  beside,
+  control,
   ...rest
 }: TextFieldProps) {
   const own = useId();
@@ -122,10 +123,10 @@ export function TextField({
       hideLabel={hideLabel}
       required={rest.required}
     >
-      {beside ? (
+      {control ? (
         <div className="flex items-center gap-2">
           {input}
-          {beside}
+          {control}
         </div>
       ) : (
         input
@@ -183,7 +184,7 @@ type SelectFieldProps = Common &
     options: readonly (readonly [value: string, text: string])[];
   };
 
-/** The browser's own select: it is the best one on a phone and for a screen reader. */
+/** The browser's own select: the best one on a phone and for screen readers. */
 export function SelectField({
   label,
   hint,

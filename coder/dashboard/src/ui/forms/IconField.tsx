@@ -1,4 +1,4 @@
-// The address of a picture: typed, or picked from those of this deployment. The list is loaded when it is opened.
+// An icon's URL: typed, or picked from those of this deployment. The list loads when it is opened.
 import { ImagePlus } from "lucide-react";
 import { lazy, Suspense, useId, useState } from "react";
 
@@ -25,11 +25,11 @@ export function IconField({ label = "Icon", value, onChange, problem }: IconFiel
       id={id}
       label={label}
       autoComplete="off"
-      hint="The address of a picture: one of here, such as /icon/docker.svg, or any of the web."
+      hint="Icon URL, such as /icon/docker.svg or https://…"
       value={value}
       problem={problem}
       onChange={onChange}
-      beside={
+      control={
         <>
           {value ? (
             <span className="flex h-8.5 items-center" data-testid="icon-preview">
@@ -42,7 +42,7 @@ export function IconField({ label = "Icon", value, onChange, problem }: IconFiel
             onOpenChange={setOpen}
             className="w-88 p-3"
             trigger={
-              <IconButton label="Pick an icon" look="secondary">
+              <IconButton label="Choose icon" variant="secondary">
                 <ImagePlus />
               </IconButton>
             }

@@ -1,4 +1,4 @@
-// What the icon field opens: a search over the pictures of this deployment.
+// The picker of the icon field: a search over the icons of this deployment.
 import { useQuery } from "@tanstack/react-query";
 import { useDeferredValue, useState } from "react";
 import { Link } from "react-router";
@@ -12,7 +12,7 @@ const SHOWN = 63;
 export default function IconPicker({ onPick }: { onPick: (path: string) => void }) {
   const [text, setText] = useState("");
   const all = useQuery(pictures);
-  const found = matching(all.data ?? [], useDeferredValue(text));
+  const matches = matching(all.data ?? [], useDeferredValue(text));
   return (
     <div className="flex flex-col gap-3">
       <TextField
@@ -26,28 +26,28 @@ export default function IconPicker({ onPick }: { onPick: (path: string) => void 
       />
       {all.isError ? <Failure error={all.error} retry={() => void all.refetch()} /> : null}
       <ul aria-label="Icons" className="grid grid-cols-7 gap-1">
-        {found.slice(0, SHOWN).map((one) => (
-          <li key={one.path}>
+        {matches.slice(0, SHOWN).map((picture) => (
+          <li key={picture.path}>
             <button
               type="button"
-              title={nameOf(one)}
-              aria-label={nameOf(one)}
+              title={nameOf(picture)}
+              aria-label={nameOf(picture)}
               className="grid size-10 place-items-center rounded-md hover:bg-hover"
-              onClick={() => onPick(one.path)}
+              onClick={() => onPick(picture.path)}
             >
-              <img src={one.path} alt="" loading="lazy" className="size-6 object-contain" />
+              <img src={picture.path} alt="" loading="lazy" className="size-6 object-contain" />
             </button>
           </li>
         ))}
       </ul>
       <p role="status" className="text-sm text-muted">
-        {found.length > SHOWN
-          ? `The first ${SHOWN} of ${found.length}. `
-          : all.data && found.length === 0
-            ? "Nothing of that name. "
+        {matches.length > SHOWN
+          ? `Showing the first ${SHOWN} of ${matches.length}. `
+          : all.data && matches.length === 0
+            ? "No results. "
             : ""}
         <Link to="/icons" target="_blank" className="font-medium text-accent-text hover:underline">
-          See all icons
+          View all icons
         </Link>
       </p>
     </div>

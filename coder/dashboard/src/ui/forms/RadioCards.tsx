@@ -1,4 +1,4 @@
-// A choice among a few, each with a hint.
+// A choice among a few options, each with a hint.
 import { useId, type ReactNode } from "react";
 
 import { cx } from "../cx";
@@ -17,7 +17,7 @@ interface RadioCardsProps {
   columns?: boolean;
 }
 
-/** A choice among few, each explained. */
+/** A choice among a few options, each explained. */
 export function RadioCards({ label, value, onChange, options, columns = false }: RadioCardsProps) {
   const name = useId();
   return (

@@ -1,4 +1,4 @@
-// Yes or no: a checkbox, and a switch for what takes effect at once.
+// Yes or no: a checkbox, and a switch for changes that take effect at once.
 import { Switch as RadixSwitch } from "radix-ui";
 import { useId, type ReactNode } from "react";
 
@@ -7,7 +7,7 @@ import { cx } from "../cx";
 interface ToggleProps {
   label: ReactNode;
   hint?: ReactNode;
-  /** Shown for screen readers only. */
+  /** Visible to screen readers only. */
   hideLabel?: boolean;
   checked: boolean;
   onChange: (checked: boolean) => void;

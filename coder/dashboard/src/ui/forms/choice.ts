@@ -1,20 +1,21 @@
-// A choice that is saved at once: it stands from the click on, the next one begins from it, and what is refused is taken
-// back. Waiting for the answer instead would swallow the second of two quick clicks, or make it from what was there before.
+// A choice that is saved at once: it applies from the click on, the next one builds on it, and a
+// rejected one is rolled back. Waiting for the answer instead would drop the second of two quick
+// clicks, or build it on the old value.
 import { useMutation, useQueryClient, type QueryKey } from "@tanstack/react-query";
 
 import { toast } from "../toast";
 
 interface Choice<T> {
   send: (next: T) => Promise<unknown>;
-  /** What shows it: asked anew once it is answered. */
+  /** The query that shows it: refetched after the answer. */
   seen: QueryKey;
-  /** What is said when it is refused, before the reason. */
+  /** The message of a rejection, before its reason. */
   failed: string;
-  /** What is said when it is saved; absent for nothing. */
+  /** The message after saving; absent for none. */
   done?: string;
 }
 
-/** `now` is what the server has said. */
+/** `now` is the server's value. */
 export function useChoice<T>(
   now: T,
   { send, seen, failed, done }: Choice<T>,

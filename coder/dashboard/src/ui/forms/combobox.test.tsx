@@ -25,7 +25,7 @@ async function type(options: Choice[], onChange: (value: string) => void, text: 
   return (next: Choice[]) => rerender(page(next));
 }
 
-it("takes nothing by Enter before the server has answered what was typed", async () => {
+it("selects nothing by Enter before the answer", async () => {
   const chosen = vi.fn();
   const answer = await type(BEFORE, chosen, "frida{Enter}");
   expect(chosen).not.toHaveBeenCalled();
@@ -34,7 +34,7 @@ it("takes nothing by Enter before the server has answered what was typed", async
   expect(chosen).toHaveBeenCalledWith("f");
 });
 
-it("lets the keyboard go to what the server found by more than is shown", async () => {
+it("reaches server matches by keyboard", async () => {
   const chosen = vi.fn();
   const answer = await type(BEFORE, chosen, "smith");
   answer([{ value: "f", text: "frida" }]);

@@ -41,35 +41,35 @@ async function save(text: string): Promise<void> {
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
 }
 
-describe("a form about something that is there", () => {
-  it("is sent when nobody else has changed it, also a second time after the server tidied it up", async () => {
-    let there = "old";
+describe("form of an existing object", () => {
+  it("is saved without a concurrent change, even after normalization", async () => {
+    let stored = "old";
     const send = vi.fn(async ({ name }: { name: string }) => {
-      there = name.trim();
+      stored = name.trim();
     });
-    render(<Editor load={async () => ({ name: there, seen: Math.random() })} send={send} />);
+    render(<Editor load={async () => ({ name: stored, seen: Math.random() })} send={send} />);
     await save("mine ");
-    await waitFor(() => expect(there).toBe("mine"));
+    await waitFor(() => expect(stored).toBe("mine"));
     await waitFor(() => expect(screen.getByRole("button")).toBeEnabled());
     await save("mine again");
     await waitFor(() => expect(send).toHaveBeenCalledTimes(2));
     expect(screen.queryByText(/changed elsewhere/)).toBeNull();
   });
 
-  it("is held back when somebody else was quicker, and then goes over it or gives way", async () => {
+  it("warns of a concurrent change, then overwrites or discards", async () => {
     const send = vi.fn(async () => undefined);
     render(<Editor load={async () => ({ name: "theirs", seen: 1 })} send={send} />);
     await save("mine");
     await screen.findByText(/changed elsewhere/);
     expect(send).not.toHaveBeenCalled();
     expect(screen.getByLabelText("Name")).toHaveProperty("value", "mine");
-    await userEvent.click(await screen.findByRole("button", { name: "Take what is there now" }));
+    await userEvent.click(await screen.findByRole("button", { name: "Discard my changes" }));
     expect(screen.getByLabelText("Name")).toHaveProperty("value", "theirs");
     await save("mine");
     await waitFor(() => expect(send).toHaveBeenCalledWith({ name: "mine" }));
   });
 
-  it("says why it was refused", async () => {
+  it("shows why it was rejected", async () => {
     render(
       <Editor
         load={async () => ({ name: "old", seen: 1 })}
@@ -81,7 +81,8 @@ describe("a form about something that is there", () => {
   });
 });
 
-// A form that changes what is there tells the second of two people. Those that do not need it, and why.
+// Forms that edit existing objects warn the second of two editors. Exceptions are listed with their
+// reasons.
 const WITHOUT: Readonly<Record<string, string>> = {
   "pages/templates/new/CreateForm.tsx":
     "makes a new one; what it patches is the cancelling of its import",
@@ -91,7 +92,7 @@ const WITHOUT: Readonly<Record<string, string>> = {
   "pages/tasks/TaskChat.tsx": "a message is added, and a prompt belongs to a task that is paused",
 };
 
-it("every form that changes what is there uses it", () => {
+it("every editing form uses it", () => {
   const root = path.resolve(import.meta.dirname, "../..");
   const files = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((name) =>
     /^(?:pages|features)\/.*(?<!\.test)\.tsx$/.test(name),

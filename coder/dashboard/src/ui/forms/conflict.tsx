@@ -1,4 +1,5 @@
-// Two tabs, or two people, editing the same thing: the one who saves second is told before anything is overwritten.
+// Concurrent edits by two tabs or two users: the second to save is warned before anything is
+// overwritten.
 import { useRef, useState } from "react";
 
 import { Button } from "../Button";
@@ -9,20 +10,26 @@ import { Notice } from "../Notice";
 export class ConflictError extends Error {}
 
 export interface Conflict<T> {
-  /** What somebody else has saved meanwhile; null for nothing. */
+  /** The version saved by another editor meanwhile; null for none. */
   theirs: T | null;
-  /** Wraps the sending of a form: looks first whether what it began from is still what is there. */
+  /**
+   * Wraps the submission of a form: first checks whether its initial version is still the current
+   * one.
+   */
   guard: <V>(send: (values: V) => Promise<unknown>) => (values: V) => Promise<unknown>;
-  /** What is there now is the person's own. */
+  /** The current version is the user's own. */
   saved: (now: T) => void;
-  /** The next save goes through. */
+  /** The next save overwrites. */
   overwrite: () => void;
 }
 
-/** `load` asks the server anew, `pick` takes what the form is about, `start` is what the form began from. */
+/**
+ * `load` fetches the current version, `pick` selects the form's part of it, `start` is the version
+ * at the beginning.
+ */
 export function useConflict<S, T extends object>(
   load: () => Promise<S>,
-  pick: (found: S) => T,
+  pick: (latest: S) => T,
   start: T,
 ): Conflict<T> {
   const base = useRef(start);
@@ -50,23 +57,23 @@ export function useConflict<S, T extends object>(
 export type SettingsForm<T> = Form<T> & { conflict: Conflict<T> };
 
 /**
- * A form about something that is there already, by `useForm` and `useConflict`: `load` asks the server for it anew
- * (null: the form makes something new), `pick` says what the form shows of it.
+ * A form about an existing object, with `useForm` and `useConflict`: `load` fetches it again (null:
+ * the form creates a new one), `pick` selects the fields that the form shows.
  */
 export function useSettingsForm<S, T extends object>(
   load: (() => Promise<S>) | null,
-  pick: (found: S) => T,
+  pick: (latest: S) => T,
   start: T,
   send: (values: T) => Promise<unknown>,
   check?: (values: T) => Partial<Record<keyof T & string, string>>,
 ): SettingsForm<T> {
   const ask = async () => (load ? pick(await load()) : start);
-  const conflict = useConflict(ask, (found) => found, start);
+  const conflict = useConflict(ask, (latest) => latest, start);
   const form = useForm<T>(
     start,
     conflict.guard(async (values: T) => {
       await send(values);
-      // What the server made of it may differ from what was typed: spaces cut off, lists in order.
+      // The server may normalize what was typed: trimmed spaces, sorted lists.
       await ask().then(conflict.saved, () => undefined);
     }),
     check,
@@ -74,7 +81,9 @@ export function useSettingsForm<S, T extends object>(
   return { ...form, conflict };
 }
 
-/** What stands above the fields of such a form: that somebody else was quicker, or why it was refused. */
+/**
+ * The notices above the fields of such a form: a concurrent change, or the reason of a rejection.
+ */
 export function FormProblems<T extends object>({ form }: { form: SettingsForm<T> }) {
   if (form.conflict.theirs) return <ConflictNotice conflict={form.conflict} form={form} />;
   return form.error ? <Failure error={form.error} /> : null;
@@ -84,7 +93,7 @@ function isSame(a: object, b: object): boolean {
   return JSON.stringify(a) === JSON.stringify(b);
 }
 
-/** Says what happened and offers both ways on. `show` names the fields that differ. */
+/** The notice of a concurrent change with both options. `show` names the fields that differ. */
 export function ConflictNotice<T extends object>({
   conflict,
   form,
@@ -110,7 +119,7 @@ export function ConflictNotice<T extends object>({
               form.submit();
             }}
           >
-            Save mine over it
+            Save anyway
           </Button>
           <Button
             size="sm"
@@ -119,12 +128,12 @@ export function ConflictNotice<T extends object>({
               conflict.overwrite();
             }}
           >
-            Take what is there now
+            Discard my changes
           </Button>
         </>
       }
     >
-      <p>Another tab or person has saved it. Nothing of yours is saved yet.</p>
+      <p>Another tab or user has saved it. Your changes have not been saved yet.</p>
       <ul className="mt-1 list-disc pl-5">
         {differing.map((name) => (
           <li key={name}>

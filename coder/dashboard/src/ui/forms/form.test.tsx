@@ -29,7 +29,7 @@ function Example({ send }: { send: (values: { name: string }) => Promise<unknown
   );
 }
 
-it("checks before it sends", async () => {
+it("validates before it submits", async () => {
   const send = vi.fn(async () => undefined);
   render(<Example send={send} />);
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
@@ -37,7 +37,7 @@ it("checks before it sends", async () => {
   expect(send).not.toHaveBeenCalled();
 });
 
-it("keeps what was typed when the server refuses, and shows the reason at its field", async () => {
+it("keeps input and shows the error at its field", async () => {
   const send = () =>
     Promise.reject(
       new ApiError(409, {
@@ -59,7 +59,7 @@ it("keeps what was typed when the server refuses, and shows the reason at its fi
   expect(screen.getByRole("button", { name: "Save" })).toBeEnabled();
 });
 
-it("tells the rule in plain words, once, and leads to the field", async () => {
+it("explains the rule once and focuses the field", async () => {
   const seen = vi.spyOn(Element.prototype, "scrollIntoView");
   const detail = 'Validation failed for tag "workspace_name" with value: "my desk PC"';
   render(
@@ -84,7 +84,7 @@ it("tells the rule in plain words, once, and leads to the field", async () => {
   expect(seen.mock.contexts).toContain(screen.getByLabelText("Name"));
 });
 
-it("tells what is wrong with something that has no field here", async () => {
+it("shows an error of an unknown field", async () => {
   render(
     <Example
       send={() =>
@@ -102,7 +102,7 @@ it("tells what is wrong with something that has no field here", async () => {
   expect(await screen.findByText("icon: It is too large.")).toBeVisible();
 });
 
-it("tells it above the form when the field is not shown", async () => {
+it("shows the error of a hidden field above the form", async () => {
   function Hidden() {
     const form = useForm({ name: "x" }, () =>
       Promise.reject(

@@ -1,5 +1,6 @@
-// The state of a form: values, what is wrong with which, whether it is on its way. A failed submit keeps every letter;
-// the server's validations land on the field of the same name, and the first field that is wrong is led to.
+// The state of a form: values, errors by field, whether it is being submitted. A failed submit
+// keeps all input; the server's validations appear at the field of the same name, and the first
+// invalid field gets the focus.
 import { useEffect, useRef, useState, type FormEvent } from "react";
 
 import { ApiError } from "../../api/client";
@@ -10,7 +11,7 @@ export interface Form<T> {
   set: <K extends keyof T>(name: K, value: T[K]) => void;
   reset: (values: T) => void;
   problem: (name: keyof T & string) => string | undefined;
-  /** What is wrong with the whole, null for nothing. What stands at a field is not said here again. */
+  /** The error of the whole form, null for none. Errors shown at a field are not repeated here. */
   error: Error | null;
   busy: boolean;
   dirty: boolean;
@@ -41,7 +42,7 @@ export function useForm<T extends object>(
       field.scrollIntoView({ block: "center" });
       field.focus({ preventScroll: true });
     } else if (refused.by && error !== refused.by) {
-      setError(refused.by); // the field it is about is not shown: then the whole form says it
+      setError(refused.by); // its field is not displayed: the error belongs to the whole form
     } else {
       element.current.querySelector('[role="alert"]')?.scrollIntoView({ block: "center" });
     }
@@ -52,11 +53,11 @@ export function useForm<T extends object>(
     setProblems((old) => ({ ...old, [name]: undefined }));
   };
   const run = async () => {
-    const found = check?.(values) ?? {};
-    setProblems(found);
+    const problemsFound = check?.(values) ?? {};
+    setProblems(problemsFound);
     setError(null);
     setRefused(null);
-    if (Object.values(found).some(Boolean)) {
+    if (Object.values(problemsFound).some(Boolean)) {
       setRefused({ by: null });
       return;
     }
@@ -66,12 +67,12 @@ export function useForm<T extends object>(
       setStart(values);
     } catch (caught) {
       const failure = caught instanceof Error ? caught : new Error(String(caught));
-      const known = failure instanceof ApiError ? problemsOf<T>(failure, values) : {};
+      const fieldProblems = failure instanceof ApiError ? problemsOf<T>(failure, values) : {};
       const elsewhere =
         failure instanceof ApiError &&
         failure.validations.length > 0 &&
-        failure.validations.every((item) => item.field in known);
-      setProblems(known);
+        failure.validations.every((item) => item.field in fieldProblems);
+      setProblems(fieldProblems);
       setError(elsewhere ? null : failure);
       setRefused({ by: failure });
     } finally {
@@ -100,10 +101,10 @@ export function useForm<T extends object>(
 }
 
 function problemsOf<T extends object>(error: ApiError, values: T): Problems<T> {
-  const found: Problems<T> = {};
+  const byField: Problems<T> = {};
   for (const item of error.validations) {
     if (item.field in values)
-      found[item.field as keyof T & string] = validationText(item.detail, error);
+      byField[item.field as keyof T & string] = validationText(item.detail, error);
   }
-  return found;
+  return byField;
 }

@@ -14,6 +14,6 @@ it.each([
   ["owner:me is no such key", "owner:me is no such key"],
   ["ttl_ms must be positive", "ttl_ms must be positive"],
   ["", ""],
-])("%j is told as %j", (detail, told) => {
-  expect(validationText(detail, refused)).toBe(told);
+])("explains %j as %j", (detail, sentence) => {
+  expect(validationText(detail, refused)).toBe(sentence);
 });

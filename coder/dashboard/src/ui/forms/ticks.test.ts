@@ -1,4 +1,5 @@
-// Ticks are drawn inside of their box (styles/forms.css), and only a box that lays out what is in it shows them.
+// Ticks are drawn inside their box (styles/forms.css), and only a box that lays out its content
+// shows them.
 import { expect, it } from "vitest";
 
 const sources = import.meta.glob<string>(["../../**/*.tsx", "!../../**/*.test.tsx"], {

@@ -1,6 +1,6 @@
-// A table: columns as data, optional selection. On a phone the columns marked `extra` stand in a second line of their
-// row, each with its name: a narrow screen shows less beside each other, never less. The order of rows is the server's:
-// what sorted one page of a longer list would say something wrong about the rest.
+// A table: columns as data, optional selection. On a phone, columns marked `extra` move to a second
+// line of their row, each with its name: a narrow screen shows the same data in more lines. Rows
+// keep the server's order: sorting one page of a longer list would be misleading.
 import { Fragment, type ReactNode } from "react";
 
 import { cx } from "../cx";
@@ -8,19 +8,22 @@ import { useNarrow } from "../narrow";
 
 export interface Column<T> {
   id: string;
-  /** A text, so that a column that gives way can be named beside its values; `hidden` is for screen readers alone. */
+  /**
+   * A text, so that a moved column can be named next to its values; `hidden` is for screen readers
+   * only.
+   */
   header: string;
   hidden?: boolean;
   /** In the row's second line on narrow screens. */
   extra?: boolean;
-  /** What stands there says by itself what it is: its name is for screen readers alone. */
+  /** The content explains itself: its name is for screen readers only. */
   plain?: boolean;
   align?: "right";
   className?: string;
   cell: (row: T) => ReactNode;
 }
 
-/** The keys of the chosen rows. */
+/** The keys of the selected rows. */
 export type Selected = Readonly<Record<string, true>>;
 
 interface DataTableProps<T> {
@@ -34,7 +37,7 @@ interface DataTableProps<T> {
     onChange: (selected: Selected) => void;
     name: (row: T) => string;
   };
-  /** Shown instead of rows when there are none. */
+  /** Shown if there are no rows. */
   empty?: ReactNode;
   footer?: ReactNode;
   dense?: boolean;
@@ -54,7 +57,7 @@ export function DataTable<T>({
   const narrow = useNarrow();
   if (data.length === 0 && empty)
     return <div className="rounded-xl border border-line bg-surface">{empty}</div>;
-  const beside = narrow ? columns.filter((column) => !column.extra) : columns;
+  const firstLine = narrow ? columns.filter((column) => !column.extra) : columns;
   const below = narrow ? columns.filter((column) => column.extra) : [];
   const keys = data.map(rowKey);
   const chosen = (key: string) => selection?.selected[key] === true;
@@ -77,7 +80,7 @@ export function DataTable<T>({
                 />
               </th>
             ) : null}
-            {beside.map((column) => (
+            {firstLine.map((column) => (
               <th
                 key={column.id}
                 scope="col"
@@ -117,9 +120,10 @@ export function DataTable<T>({
                       />
                     </td>
                   ) : null}
-                  {/* Called, not mounted as components of their own: columns made anew by each render would be new components
-                      each time, and a refresh under the keyboard would take its focus, under the mouse its click. */}
-                  {beside.map((column) => (
+                  {/* Called, not mounted as components: columns created by each render would be new
+                     components each time, and a refresh would lose the focus or a
+                     click. */}
+                  {firstLine.map((column) => (
                     <td
                       key={column.id}
                       className={cx(
@@ -136,7 +140,7 @@ export function DataTable<T>({
                 {more.length > 0 ? (
                   <tr className={tone}>
                     <td
-                      colSpan={beside.length + (selection ? 1 : 0)}
+                      colSpan={firstLine.length + (selection ? 1 : 0)}
                       className={cx("pr-2.5 pb-2.5", selection ? "pl-12.5" : "pl-2.5")}
                     >
                       <dl className="flex flex-wrap gap-x-5 gap-y-1.5 text-sm">
@@ -162,7 +166,7 @@ export function DataTable<T>({
   );
 }
 
-/** Rows of other pages stay as they are. */
+/** Selected rows of other pages stay selected. */
 function withKeys(selected: Selected, keys: readonly string[], on: boolean): Selected {
   const next = { ...selected };
   for (const key of keys) {

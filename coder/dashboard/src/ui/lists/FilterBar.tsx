@@ -1,5 +1,5 @@
-// The search of a list: one line in the server's own query language, presets, and menus that write into it. What is
-// looked for is in the address, so a list as it is seen can be sent to somebody.
+// The search of a list: one line in the server's query language, presets, and menus that edit it.
+// The query is in the address, so that a filtered list can be shared as a link.
 import { ChevronDown, CircleAlert, ListFilter, Search, X } from "lucide-react";
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useId, useState, type ReactNode } from "react";
@@ -20,7 +20,7 @@ export interface FilterMenu {
   term: string;
   label: string;
   options: readonly Choice[];
-  /** Asks the server for more than `options`, by what is typed: for what there may be thousands of. */
+  /** Searches the server beyond `options`: for fields with possibly thousands of values. */
   find?: (text: string) => Found;
 }
 
@@ -36,12 +36,15 @@ interface FilterBarProps {
   onChange: (filter: string) => void;
   presets?: readonly (readonly [text: string, filter: string])[];
   menus?: readonly FilterMenu[];
-  /** What the server found wrong with the query. */
+  /** The server's error for the query. */
   problem?: string | undefined;
   children?: ReactNode;
 }
 
-/** `filter` and `page` of a list, kept in the address. `initial` stands for an address without a filter. */
+/**
+ * `filter` and `page` of a list, kept in the address. `initial` applies to an address without a
+ * filter.
+ */
 export function useListAddress(initial = "") {
   const [params, setParams] = useSearchParams();
   const show = (filter: string, page = 1) =>
@@ -208,12 +211,12 @@ function SearchMenu({
   const id = useId();
   const [open, setOpen] = useState(false);
   const [text, setText] = useState("");
-  const found =
+  const results =
     useQuery({ ...find(text.trim()), placeholderData: keepPreviousData, enabled: open }).data ?? [];
   const fixed = [ANY, ...menu.options];
   const options = [
     ...fixed,
-    ...found.filter((one) => !fixed.some((other) => other.value === one.value)),
+    ...results.filter((result) => !fixed.some((other) => other.value === result.value)),
   ];
   const option = options.find((item) => item.value === chosen);
   const show = (next: boolean) => {

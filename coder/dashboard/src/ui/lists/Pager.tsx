@@ -1,4 +1,4 @@
-// Which part of a long list is shown; the page is in the address.
+// The pagination of a long list; the page is in the address.
 import { ChevronLeft, ChevronRight } from "lucide-react";
 import { useEffect } from "react";
 
@@ -8,14 +8,15 @@ interface PagerProps {
   page: number;
   size: number;
   total: number;
-  /** `total` is still that of the list before: nothing follows from it. */
+  /** `total` still belongs to the previous list: ignore it. */
   stale: boolean;
   onChange: (page: number) => void;
 }
 
 export function Pager({ page, size, total, stale, onChange }: PagerProps) {
   const pages = Math.max(1, Math.ceil(total / size));
-  // The last row of the last page was deleted, or an old address: an empty page would say that there is nothing at all.
+  // The last row of the last page was deleted, or the address is old: an empty page would suggest
+  // that the list is empty.
   const beyond = !stale && page > pages;
   useEffect(() => {
     if (beyond) onChange(pages);

@@ -19,7 +19,7 @@ function People({ seen }: { seen: number }) {
   );
 }
 
-it("keeps the focus in a row that is shown anew", () => {
+it("keeps the focus in a refreshed row", () => {
   const { rerender } = render(<People seen={1} />);
   const button = screen.getByRole("button", { name: "ana" });
   button.focus();
@@ -29,18 +29,18 @@ it("keeps the focus in a row that is shown anew", () => {
   expect(button).toHaveFocus();
 });
 
-/** A screen whose width changes; returns how to change it. */
+/** A screen whose width changes; returns the function that changes it. */
 function screenOf(narrow: boolean): (narrow: boolean) => void {
-  const told = new Set<() => void>();
+  const listeners = new Set<() => void>();
   const query = {
     matches: narrow,
-    addEventListener: (_: string, one: () => void) => told.add(one),
-    removeEventListener: (_: string, one: () => void) => told.delete(one),
+    addEventListener: (_: string, listener: () => void) => listeners.add(listener),
+    removeEventListener: (_: string, listener: () => void) => listeners.delete(listener),
   };
   vi.stubGlobal("matchMedia", () => query);
   return (next) => {
     query.matches = next;
-    for (const one of told) one();
+    for (const listener of listeners) listener();
   };
 }
 
@@ -61,7 +61,7 @@ const machines = (
   />
 );
 
-it("shows on a phone what gives way in a second line, by its name", () => {
+it("moves extra columns to a labelled second line", () => {
   const resize = screenOf(true);
   render(machines);
   expect(screen.queryByRole("columnheader", { name: "Version" })).toBeNull();
@@ -70,12 +70,12 @@ it("shows on a phone what gives way in a second line, by its name", () => {
   expect(
     within(second as HTMLElement)
       .getAllByRole("term")
-      .map((one) => one.textContent),
+      .map((cell) => cell.textContent),
   ).toEqual(["Version", "Last seen"]);
   expect(
     within(second as HTMLElement)
       .getAllByRole("definition")
-      .map((one) => one.textContent),
+      .map((cell) => cell.textContent),
   ).toEqual(["2.1", "today"]);
   expect(within(second as HTMLElement).getByRole("cell")).toHaveAttribute("colspan", "2");
   act(() => resize(false));
@@ -84,7 +84,7 @@ it("shows on a phone what gives way in a second line, by its name", () => {
   expect(screen.getAllByText("2.1")).toHaveLength(1);
 });
 
-function Chosen({ told }: { told: (selected: Selected) => void }) {
+function Chosen({ onSelected }: { onSelected: (selected: Selected) => void }) {
   const [selected, setSelected] = useState<Selected>({ elsewhere: true });
   return (
     <DataTable
@@ -96,7 +96,7 @@ function Chosen({ told }: { told: (selected: Selected) => void }) {
         selected,
         onChange: (next) => {
           setSelected(next);
-          told(next);
+          onSelected(next);
         },
         name: (row) => row,
       }}
@@ -104,21 +104,21 @@ function Chosen({ told }: { told: (selected: Selected) => void }) {
   );
 }
 
-it("chooses one, all, and none, and leaves what is not shown", async () => {
-  const told = vi.fn();
-  render(<Chosen told={told} />);
+it("selects one, all, none, and keeps hidden rows", async () => {
+  const onSelected = vi.fn();
+  render(<Chosen onSelected={onSelected} />);
   const all = screen.getByRole("checkbox", { name: "Select all" });
   await userEvent.click(screen.getByRole("checkbox", { name: "Select b" }));
-  expect(told).toHaveBeenLastCalledWith({ elsewhere: true, b: true });
+  expect(onSelected).toHaveBeenLastCalledWith({ elsewhere: true, b: true });
   expect(all).toBePartiallyChecked();
   await userEvent.click(all);
-  expect(told).toHaveBeenLastCalledWith({ elsewhere: true, a: true, b: true });
+  expect(onSelected).toHaveBeenLastCalledWith({ elsewhere: true, a: true, b: true });
   expect(all).toBeChecked();
   await userEvent.click(all);
-  expect(told).toHaveBeenLastCalledWith({ elsewhere: true });
+  expect(onSelected).toHaveBeenLastCalledWith({ elsewhere: true });
 });
 
-it("names what speaks for itself to screen readers alone", () => {
+it("labels self-explanatory columns for screen readers only", () => {
   screenOf(true);
   render(
     <DataTable

@@ -39,54 +39,54 @@ const settle = () =>
     vi.advanceTimersByTime(1000);
   });
 
-it("keeps what is typed while the address takes what was typed before", () => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+it("keeps input while the address catches up", () => {
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   settle();
-  expect(told).toHaveBeenLastCalledWith("name:a");
+  expect(onChangeMock).toHaveBeenLastCalledWith("name:a");
   typed("name:ab");
-  rerender(bar("name:a", told));
+  rerender(bar("name:a", onChangeMock));
   expect(screen.getByRole("searchbox")).toHaveValue("name:ab");
   settle();
-  expect(told).toHaveBeenLastCalledWith("name:ab");
+  expect(onChangeMock).toHaveBeenLastCalledWith("name:ab");
 });
 
-it("shows a search that came from elsewhere", () => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+it("shows a search set elsewhere", () => {
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   settle();
-  rerender(bar("name:a", told));
+  rerender(bar("name:a", onChangeMock));
   for (const other of ["status:running", "name:a", ""]) {
-    rerender(bar(other, told));
+    rerender(bar(other, onChangeMock));
     expect(screen.getByRole("searchbox")).toHaveValue(other);
   }
 });
 
-it("sends at once what Enter ends and what is cleared", () => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+it("sends at once on Enter and on clear", () => {
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   fireEvent.keyDown(screen.getByRole("searchbox"), { key: "Enter" });
-  expect(told).toHaveBeenLastCalledWith("name:a");
-  rerender(bar("name:a", told));
+  expect(onChangeMock).toHaveBeenLastCalledWith("name:a");
+  rerender(bar("name:a", onChangeMock));
   fireEvent.click(screen.getByRole("button", { name: "Clear search" }));
-  expect(told).toHaveBeenLastCalledWith("");
+  expect(onChangeMock).toHaveBeenLastCalledWith("");
   expect(screen.getByRole("searchbox")).toHaveValue("");
 });
 
 it.each([
   ["Filters", "All", ""],
   ["Status", "Running", "name:a status:running"],
-])("takes what %s has while somebody types", (menu, item, expected) => {
-  const told = vi.fn();
-  const { rerender } = render(bar("", told));
+])("accepts what %s sets while typing", (menu, item, expected) => {
+  const onChangeMock = vi.fn();
+  const { rerender } = render(bar("", onChangeMock));
   typed("name:a");
   choose(menu, item);
-  expect(told.mock.calls).toEqual([[expected]]);
-  rerender(bar(expected, told));
+  expect(onChangeMock.mock.calls).toEqual([[expected]]);
+  rerender(bar(expected, onChangeMock));
   settle();
-  expect(told).toHaveBeenCalledTimes(1);
+  expect(onChangeMock).toHaveBeenCalledTimes(1);
   expect(screen.getByRole("searchbox")).toHaveValue(expected);
 });

@@ -13,12 +13,12 @@ it.each([
   [2, 25, 1],
   [9, 60, 3],
   [3, 0, 1],
-])("goes from page %d of a list of %d to page %d, the last there is", (page, total, last) => {
+])("moves from page %d of a list of %d to page %d, the last one", (page, total, last) => {
   expect(show(page, total)).toHaveBeenCalledWith(last);
   expect(screen.queryByRole("navigation")).toBeNull();
 });
 
-it("goes nowhere while the number is that of another list", () => {
+it("stays while the total belongs to another list", () => {
   expect(show(3, 10, true)).not.toHaveBeenCalled();
 });
 

@@ -1,4 +1,4 @@
-// What every page is held to on a phone, read from the pages and what they share: nothing they say is left out for want of width.
+// Rules for all pages on a phone, checked in the sources: no content is left out for lack of width.
 import { describe, expect, it } from "vitest";
 
 const sources = import.meta.glob<string>(
@@ -8,7 +8,7 @@ const sources = import.meta.glob<string>(
 const lines = Object.entries(sources).flatMap(([file, text]) =>
   text.split("\n").map((line) => ({ file: file.replace("../../", ""), line: line.trim() })),
 );
-/** Columns that stand in a second line, each with the last header written before `extra: true`. */
+/** Columns in a second line, each with the last header before `extra: true`. */
 const extras = Object.entries(sources).flatMap(([file, text]) =>
   [...text.matchAll(/\bextra: true\b/g)].map(
     ({ index }) =>
@@ -22,16 +22,17 @@ const extras = Object.entries(sources).flatMap(([file, text]) =>
   ),
 );
 
-/** Drawn on wide screens alone, and why nothing is lost by it. */
+/** Content for wide screens only, and the reason why nothing is lost. */
 const DECORATION: Readonly<Record<string, string>> = {
-  "pages/workspaces/RowActions.tsx": "the same ways are in the row's menu",
+  "pages/workspaces/RowActions.tsx": "the row's menu has the same actions",
   "pages/workspaces/WorkspacesPage.tsx": "the template's picture; its name is in the second line",
-  "pages/groups/GroupsPage.tsx": "faces beside the number of members; the group's page names them",
-  "features/navigation/SidePage.tsx": "links beside the page, which are one select on a phone",
+  "pages/groups/GroupsPage.tsx":
+    "avatars next to the number of members; the group's page names them",
+  "features/navigation/SidePage.tsx": "side links, which become a select on a phone",
 };
 
 describe("a phone", () => {
-  it("hides only what is said elsewhere", () => {
+  it("hides only duplicated content", () => {
     const hiding = new Set(
       lines
         .filter(({ line }) =>
@@ -42,13 +43,14 @@ describe("a phone", () => {
     expect([...hiding].sort()).toEqual(Object.keys(DECORATION).sort());
   });
 
-  it.each(extras)("%s names what stands in a second line: %s", (_, named) => {
+  it.each(extras)("%s labels its second line: %s", (_, named) => {
     expect(named).toMatch(/^header:\s*"[^"]+"/);
   });
 
   it("has its tables from one component", () => {
     const own = lines.filter(({ line }) => /<table\b/.test(line)).map(({ file }) => file);
-    // The server's options, whose values stand below their names there; a change's three columns, scrolled where they are wide.
+    // The server's options, whose values move below their names; the three columns of a diff, which
+    // scroll.
     expect(own.sort()).toEqual(["pages/deployment/OptionsPage.tsx", "pages/logs/AuditEntry.tsx"]);
   });
 });

@@ -2,13 +2,13 @@ import { describe, expect, it } from "vitest";
 
 import { termOf, withTerm } from "./search-terms";
 
-describe("terms of a search", () => {
+describe("search terms", () => {
   it.each([
     ["owner:me status:running", "status", "running"],
     ['template:"two words"', "template", "two words"],
     ["dev", "status", null],
     ["", "status", null],
-  ] as const)("%j says of %s %j", (filter, key, value) => {
+  ] as const)("%j has %s %j", (filter, key, value) => {
     expect(termOf(filter, key)).toBe(value);
   });
 

@@ -1,4 +1,5 @@
-// The query language of the lists, `key:value key:"two words" word`: reading and replacing one term of it.
+// The query language of the lists, `key:value key:"two words" word`: reading and replacing one term
+// of it.
 const TERM = /(?:([\w-]+):)?(?:"([^"]*)"|([^\s"]+))/g;
 
 export function termOf(filter: string, key: string): string | null {
@@ -8,7 +9,7 @@ export function termOf(filter: string, key: string): string | null {
   return null;
 }
 
-/** `filter` with `key:value` in place of any other term of that key; null takes the term out. */
+/** `filter` with `key:value` in place of any other term with that key; null removes the term. */
 export function withTerm(filter: string, key: string, value: string | null): string {
   const kept = [...filter.matchAll(TERM)]
     .filter((match) => match[1] !== key)

@@ -15,18 +15,18 @@ const settle = () =>
     vi.advanceTimersByTime(1000);
   });
 
-/** A field, what it told, and the address giving something back. */
-function open(kept: string) {
-  const told: string[] = [];
+/** A field, the address it updates, and the address setting the field. */
+function open(initial: string) {
+  const updates: string[] = [];
   const { result, rerender } = renderHook(
     ({ now }) =>
       useTyped(now, (next) => {
-        told.push(next);
+        updates.push(next);
       }),
-    { initialProps: { now: kept } },
+    { initialProps: { now: initial } },
   );
   return {
-    told,
+    told: updates,
     text: () => result.current.text,
     type: (text: string) =>
       act(() => {
@@ -44,7 +44,7 @@ function open(kept: string) {
   };
 }
 
-it("tells what is typed once it settles, and not again while the address takes it", () => {
+it("updates once after typing settles", () => {
   const field = open("");
   field.type("a");
   field.type("ab");
@@ -58,7 +58,7 @@ it("tells what is typed once it settles, and not again while the address takes i
   expect([field.text(), field.told]).toEqual(["ab", ["ab"]]);
 });
 
-it("keeps what is typed through everything that was sent and comes back late", () => {
+it("keeps input despite late echoes", () => {
   const field = open("");
   for (const text of ["a", "ab", "abc"]) {
     field.type(text);
@@ -73,7 +73,7 @@ it("keeps what is typed through everything that was sent and comes back late", (
   expect(field.told).toEqual(["a", "ab", "abc", "abcd"]);
 });
 
-it("shows what came from elsewhere, over what was typed and not told", () => {
+it("shows outside changes over pending input", () => {
   const field = open("a");
   field.type("ab");
   field.comes("b");
@@ -83,20 +83,20 @@ it("shows what came from elsewhere, over what was typed and not told", () => {
   expect(field.text()).toBe("a");
 });
 
-it("shows a place that is come back to, though it was sent once", () => {
+it("shows a restored value that was sent before", () => {
   const field = open("");
   for (const text of ["a", "ab"]) {
     field.type(text);
     settle();
   }
-  field.comes("ab"); // "a" was overtaken
+  field.comes("ab"); // "a" was superseded
   field.comes("a");
   expect(field.text()).toBe("a");
   field.comes("ab");
   expect(field.text()).toBe("ab");
 });
 
-it("shows a place that was sent and taken back before it was there", () => {
+it("shows a value sent and reverted before its echo", () => {
   const field = open("");
   field.send("a");
   field.send("");
@@ -105,7 +105,7 @@ it("shows a place that was sent and taken back before it was there", () => {
   expect(field.text()).toBe("a");
 });
 
-it("tells what was entered at once, and once", () => {
+it("updates at once on Enter, once", () => {
   const field = open("");
   field.type("a");
   field.send("a");
@@ -113,7 +113,7 @@ it("tells what was entered at once, and once", () => {
   expect(field.told).toEqual(["a"]);
 });
 
-it("takes what is chosen in place of what was typed, also when it is what the address has", () => {
+it("replaces input by a chosen value, even the current one", () => {
   for (const chosen of ["", "a"]) {
     const field = open("");
     field.type("half");

@@ -1,33 +1,33 @@
-// What a person types into a field whose words the address keeps: they are the person's at once, and the address gets them
-// a little later.
+// The text of a search field that is kept in the address: the field updates at once, the address a
+// little later.
 import { useCallback, useEffect, useRef, useState } from "react";
 
-const SETTLE_MS = 250; // a person is still typing
+const SETTLE_MS = 250; // the user is still typing
 
 interface Typed {
   text: string;
   setText: (next: string) => void;
-  /** Tells it at once. */
+  /** Updates the address at once. */
   send: (next: string) => void;
-  /** Shows it and tells it at once, whatever was typed and not told yet. */
+  /** Shows it and updates the address at once, discarding pending input. */
   choose: (next: string) => void;
 }
 
-/** `kept` is what the address has, `keep` gives it something new. */
+/** `kept` is the address's text, `keep` updates the address. */
 export function useTyped(kept: string, keep: (next: string) => void): Typed {
   const [text, setText] = useState(kept);
-  const teller = useRef(keep);
+  const updater = useRef(keep);
   const seen = useRef(kept);
-  const sent = useRef<string[]>([]); // what has not come back yet, oldest first
+  const sent = useRef<string[]>([]); // sent texts that have not come back yet, oldest first
   useEffect(() => {
-    teller.current = keep;
+    updater.current = keep;
   });
   useEffect(() => {
-    // What comes back of what was sent is no news: who typed on meanwhile would lose it. What was sent before it and did
-    // not come back was overtaken, and would be news later on.
-    const place = sent.current.lastIndexOf(kept);
-    if (place < 0) return;
-    sent.current.splice(0, place + 1);
+    // The echo of a sent text is ignored: it would overwrite what the user has typed since. Texts sent
+    // before it without an echo were superseded, and must not count as changes later.
+    const index = sent.current.lastIndexOf(kept);
+    if (index < 0) return;
+    sent.current.splice(0, index + 1);
     seen.current = kept;
   });
   useEffect(() => {
@@ -38,7 +38,7 @@ export function useTyped(kept: string, keep: (next: string) => void): Typed {
   }, [kept]);
   const send = useCallback((next: string) => {
     sent.current.push(next);
-    teller.current(next);
+    updater.current(next);
   }, []);
   useEffect(() => {
     if (text === kept) return;

@@ -1,9 +1,10 @@
-// A command or a value to take elsewhere: a secret part hidden until asked for, one button that copies all of it.
+// A command or a value to copy: a secret part is hidden until revealed, and one button copies all
+// of it.
 import { Check, Copy, Eye, EyeOff } from "lucide-react";
 import { useEffect, useState } from "react";
 
 import { Button, IconButton } from "../Button";
-import { copyOrTell } from "./clipboard";
+import { copyOrReport } from "./clipboard";
 
 const TOKEN = /(CODER_AGENT_TOKEN=")([^"]+)(")/;
 const SHOWN_MS = 2000;
@@ -11,7 +12,7 @@ const SHOWN_MS = 2000;
 interface CodeBoxProps {
   command: string;
   label: string;
-  /** The whole text is a secret, not only a token inside of it. */
+  /** The whole text is a secret, not only a token inside it. */
   secret?: boolean;
   testId?: string;
 }
@@ -19,7 +20,7 @@ interface CodeBoxProps {
 export function CodeBox({ command, label, secret = false, testId = "command" }: CodeBoxProps) {
   const [shown, setShown] = useState(false);
   const hides = secret || TOKEN.test(command);
-  const what = secret ? "value" : "token";
+  const noun = secret ? "value" : "token";
   const masked = secret ? "•".repeat(24) : command.replace(TOKEN, "$1••••••••••••$3");
   return (
     <div
@@ -27,7 +28,7 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
       role="group"
       aria-label={label}
     >
-      {/* A line broken at a dash reads as another command: what does not fit is scrolled to. */}
+      {/* A command wrapped at a dash reads as another one: scroll instead. */}
       <code
         className="min-w-0 flex-1 overflow-x-auto py-1 text-sm text-ellipsis whitespace-pre max-sm:w-full max-sm:flex-none"
         data-testid={testId}
@@ -38,7 +39,7 @@ export function CodeBox({ command, label, secret = false, testId = "command" }: 
       <div className="flex shrink-0 gap-1 max-sm:self-end">
         {hides ? (
           <IconButton
-            label={shown ? `Hide ${what}` : `Show ${what}`}
+            label={shown ? `Hide ${noun}` : `Show ${noun}`}
             size="sm"
             aria-pressed={shown}
             onClick={() => setShown(!shown)}
@@ -67,7 +68,7 @@ export function CopyButton({
     const timer = window.setTimeout(() => setCopied(false), SHOWN_MS);
     return () => window.clearTimeout(timer);
   }, [copied]);
-  const copy = () => void copyOrTell(text).then(setCopied);
+  const copy = () => void copyOrReport(text).then(setCopied);
   const icon = copied ? <Check /> : <Copy />;
   return (
     <>
@@ -76,12 +77,12 @@ export function CopyButton({
           {icon}
         </IconButton>
       ) : (
-        <Button look="quiet" size="sm" onClick={copy} data-testid="copy" icon={icon}>
+        <Button variant="quiet" size="sm" onClick={copy} data-testid="copy" icon={icon}>
           {copied ? "Copied" : label}
         </Button>
       )}
       <span className="sr-only" role="status">
-        {copied ? "It is on the clipboard." : ""}
+        {copied ? "Copied to the clipboard." : ""}
       </span>
     </>
   );

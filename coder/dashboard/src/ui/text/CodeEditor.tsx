@@ -1,4 +1,4 @@
-// CodeMirror in the theme's colours: an editor, or a difference of two texts. Loaded only where it is shown.
+// CodeMirror in the theme's colours: an editor, or a diff of two texts. Loaded only when shown.
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { markdown } from "@codemirror/lang-markdown";
@@ -93,7 +93,7 @@ function language(path: string): Extension {
   return [];
 }
 
-/** Something to know about a line. */
+/** A diagnostic of a line. */
 export interface Mark {
   line: number;
   severity: "error" | "warning";
@@ -104,20 +104,20 @@ interface CodeEditorProps {
   path: string;
   text: string;
   label: string;
-  /** Absent: the text is only shown. */
+  /** Absent: read-only. */
   onChange?: (text: string) => void;
-  /** Shown as the difference from this. */
+  /** Shown as a diff from this text. */
   before?: string | undefined;
-  /** Shown at their lines, and moved with them while the text changes. */
+  /** Shown at their lines, and moved along while the text changes. */
   marks?: readonly Mark[];
-  /** The line to go to; a new object goes there again. */
+  /** The line to scroll to; a new object scrolls there again. */
   target?: { line: number } | null;
   className?: string;
 }
 
 const NONE: readonly Mark[] = [];
 
-/** What is not spaces of each line that is there. */
+/** The text of each line without whitespace. */
 function diagnosticsOf({ doc }: EditorState, marks: readonly Mark[]): Diagnostic[] {
   return marks
     .filter(({ line }) => line >= 1 && line <= doc.lines)
@@ -139,10 +139,10 @@ export function CodeEditor({
 }: CodeEditorProps) {
   const box = useRef<HTMLDivElement>(null);
   const view = useRef<EditorView | null>(null);
-  const told = useRef(onChange);
+  const onChangeRef = useRef(onChange);
   const first = useRef(text);
   useEffect(() => {
-    told.current = onChange;
+    onChangeRef.current = onChange;
   });
   const editable = onChange !== undefined;
   useEffect(() => {
@@ -150,7 +150,7 @@ export function CodeEditor({
   });
   useEffect(() => {
     if (!box.current) return;
-    const made = new EditorView({
+    const editor = new EditorView({
       parent: box.current,
       state: EditorState.create({
         doc: first.current,
@@ -174,7 +174,7 @@ export function CodeEditor({
           ]),
           EditorView.contentAttributes.of({ "aria-label": label, tabindex: "0" }),
           EditorView.updateListener.of((update) => {
-            if (update.docChanged) told.current?.(update.state.doc.toString());
+            if (update.docChanged) onChangeRef.current?.(update.state.doc.toString());
           }),
           ...(before === undefined
             ? []
@@ -192,28 +192,30 @@ export function CodeEditor({
         ],
       }),
     });
-    view.current = made;
-    return () => made.destroy();
+    view.current = editor;
+    return () => editor.destroy();
   }, [path, label, editable, before]);
   useEffect(() => {
-    const made = view.current;
-    if (made && made.state.doc.toString() !== text)
-      made.dispatch({ changes: { from: 0, to: made.state.doc.length, insert: text } });
+    const editor = view.current;
+    if (editor && editor.state.doc.toString() !== text)
+      editor.dispatch({ changes: { from: 0, to: editor.state.doc.length, insert: text } });
   }, [text]);
   useEffect(() => {
-    const made = view.current;
-    if (made && editable)
-      made.dispatch(setDiagnostics(made.state, diagnosticsOf(made.state, marks)));
+    const editor = view.current;
+    if (editor && editable)
+      editor.dispatch(setDiagnostics(editor.state, diagnosticsOf(editor.state, marks)));
   }, [marks, path, label, editable, before]);
   useEffect(() => {
-    const made = view.current;
-    if (!made || !target) return;
-    const { from } = made.state.doc.line(Math.min(Math.max(1, target.line), made.state.doc.lines));
-    made.dispatch({
+    const editor = view.current;
+    if (!editor || !target) return;
+    const { from } = editor.state.doc.line(
+      Math.min(Math.max(1, target.line), editor.state.doc.lines),
+    );
+    editor.dispatch({
       selection: { anchor: from },
       effects: EditorView.scrollIntoView(from, { y: "center" }),
     });
-    made.focus();
+    editor.focus();
   }, [target]);
   return <div ref={box} className={`min-w-0 overflow-hidden ${className}`} />;
 }

@@ -1,5 +1,6 @@
-// A long log: only what is in sight is in the page, so twenty thousand lines scroll like twenty. Stays at the newest
-// line unless the reader has scrolled up; search marks and walks through what matches.
+// A long log: only visible lines are in the DOM, so that twenty thousand lines scroll like twenty.
+// Follows the newest line unless the reader has scrolled up; the search highlights matches and
+// steps through them.
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ChevronDown, ChevronUp, CircleX, Search, TriangleAlert, X } from "lucide-react";
 import { useDeferredValue, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
@@ -38,7 +39,7 @@ const LEVELS: Record<string, string> = {
   debug: "text-muted",
   trace: "text-muted",
 };
-/** Before the line, in the margin: its colour alone says nothing to many people. */
+/** In the margin before the line: colour alone is not enough for many users. */
 const MARKS: Record<string, readonly [typeof CircleX, string]> = {
   error: [CircleX, "Error"],
   warn: [TriangleAlert, "Warning"],
@@ -48,7 +49,7 @@ export function LogView({
   lines,
   label,
   testId,
-  empty = "Nothing yet.",
+  empty = "No log lines yet.",
   height = "22rem",
   actions,
   times = true,
@@ -64,22 +65,23 @@ export function LogView({
     getItemKey: (index) => lines[index]?.id ?? index,
   });
   const last = lines[lines.length - 1]?.id;
-  const tall = rows.getTotalSize(); // grows while lines turn out to be broken into several
+  const totalHeight = rows.getTotalSize(); // grows while lines turn out to wrap
   useEffect(() => {
     if (atEnd && lines.length > 0 && search.current === null)
       rows.scrollToIndex(lines.length - 1, { align: "end" });
-  }, [last, lines.length, tall, atEnd, rows, search]);
+  }, [last, lines.length, totalHeight, atEnd, rows, search]);
   useEffect(() => {
     if (search.current !== null) rows.scrollToIndex(search.current, { align: "center" });
   }, [search, rows]);
   const top = useRef(0);
-  // Only who goes up leaves the end: lines taller than they were thought to be move it away from who stays there.
+  // Only scrolling up leaves the end: lines taller than estimated also move it away from a reader who
+  // stays there.
   const scrolled = () => {
-    const found = box.current;
-    if (!found) return;
-    if (found.scrollTop + found.clientHeight >= found.scrollHeight - NEAR_PX) setAtEnd(true);
-    else if (found.scrollTop < top.current) setAtEnd(false);
-    top.current = found.scrollTop;
+    const element = box.current;
+    if (!element) return;
+    if (element.scrollTop + element.clientHeight >= element.scrollHeight - NEAR_PX) setAtEnd(true);
+    else if (element.scrollTop < top.current) setAtEnd(false);
+    top.current = element.scrollTop;
   };
   return (
     <div className="relative overflow-hidden rounded-lg border border-line bg-inset">
@@ -101,7 +103,7 @@ export function LogView({
         style={{ maxHeight: height }}
       >
         {lines.length === 0 ? <p className="text-muted">{empty}</p> : null}
-        <div className="relative w-full" style={{ height: tall }}>
+        <div className="relative w-full" style={{ height: totalHeight }}>
           <div
             className="absolute top-0 left-0 w-full"
             style={{ transform: `translateY(${rows.getVirtualItems()[0]?.start ?? 0}px)` }}
@@ -213,10 +215,10 @@ interface SearchState {
   text: string;
   setText: (text: string) => void;
   needle: string;
-  found: readonly number[];
-  /** The index of the line that is shown as the current match. */
+  matches: readonly number[];
+  /** The index of the current match. */
   current: number | null;
-  step: (by: number) => void;
+  step: (step: number) => void;
   at: number;
 }
 
@@ -224,7 +226,7 @@ function useSearch(lines: readonly LogLine[]): SearchState {
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
   const needle = useDeferredValue(text.trim().toLowerCase());
-  const found = useMemo(
+  const matches = useMemo(
     () =>
       needle === ""
         ? []
@@ -234,20 +236,21 @@ function useSearch(lines: readonly LogLine[]): SearchState {
     [lines, needle],
   );
   return useMemo(() => {
-    const place = found.length === 0 ? 0 : ((at % found.length) + found.length) % found.length;
+    const currentIndex =
+      matches.length === 0 ? 0 : ((at % matches.length) + matches.length) % matches.length;
     return {
       text,
       needle,
-      found,
-      at: place,
+      matches,
+      at: currentIndex,
       setText: (next: string) => {
         setText(next);
         setAt(0);
       },
-      current: found[place] ?? null,
-      step: (by: number) => setAt(place + by),
+      current: matches[currentIndex] ?? null,
+      step: (by: number) => setAt(currentIndex + by),
     };
-  }, [text, needle, found, at]);
+  }, [text, needle, matches, at]);
 }
 
 function SearchField({ search, label }: { search: SearchState; label: string }) {
@@ -275,7 +278,9 @@ function SearchField({ search, label }: { search: SearchState; label: string }) 
       {search.text === "" ? null : (
         <>
           <span className="text-sm text-muted tabular-nums" role="status">
-            {search.found.length === 0 ? "no match" : `${search.at + 1}/${search.found.length}`}
+            {search.matches.length === 0
+              ? "No results"
+              : `${search.at + 1}/${search.matches.length}`}
           </span>
           <IconButton label="Previous match" size="sm" onClick={() => search.step(-1)}>
             <ChevronUp />
@@ -283,7 +288,7 @@ function SearchField({ search, label }: { search: SearchState; label: string }) 
           <IconButton label="Next match" size="sm" onClick={() => search.step(1)}>
             <ChevronDown />
           </IconButton>
-          <IconButton label="End search" size="sm" onClick={() => search.setText("")}>
+          <IconButton label="Close search" size="sm" onClick={() => search.setText("")}>
             <X />
           </IconButton>
         </>

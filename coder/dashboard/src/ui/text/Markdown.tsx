@@ -1,4 +1,5 @@
-// Markdown written by people: GitHub's dialect, no HTML, links that cannot run scripts. Loaded only where it is shown.
+// Markdown from users: GitHub's dialect, no HTML, links that cannot run scripts. Loaded only when
+// shown.
 import ReactMarkdown, { type Components } from "react-markdown";
 import rehypeSanitize from "rehype-sanitize";
 import remarkGfm from "remark-gfm";
@@ -19,7 +20,7 @@ const COMPONENTS: Components = {
   ),
   pre: ({ children }) => <pre tabIndex={0}>{children}</pre>,
 };
-/** Inside of a sentence: no blocks. */
+/** Inside a sentence: no blocks. */
 const INLINE = ["a", "code", "em", "strong", "del"];
 
 export function Markdown({

@@ -2,8 +2,8 @@ import { describe, expect, it } from "vitest";
 
 import { ansiSpans, plainText } from "./ansi";
 
-describe("lines of terminals", () => {
-  it("keeps colours and weights as class names", () => {
+describe("terminal lines", () => {
+  it("keep colours and weights as class names", () => {
     expect(ansiSpans("a\u001b[1;31mb\u001b[0mc")).toEqual([
       { text: "a", className: "" },
       { text: "b", className: "ansi-red font-semibold" },
@@ -28,7 +28,7 @@ describe("lines of terminals", () => {
     ["bells and backspaces", "a\u0007b\u0008c", "abc"],
     ["tabs stay", "a\tb", "a\tb"],
     ["markup is text", "<img src=x onerror=alert(1)>", "<img src=x onerror=alert(1)>"],
-  ])("drops %s", (_, line, text) => {
+  ])("drop %s", (_, line, text) => {
     expect(plainText(line)).toBe(text);
   });
 });

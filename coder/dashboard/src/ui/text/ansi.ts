@@ -1,18 +1,21 @@
-// Lines of terminals as spans: colours and weights are kept, every other control sequence is dropped. What comes out is
-// text and class names of ours, so nothing a program prints can become markup.
+// Terminal lines as spans: colours and weights are kept, every other control sequence is dropped.
+// The output is plain text and the dashboard's class names, so that no program output can become
+// markup.
 export interface Span {
   text: string;
   className: string;
 }
 
 const COLOURS = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
-// CSI sequences, OSC up to BEL or ST, other two-character escapes, and stray control characters but tab.
+// CSI sequences, OSC up to BEL or ST, other two-character escapes, and stray control characters
+// except tab.
 
 const CONTROL =
   /\x1b\[([0-9;:]*)([ -/]*[@-~])|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b[@-_]?|[\x00-\x08\x0b-\x1f\x7f-\x9f]/g;
 
 export function ansiSpans(line: string): Span[] {
-  // What a carriage return overwrites was progress; the last state of the line is what counts.
+  // Text overwritten after a carriage return was progress output; only the last state of the line
+  // counts.
   const text = line.replace(/[\r\n]+$/, "");
   const shown = text.slice(text.lastIndexOf("\r") + 1);
   const spans: Span[] = [];
@@ -50,12 +53,12 @@ function styled(old: Style, codes: string): Style {
     const code = numbers[at] ?? 0;
     if (code === 38 || code === 48) {
       at += numbers[at + 1] === 5 ? 2 : 4; // 256 colours and true colours keep the text's own colour
-    } else state = one(state, code);
+    } else state = sgr(state, code);
   }
   return state;
 }
 
-function one(state: Style, code: number): Style {
+function sgr(state: Style, code: number): Style {
   if (code === 0) return NONE;
   if (code === 1) return { ...state, bold: true };
   if (code === 2) return { ...state, faint: true };

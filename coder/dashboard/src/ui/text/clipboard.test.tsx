@@ -6,7 +6,7 @@ import { Dialog } from "../Dialog";
 import { Toasts } from "../toast";
 import { CodeBox } from "./CodeBox";
 
-// As a page of plain HTTP has it: no clipboard of its own, only what is selected can be copied.
+// As on a plain-HTTP page: no clipboard API, only a selection can be copied.
 const selected = () =>
   document.activeElement instanceof HTMLTextAreaElement ? document.activeElement.value : "";
 const copied: string[] = [];
@@ -26,9 +26,9 @@ async function copy(): Promise<void> {
   await user.click(screen.getByTestId("copy"));
 }
 
-it("copies out of a dialog, which takes the keyboard back from what is outside of it", async () => {
+it("copies from a dialog that traps the focus", async () => {
   render(
-    <Dialog open onClose={() => undefined} title="The key is made">
+    <Dialog open onClose={() => undefined} title="Provisioner key created">
       <CodeBox label="Key" command="hush" secret />
     </Dialog>,
   );
@@ -38,7 +38,7 @@ it("copies out of a dialog, which takes the keyboard back from what is outside o
   expect(screen.getByTestId("copy")).toHaveFocus();
 });
 
-it("does not say that what the browser refused is copied", async () => {
+it("does not claim a copy that the browser refused", async () => {
   document.execCommand = () => false;
   render(
     <>
@@ -47,7 +47,7 @@ it("does not say that what the browser refused is copied", async () => {
     </>,
   );
   await copy();
-  expect(await screen.findByText("The browser did not let it be copied")).toBeVisible();
+  expect(await screen.findByText("Failed to copy")).toBeVisible();
   expect(screen.getByTestId("copy")).toHaveTextContent("Copy");
-  expect(screen.queryByText("It is on the clipboard.")).toBeNull();
+  expect(screen.queryByText("Copied to the clipboard.")).toBeNull();
 });

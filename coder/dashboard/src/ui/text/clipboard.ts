@@ -1,7 +1,8 @@
-// Copies text. The clipboard interface exists only on HTTPS and localhost; a plain-HTTP deployment has the old way.
+// Copies text. The clipboard API exists only on HTTPS and localhost; a plain-HTTP deployment falls
+// back to `execCommand`.
 import { toast } from "../toast";
 
-/** Whether it is on the clipboard. */
+/** Whether the text was copied. */
 export async function copyText(text: string): Promise<boolean> {
   if (navigator.clipboard) {
     try {
@@ -11,11 +12,12 @@ export async function copyText(text: string): Promise<boolean> {
       // permission refused: fall through
     }
   }
-  // Beside what was clicked: a dialog takes the keyboard back from whatever is outside of it, and nothing would be selected.
+  // Next to the clicked element: a dialog takes the focus back from anything outside it, and nothing
+  // would be selected.
   const before = document.activeElement instanceof HTMLElement ? document.activeElement : null;
   const area = document.createElement("textarea");
   area.value = text;
-  area.readOnly = true; // no keyboard comes up on a phone
+  area.readOnly = true; // keeps a phone's keyboard closed
   area.style.position = "fixed";
   area.style.opacity = "0";
   (before?.closest('[role="dialog"]') ?? document.body).append(area);
@@ -27,13 +29,15 @@ export async function copyText(text: string): Promise<boolean> {
   return done;
 }
 
-/** The same for a button: a browser that refuses is no reason to say "Copied" of a token that is shown once. */
-export async function copyOrTell(text: string): Promise<boolean> {
+/**
+ * The same for a button: it must not claim "Copied" for a token shown once if the browser refused.
+ */
+export async function copyOrReport(text: string): Promise<boolean> {
   const done = await copyText(text);
   if (!done)
     toast.failed(
-      "The browser did not let it be copied",
-      new Error("Select the text and copy it by hand."),
+      "Failed to copy",
+      new Error("The browser did not allow it. Select the text and copy it by hand."),
     );
   return done;
 }

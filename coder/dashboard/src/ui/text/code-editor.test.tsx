@@ -11,7 +11,7 @@ const MARKS: readonly Mark[] = [
   { line: 90, severity: "error", message: "of a longer text" },
 ];
 
-// jsdom measures no letters.
+// jsdom measures no text.
 beforeAll(() => {
   Range.prototype.getClientRects = () => [] as unknown as DOMRectList;
 });
@@ -30,31 +30,31 @@ function open(props: Partial<Parameters<typeof CodeEditor>[0]>) {
     again: (more: typeof props) => rerender(shown(more)),
     marked: (kind: string) =>
       [...container.querySelectorAll(`.cm-lintRange-${kind}`)]
-        .map((one) => one.textContent)
+        .map((element) => element.textContent)
         .join(""),
   };
 }
 
-it("marks lines, moves the marks with the text, and takes them away", () => {
-  const { view, marked, again } = open({ marks: MARKS });
+it("marks lines, moves the marks, and removes them", () => {
+  const { view, marked, again: update } = open({ marks: MARKS });
   expect([marked("error"), marked("warning")]).toEqual(["count = x", 'resource "a" "b" {']);
   view.dispatch({ changes: { from: 0, insert: "# new\n" } });
   expect(marked("error")).toBe("count = x");
-  again({ marks: [] });
+  update({ marks: [] });
   expect([marked("error"), marked("warning")]).toEqual(["", ""]);
 });
 
-it("goes to a line, again when it is asked again, and to the last one instead of one there is not", () => {
-  const { view, again } = open({ target: { line: 2 } });
+it("scrolls to a line, repeatedly, and clamps to the last", () => {
+  const { view, again: update } = open({ target: { line: 2 } });
   const line = () => view.state.doc.lineAt(view.state.selection.main.head).number;
   expect([line(), view.hasFocus]).toEqual([2, true]);
   view.dispatch({ selection: { anchor: 0 } });
-  again({ target: { line: 2 } });
+  update({ target: { line: 2 } });
   expect(line()).toBe(2);
-  again({ target: { line: 99 } });
+  update({ target: { line: 99 } });
   expect(line()).toBe(4);
 });
 
-it("marks nothing in a text that is only shown", () => {
+it("marks nothing in read-only text", () => {
   expect(open({ onChange: undefined as never, marks: MARKS }).marked("error")).toBe("");
 });

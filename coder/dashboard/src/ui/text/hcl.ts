@@ -1,4 +1,5 @@
-// Colours for Terraform's language: comments, strings with interpolations, block heads, attributes.
+// Syntax colours for Terraform's language: comments, strings with interpolations, block heads,
+// attributes.
 import type { StreamParser } from "@codemirror/language";
 
 interface State {

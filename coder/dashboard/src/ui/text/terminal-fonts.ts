@@ -1,4 +1,4 @@
-// The letters of terminals. Each is loaded when it is chosen; JetBrains Mono is there always.
+// The fonts of terminals. Each is loaded when it is selected; JetBrains Mono is always there.
 const LATIN = '"JetBrains Mono Variable", ui-monospace, SFMono-Regular, Menlo, Consolas, monospace';
 
 interface TerminalFont {
@@ -7,10 +7,10 @@ interface TerminalFont {
   load?: () => Promise<unknown>;
 }
 
-/** What somebody has who never chose; the API takes a name always. */
+/** The default for users who have not chosen; the API always requires a name. */
 export const DEFAULT_FONT = "jetbrains-mono";
 
-/** By the names the API knows. */
+/** By the names in the API. */
 export const TERMINAL_FONTS: Readonly<Record<string, TerminalFont>> = {
   "ibm-plex-mono": {
     name: "IBM Plex Mono",
@@ -44,7 +44,7 @@ export function terminalFamily(name: string): string {
   return font ? `"${font.family}", ${LATIN}` : LATIN;
 }
 
-/** Resolves when the letters can be measured. */
+/** Resolves when the font can be measured. */
 export async function loadTerminalFont(name: string): Promise<void> {
   const font = TERMINAL_FONTS[name || DEFAULT_FONT];
   if (!font) return;

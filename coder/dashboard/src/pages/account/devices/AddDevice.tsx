@@ -1,4 +1,4 @@
-// A new device: its name and reach, then its configuration as a code to scan and a file to keep. Shown once.
+// A new device: its name and access, then its configuration as a QR code and as a file. Shown once.
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { useState } from "react";
@@ -29,7 +29,7 @@ const LIFETIMES = [
   ["30", "30 days"],
   ["90", "90 days"],
   ["365", "1 year"],
-  ["0", "Until I remove it"],
+  ["0", "Never"],
 ] as const;
 const MOST = 100;
 
@@ -42,7 +42,7 @@ export default function AddDevice({
   onClose: () => void;
   onAdded: () => Promise<void>;
 }) {
-  const [made, setMade] = useState<{ name: string; config: string } | null>(null);
+  const [created, setCreated] = useState<{ name: string; config: string } | null>(null);
   const form = useForm(
     { name: "", days: "30", limited: false, workspace_ids: [] as string[] },
     async (values) => {
@@ -57,15 +57,15 @@ export default function AddDevice({
         `/api/v2/users/${user}/wireguard-clients`,
         request,
       );
-      setMade({ name: values.name, config: configText(answer, keys.secret) });
+      setCreated({ name: values.name, config: configText(answer, keys.secret) });
       await onAdded();
     },
     (values) =>
       values.limited && values.workspace_ids.length === 0
-        ? { workspace_ids: "Choose at least one." }
+        ? { workspace_ids: "Choose at least one workspace." }
         : {},
   );
-  if (made) return <Made {...made} onClose={onClose} />;
+  if (created) return <Made {...created} onClose={onClose} />;
   const { values, set, problem } = form;
   return (
     <Dialog
@@ -75,13 +75,13 @@ export default function AddDevice({
         if (!form.busy) onClose();
       }}
       title="Add device"
-      description="Its private key is made in this browser; the server never sees it."
+      description="The private key is generated in this browser; the server never sees it."
       actions={
         <>
           <Button disabled={form.busy} onClick={onClose}>
             Cancel
           </Button>
-          <Button type="submit" form="device" look="primary" busy={form.busy}>
+          <Button type="submit" form="device" variant="primary" busy={form.busy}>
             Add device
           </Button>
         </>
@@ -99,18 +99,22 @@ export default function AddDevice({
             onChange={(value) => set("name", value)}
           />
           <SelectField
-            label="Works for"
+            label="Expires after"
             value={values.days}
             onChange={(value) => set("days", value)}
             options={LIFETIMES}
           />
           <RadioCards
-            label="Reaches"
+            label="Access"
             value={values.limited ? "some" : "all"}
             onChange={(value) => set("limited", value === "some")}
             options={[
-              { value: "all", text: "Every workspace you may enter", hint: "Those to come too." },
-              { value: "some", text: "Only chosen workspaces" },
+              {
+                value: "all",
+                text: "All workspaces you have access to",
+                hint: "Including future workspaces.",
+              },
+              { value: "some", text: "Only selected workspaces" },
             ]}
           />
           {values.limited ? (
@@ -137,27 +141,28 @@ function Choose({
 }) {
   const [text, setText] = useState("");
   const named = text.trim().replaceAll('"', "");
-  const mine = useQuery({
+  const ownWorkspaces = useQuery({
     ...workspaces(named === "" ? "owner:me" : `owner:me name:"${named}"`, 1, MOST),
     refetchInterval: false,
     placeholderData: keepPreviousData,
   });
-  if (mine.isLoadingError) return <Failure error={mine.error} retry={() => void mine.refetch()} />;
-  const found = mine.data?.workspaces ?? [];
+  if (ownWorkspaces.isLoadingError)
+    return <Failure error={ownWorkspaces.error} retry={() => void ownWorkspaces.refetch()} />;
+  const choices = ownWorkspaces.data?.workspaces ?? [];
   return (
     <fieldset className="flex flex-col gap-2">
-      <legend className="sr-only">Workspaces it reaches</legend>
-      {named !== "" || (mine.data?.count ?? 0) > MOST ? (
+      <legend className="sr-only">Accessible workspaces</legend>
+      {named !== "" || (ownWorkspaces.data?.count ?? 0) > MOST ? (
         <TextField
           hideLabel
           label="Search your workspaces"
           type="search"
-          placeholder={`The first ${MOST}: type to find others`}
+          placeholder={`The first ${MOST}; type to search for others`}
           value={text}
           onChange={setText}
         />
       ) : null}
-      {found.map((workspace) => (
+      {choices.map((workspace) => (
         <Checkbox
           key={workspace.id}
           label={workspace.name}
@@ -167,13 +172,13 @@ function Choose({
           }
         />
       ))}
-      {mine.data && found.length === 0 ? (
+      {ownWorkspaces.data && choices.length === 0 ? (
         <p className="text-sm text-muted">
-          {named === "" ? "You have no workspace yet." : "None of that name."}
+          {named === "" ? "You have no workspaces yet." : "No results"}
         </p>
       ) : null}
       {chosen.length > 0 ? (
-        <p className="text-sm text-muted">{countedAtStart(chosen.length, "workspace")} chosen.</p>
+        <p className="text-sm text-muted">{countedAtStart(chosen.length, "workspace")} selected.</p>
       ) : null}
       {problem ? (
         <p role="alert" className="text-sm text-bad">
@@ -192,33 +197,33 @@ function Made({ name, config, onClose }: { name: string; config: string; onClose
       held
       onClose={onClose}
       wide
-      title={`${name} is added`}
+      title={`Device ${name} added`}
       actions={
-        <Button look="primary" onClick={onClose}>
+        <Button variant="primary" onClick={onClose}>
           Done
         </Button>
       }
     >
       <Stack>
-        <Notice kind="warning" title="This is shown once.">
-          The configuration holds the device’s private key. Close this, and it can only be made
-          anew.
+        <Notice kind="warning" title="The configuration is shown once">
+          It contains the device’s private key. After you close this dialog, you can only create a
+          new configuration.
         </Notice>
         <div className="grid grid-cols-[minmax(0,18rem)_minmax(0,1fr)] gap-5 max-sm:grid-cols-1">
-          <QrCode text={forQr(config)} label={`Code with the configuration of ${name}`} />
+          <QrCode text={forQr(config)} label={`QR code with the configuration of ${name}`} />
           <ol className="flex list-decimal flex-col gap-2 pl-5 text-base">
             <li>
-              Open the WireGuard app on the device and add a tunnel <strong>from QR code</strong>.
+              In the WireGuard app on the device, add a tunnel <strong>from QR code</strong>.
             </li>
-            <li>Hold the camera at this code, give the tunnel a name, switch it on.</li>
+            <li>Scan this code, name the tunnel and turn it on.</li>
             <li>
-              Come back to this page: the device says <strong>Connected</strong>, and the addresses
-              of your workspaces stand under it.
+              Return to this page: the device shows <strong>Connected</strong> and the addresses of
+              your workspaces.
             </li>
           </ol>
         </div>
         <p className="text-sm text-muted">
-          On a computer, keep it as a file: <code>sudo wg-quick up ./coder.conf</code>
+          On a computer, save it as a file: <code>sudo wg-quick up ./coder.conf</code>
         </p>
         <CodeBox label="Configuration" command={config} secret testId="device-config" />
         <div>

@@ -1,4 +1,5 @@
-// Devices with the stock WireGuard app (phones, routers) that reach workspaces through the server.
+// Devices with the stock WireGuard app (phones, routers) that connect to workspaces through the
+// server.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Plus, Smartphone, Trash2 } from "lucide-react";
 import { lazy, Suspense, useState } from "react";
@@ -24,7 +25,7 @@ import { bytesText, targetName } from "./wireguard";
 import { counted } from "../../../lib/words";
 
 const AddDevice = lazy(() => import("./AddDevice"));
-const ALIVE_MS = 180_000; // WireGuard renews a live tunnel's keys every two minutes
+const ALIVE_MS = 180_000; // WireGuard renews the keys of a live tunnel every two minutes
 
 export function DevicesPage() {
   useTitle("Settings");
@@ -33,17 +34,17 @@ export function DevicesPage() {
   const server = useQuery(wireguardServer);
   const clients = useQuery({ ...wireguardClients(me.id), enabled: server.data !== undefined });
   const [adding, setAdding] = useState(false);
-  const [ending, setEnding] = useState<WireguardClient | null>(null);
+  const [removing, setRemoving] = useState<WireguardClient | null>(null);
   const refresh = () => queries.invalidateQueries({ queryKey: wireguardClients(me.id).queryKey });
   const end = async () => {
-    if (!ending) return;
-    await remove(`/api/v2/users/${me.id}/wireguard-clients/${ending.id}`);
+    if (!removing) return;
+    await remove(`/api/v2/users/${me.id}/wireguard-clients/${removing.id}`);
     await refresh();
-    toast.done(`${ending.name} is cut off.`);
+    toast.done(`Device ${removing.name} removed.`);
   };
   const on = server.data?.enabled === true;
   const add = (
-    <Button look="primary" icon={<Plus />} onClick={() => setAdding(true)}>
+    <Button variant="primary" icon={<Plus />} onClick={() => setAdding(true)}>
       Add device
     </Button>
   );
@@ -51,7 +52,7 @@ export function DevicesPage() {
     <>
       <PageHead
         title="WireGuard devices"
-        description="A phone, a tablet or a router reaches your workspaces with the WireGuard app it has: nothing else to install."
+        description="Phones, tablets and routers connect to your workspaces with the standard WireGuard app."
         actions={on && (clients.data?.length ?? 0) > 0 ? add : null}
       />
       {server.isPending || (on && clients.isPending) ? <SkeletonRows rows={2} /> : null}
@@ -60,9 +61,9 @@ export function DevicesPage() {
         <Failure error={clients.error} retry={() => void clients.refetch()} />
       ) : null}
       {server.data && !on ? (
-        <Notice kind="info" title="This server takes no WireGuard devices">
-          An administrator switches it on: <code>coder server --wireguard-address :51820</code>,
-          with that UDP port reachable from outside.
+        <Notice kind="info" title="WireGuard devices are disabled">
+          An administrator can enable them with <code>coder server --wireguard-address :51820</code>{" "}
+          and by opening this UDP port to the internet.
         </Notice>
       ) : null}
       {on && clients.data?.length === 0 ? (
@@ -73,14 +74,14 @@ export function DevicesPage() {
             actions={add}
             command="coder wireguard add phone --expires 30d"
           >
-            Add one, scan its code with the WireGuard app, and the addresses of your workspaces work
-            on that device: SSH, web pages, every port.
+            Add a device and scan its code with the WireGuard app. SSH, web pages and all ports of
+            your workspaces then work on that device.
           </Empty>
         </Card>
       ) : null}
       <Stack>
         {clients.data?.map((client) => (
-          <Device key={client.id} client={client} onRemove={() => setEnding(client)} />
+          <Device key={client.id} client={client} onRemove={() => setRemoving(client)} />
         ))}
       </Stack>
       {adding && server.data ? (
@@ -89,15 +90,15 @@ export function DevicesPage() {
         </Suspense>
       ) : null}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Remove ${ending?.name ?? ""}?`}
+        open={removing !== null}
+        onClose={() => setRemoving(null)}
+        title={`Remove ${removing?.name ?? ""}?`}
         confirm="Remove"
         onConfirm={end}
       >
         <p>
-          It is cut off within a second and its configuration never works again. To bring the device
-          back, add it anew and scan the new code.
+          It disconnects within a second, and its configuration stops working for good. To use the
+          device again, add it as a new device.
         </p>
       </Confirm>
     </>
@@ -105,8 +106,8 @@ export function DevicesPage() {
 }
 
 function Device({ client, onRemove }: { client: WireguardClient; onRemove: () => void }) {
-  const heard = client.last_handshake_at ? Date.parse(client.last_handshake_at) : 0;
-  const alive = heard > 0 && Date.now() - heard < ALIVE_MS;
+  const lastHandshake = client.last_handshake_at ? Date.parse(client.last_handshake_at) : 0;
+  const alive = lastHandshake > 0 && Date.now() - lastHandshake < ALIVE_MS;
   return (
     <Card
       className="px-5 py-4"
@@ -124,7 +125,7 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
                 {client.status === "expired" ? "ended" : "ends"} <Ago at={client.expires_at} />
               </>
             ) : (
-              "works until it is removed"
+              "does not expire"
             )}
           </p>
         </div>
@@ -133,7 +134,9 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
         ) : alive ? (
           <StatusText tone="good">Connected</StatusText>
         ) : (
-          <StatusText tone="idle">{heard > 0 ? "Away" : "Never seen"}</StatusText>
+          <StatusText tone="idle">
+            {lastHandshake > 0 ? "Disconnected" : "Never connected"}
+          </StatusText>
         )}
         <IconButton label={`Remove ${client.name}`} onClick={onRemove}>
           <Trash2 />
@@ -141,9 +144,9 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
       </div>
       <dl className="mt-3 flex flex-wrap gap-x-8 gap-y-2 text-sm">
         <div>
-          <dt className="text-muted">Last heard from</dt>
+          <dt className="text-muted">Last handshake</dt>
           <dd>
-            {heard > 0 ? <Ago at={client.last_handshake_at} /> : "never"}
+            {lastHandshake > 0 ? <Ago at={client.last_handshake_at} /> : "never"}
             {client.endpoint ? ` at ${client.endpoint}` : ""}
           </dd>
         </div>
@@ -154,17 +157,17 @@ function Device({ client, onRemove }: { client: WireguardClient; onRemove: () =>
           </dd>
         </div>
         <div>
-          <dt className="text-muted">Its address</dt>
+          <dt className="text-muted">Device address</dt>
           <dd>
             <code className="[overflow-wrap:anywhere]">{client.address}</code>
           </dd>
         </div>
         <div>
-          <dt className="text-muted">Reaches</dt>
+          <dt className="text-muted">Access</dt>
           <dd>
             {client.workspace_ids
-              ? counted(client.workspace_ids.length, "chosen workspace")
-              : "every workspace you may enter"}
+              ? counted(client.workspace_ids.length, "selected workspace")
+              : "all workspaces you have access to"}
           </dd>
         </div>
       </dl>

@@ -1,7 +1,7 @@
-// A QR code as one path: dark on white in every theme, because cameras want it so.
+// A QR code as one path: dark on white in every theme, because cameras require it.
 import qrcode from "qrcode-generator";
 
-const QUIET = 4; // modules of white around it, as the standard wants
+const QUIET = 4; // modules of white around the code, as the standard requires
 
 export function QrCode({ text, label }: { text: string; label: string }) {
   const code = qrcode(0, "L");

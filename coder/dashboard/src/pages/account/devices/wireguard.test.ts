@@ -13,7 +13,7 @@ const target = {
   agent_name: "main",
   address: "fd7a::1",
 };
-const made = (workspace_ids: string[] | null): CreateWireguardClientResponse => ({
+const created = (workspace_ids: string[] | null): CreateWireguardClientResponse => ({
   client: {
     id: "1",
     user_id: "u",
@@ -41,31 +41,31 @@ const made = (workspace_ids: string[] | null): CreateWireguardClientResponse => 
   },
 });
 
-describe("a device's keys", () => {
-  it("are a pair, clamped, and others each time", () => {
-    const [one, two] = [makeKeys(), makeKeys()];
-    const secret = bytes(one.secret);
+describe("device keys", () => {
+  it("are a clamped pair, new each time", () => {
+    const [first, second] = [makeKeys(), makeKeys()];
+    const secret = bytes(first.secret);
     expect(secret).toHaveLength(32);
     expect((secret[0] ?? 1) & 7).toBe(0);
     expect((secret[31] ?? 0) & 192).toBe(64);
-    expect(bytes(one.shared)).toEqual(x25519.getPublicKey(secret));
-    expect(one.secret).not.toBe(two.secret);
+    expect(bytes(first.shared)).toEqual(x25519.getPublicKey(secret));
+    expect(first.secret).not.toBe(second.secret);
   });
 });
 
-describe("its configuration", () => {
-  it("routes every workspace, those to come too", () => {
-    expect(configText(made(null), "SECRET")).toBe(
+describe("device configuration", () => {
+  it("routes all workspaces, including future ones", () => {
+    expect(configText(created(null), "SECRET")).toBe(
       "# phone of ana; the only copy of its private key.\n# ana/dev.main: fd7a::1\n" +
         "[Interface]\nPrivateKey = SECRET\nMTU = 1280\nAddress = fd7a::9/128\n\n" +
         "[Peer]\nPublicKey = server=\nEndpoint = [2001:db8::1]:51820\nPersistentKeepalive = 25\nAllowedIPs = fd7a:115c:a1e0::/48\n",
     );
   });
-  it("routes only the workspaces chosen", () => {
-    expect(configText(made(["w"]), "SECRET")).toContain("AllowedIPs = fd7a::1/128\n");
+  it("routes only selected workspaces", () => {
+    expect(configText(created(["w"]), "SECRET")).toContain("AllowedIPs = fd7a::1/128\n");
   });
-  it("is bare in the code", () => {
-    expect(forQr(configText(made(null), "SECRET"))).not.toMatch(/#|\n\n/);
+  it("has no comments in the QR code", () => {
+    expect(forQr(configText(created(null), "SECRET"))).not.toMatch(/#|\n\n/);
   });
 });
 
@@ -74,6 +74,6 @@ it.each([
   [1023, "1023 B"],
   [1536, "1.5 KiB"],
   [20 * 1024 ** 2, "20 MiB"],
-])("%d is %s", (count, words) => {
+])("formats %d as %s", (count, words) => {
   expect(bytesText(count)).toBe(words);
 });

@@ -1,4 +1,5 @@
-// Keys and configurations of plain WireGuard clients. The private key is made here and goes nowhere.
+// Keys and configurations of plain WireGuard clients. The private key is generated here and is
+// never sent.
 import { x25519 } from "@noble/curves/ed25519.js";
 
 import type { CreateWireguardClientResponse, WireguardTarget } from "../../../api/types";
@@ -8,7 +9,10 @@ export interface KeyPair {
   shared: string;
 }
 
-/** Base64, as WireGuard tools write keys. Works on plain-HTTP deployments too, where browsers have no WebCrypto. */
+/**
+ * Base64, the key format of WireGuard tools. Works on plain-HTTP deployments too, where browsers
+ * have no WebCrypto.
+ */
 export function makeKeys(): KeyPair {
   const secret = x25519.utils.randomSecretKey();
   // RFC 7748, section 5: tools show keys with these bits already set.
@@ -24,12 +28,12 @@ function base64(bytes: Uint8Array): string {
 export const targetName = (target: WireguardTarget): string =>
   `${target.owner_name}/${target.workspace_name}.${target.agent_name}`;
 
-/** The wg-quick configuration of a device just made; the same as `coder wireguard add` writes. */
+/** The wg-quick configuration of a new device, equal to the output of `coder wireguard add`. */
 export function configText(
   { client, server }: CreateWireguardClientResponse,
   secret: string,
 ): string {
-  // A device limited to some workspaces routes nothing else; any other one also those to come.
+  // A device limited to some workspaces routes only those; any other device also routes future ones.
   const limited =
     client.workspace_ids && client.workspace_ids.length > 0
       ? client.targets.map((target) => `${target.address}/128`)
@@ -53,7 +57,7 @@ export function configText(
   ].join("\n");
 }
 
-/** What a camera needs: without comments and empty lines the code is coarser and read sooner. */
+/** The configuration without comments and empty lines: the QR code is coarser and scans faster. */
 export function forQr(config: string): string {
   return config
     .split("\n")

@@ -1,4 +1,5 @@
-// The editor of a template's files: changes, a build of them with its log, publishing. Leaving with changes is asked about.
+// The editor of a template's files: changes, a build with its log, publishing. Leaving with changes
+// needs confirmation.
 import { useQueryClient } from "@tanstack/react-query";
 import { Ban, Hammer, Rocket } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
@@ -17,7 +18,7 @@ import { toast } from "../../../ui/toast";
 import { counted } from "../../../lib/words";
 import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
 import { useVersionLog } from "../../../features/build/logs";
-import { createVersion, imported, uploadFiles } from "../archive";
+import { createVersion, waitForImport, uploadFiles } from "../archive";
 import { ImportLog } from "../ImportLog";
 import { templatePath } from "../../../features/template/paths";
 import { problemsOf } from "../problems";
@@ -54,21 +55,22 @@ export function Editor({
   const [failure, setFailure] = useState<Error | null>(null);
   const [tab, setTab] = useState("log");
   const [dialog, setDialog] = useState<"new" | "rename" | "delete" | "publish" | null>(null);
-  const [active] = useState(template.active_version_id); // one that becomes active meanwhile is told of before anything is published
-  const over =
+  // If another version becomes active meanwhile, the user is warned before publishing.
+  const [active] = useState(template.active_version_id);
+  const buildEnded =
     version.job.status !== "pending" &&
     version.job.status !== "running" &&
     version.job.status !== "canceling";
-  const log = useVersionLog(over ? version.id : null).lines;
+  const log = useVersionLog(buildEnded ? version.id : null).lines;
   const problems = useMemo(
     () => problemsOf(log, version.job.error ?? ""),
     [log, version.job.error],
   );
   const errorMarks = useMemo(
     () =>
-      problems.flatMap(({ severity, title, detail, place }) =>
-        place?.file === path
-          ? [{ line: place.line, severity, message: detail ? `${title}: ${detail}` : title }]
+      problems.flatMap(({ severity, title, detail, location }) =>
+        location?.file === path
+          ? [{ line: location.line, severity, message: detail ? `${title}: ${detail}` : title }]
           : [],
       ),
     [problems, path],
@@ -92,16 +94,16 @@ export function Editor({
     setTab("log");
     try {
       const hash = await uploadFiles([...current].map(([name, data]) => ({ path: name, data })));
-      const made = await createVersion(template.organization_id, {
+      const created = await createVersion(template.organization_id, {
         template_id: template.id,
         file_id: hash,
         tags,
         user_variable_values: givenValues(values),
       });
-      setVersion(made);
+      setVersion(created);
       setBuilt(current);
       setBuiltTags(tags);
-      const done = await imported(made.id, setVersion);
+      const done = await waitForImport(created.id, setVersion);
       setVersion(done);
       if (done.job.status === "succeeded") setTab("resources");
       if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") setTab("variables");
@@ -113,7 +115,7 @@ export function Editor({
   };
   const cancel = () =>
     patch(`/api/v2/templateversions/${version.id}/cancel`).catch((error: unknown) =>
-      toast.failed("The build was not canceled", error),
+      toast.failed("Failed to cancel the build", error),
     );
   const ready = !dirty && !building && version.id !== base.id && version.job.status === "succeeded";
   const publishable = ready || (!published && version.job.status === "succeeded" && !dirty);
@@ -137,7 +139,7 @@ export function Editor({
             pulse={building}
           >
             {dirty
-              ? "Changed, not built yet"
+              ? "Unbuilt changes"
               : version.id === base.id
                 ? base.name
                 : `${version.name}: ${version.job.status}`}
@@ -161,20 +163,20 @@ export function Editor({
               icon={<Hammer />}
               busy={building}
               onClick={() => void build()}
-              look={ready ? "secondary" : "primary"}
+              variant={ready ? "secondary" : "primary"}
             >
               Build
             </Button>
             <Button
               icon={<Rocket />}
-              look={ready ? "primary" : "secondary"}
+              variant={ready ? "primary" : "secondary"}
               disabled={!publishable}
               title={
                 publishable
                   ? undefined
                   : published && !dirty
-                    ? "This version is the active one. Change something and build it."
-                    : "What is published is a version: build first what you have changed."
+                    ? "This version is already active. Change and build it to publish a new one."
+                    : "Build your changes before you publish."
               }
               onClick={() => setDialog("publish")}
             >
@@ -189,12 +191,12 @@ export function Editor({
           <WaitingNotice organization={template.organization_id} job={version.job} staying />
         ) : null}
         {version.job.error ? (
-          <Notice kind="error" title="The build failed.">
+          <Notice kind="error" title="The build failed">
             <p>{version.job.error}</p>
             {list}
           </Notice>
-        ) : over && problems.length > 0 ? (
-          <Notice kind="warning" title={`The build has ${counted(problems.length, "warning")}.`}>
+        ) : buildEnded && problems.length > 0 ? (
+          <Notice kind="warning" title={`The build has ${counted(problems.length, "warning")}`}>
             {list}
           </Notice>
         ) : null}
@@ -250,7 +252,7 @@ export function Editor({
         confirm="Delete file"
         onConfirm={async () => edited.remove()}
       >
-        It is gone from the next build. Versions there are keep it.
+        The file is removed from the next build. Existing versions keep it.
       </Confirm>
       {dialog === "publish" ? (
         <Publish
@@ -263,7 +265,7 @@ export function Editor({
               queries.invalidateQueries({ queryKey: ["template"] }),
               queries.invalidateQueries({ queryKey: ["templates"] }),
             ]);
-            toast.done(`${name} is published.`);
+            toast.done(`Version ${name} published.`);
             await navigate(home);
           }}
         />
@@ -271,11 +273,11 @@ export function Editor({
       <Confirm
         open={blocker.state === "blocked"}
         onClose={() => blocker.reset?.()}
-        title="Leave without building?"
+        title="Discard unbuilt changes?"
         confirm="Discard changes"
         onConfirm={async () => blocker.proceed?.()}
       >
-        What you have changed since the last build is lost.
+        Changes since the last build are lost.
       </Confirm>
     </>
   );

@@ -1,4 +1,4 @@
-// The tree of a template's files beside the one that is shown.
+// The tree of a template's files next to the open file.
 import { FilePlus2, Pencil, Trash2 } from "lucide-react";
 import { lazy, Suspense } from "react";
 
@@ -12,7 +12,7 @@ const CodeEditor = lazy(() => import("../../../ui/text/CodeEditor"));
 
 interface EditorFilesProps {
   edited: EditedFiles;
-  /** What the last build said about the file that is shown. */
+  /** Diagnostics of the last build for the open file. */
   errors: readonly Mark[];
   onCreate: () => void;
   onRename: () => void;
@@ -52,9 +52,9 @@ export function EditorFiles({ edited, errors, onCreate, onRename, onDelete }: Ed
       </div>
       <div className="h-[48vh] min-h-72">
         {!current.has(path) ? (
-          <p className="p-6 text-muted">Choose a file.</p>
+          <p className="p-6 text-muted">Select a file.</p>
         ) : text === null ? (
-          <p className="p-6 text-muted">This file is not text.</p>
+          <p className="p-6 text-muted">This file is binary.</p>
         ) : (
           <Suspense fallback={<SkeletonRows rows={4} />}>
             <CodeEditor

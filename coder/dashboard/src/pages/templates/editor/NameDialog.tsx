@@ -1,4 +1,4 @@
-// The path of a new file of a template, or another one for a file that is there.
+// The path of a new file of a template, or a new path for an existing file.
 import { Button } from "../../../ui/Button";
 import { Dialog } from "../../../ui/Dialog";
 import { TextField } from "../../../ui/forms/Field";
@@ -21,9 +21,10 @@ export function NameDialog({
     { name: start },
     async ({ name }) => onName(name),
     ({ name }) => {
-      if (name !== start && taken.includes(name)) return { name: "There is a file of that name." };
+      if (name !== start && taken.includes(name))
+        return { name: "A file with this path already exists." };
       if (!/^[\w.-]+(?:\/[\w.-]+)*$/.test(name) || name.split("/").includes(".."))
-        return { name: "Letters, digits, dots, hyphens; folders with a slash." };
+        return { name: "Use letters, digits, dots and hyphens; separate folders with slashes." };
       return {};
     },
   );
@@ -41,8 +42,8 @@ export function NameDialog({
         />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary">
-            {start ? "Rename" : "Create"}
+          <Button type="submit" variant="primary">
+            {start ? "Rename file" : "Create file"}
           </Button>
         </div>
       </form>

@@ -1,4 +1,4 @@
-// What a built version makes, and the variables of the next build.
+// The resources of a built version, and the variables of the next build.
 import { useQuery } from "@tanstack/react-query";
 
 import { versionResources, versionVariables } from "../../../api/queries/templates";
@@ -13,7 +13,7 @@ export function Made({ version }: { version: TemplateVersion }) {
     enabled: version.job.status === "succeeded",
   });
   if (version.job.status !== "succeeded")
-    return <p className="text-muted">They are known once the build has succeeded.</p>;
+    return <p className="text-muted">Build the version to see its resources.</p>;
   return (
     <Stack className="gap-2">
       {(answer.data ?? [])
@@ -38,7 +38,7 @@ export function Variables({
   if (variables.length === 0) return <p className="text-muted">This version has no variables.</p>;
   return (
     <div className="max-w-xl">
-      <p className="mb-3 text-sm text-muted">They are used by the next build.</p>
+      <p className="mb-3 text-sm text-muted">The next build uses these values.</p>
       <VariablesForm variables={variables} values={values} onChange={onChange} />
     </div>
   );

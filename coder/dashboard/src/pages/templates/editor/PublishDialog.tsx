@@ -17,7 +17,7 @@ import { templatePath } from "../../../features/template/paths";
 interface PublishProps {
   template: Template;
   version: TemplateVersion;
-  /** The active version when the editing began. */
+  /** The active version when editing began. */
   active: string;
   onClose: () => void;
   onDone: (name: string) => Promise<void>;
@@ -32,7 +32,7 @@ interface Publication {
 export function Publish({ template, version, active, onClose, onDone }: PublishProps) {
   const conflict = useConflict(
     () => get<Template>(`/api/v2/templates/${template.id}`),
-    (found) => ({ version: found.active_version_id }),
+    (current) => ({ version: current.active_version_id }),
     { version: active },
   );
   const send = async (values: Publication) => {
@@ -44,7 +44,7 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
     if (values.active) await patch(`/api/v2/templates/${template.id}/versions`, { id: version.id });
     await onDone(values.name);
   };
-  // What becomes no active version takes nobody's place.
+  // A version that is not promoted replaces no active version.
   const form = useForm<Publication>(
     { name: version.name, message: version.message, active: true },
     (values) => (values.active ? conflict.guard(send)(values) : send(values)),
@@ -54,14 +54,14 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
       open
       onClose={onClose}
       title="Publish new version"
-      description="People see its name and what you write about it."
+      description="Users see the version’s name and message."
     >
       <form className="flex flex-col gap-4" onSubmit={form.submit}>
         {conflict.theirs ? (
-          <Overtaken
+          <ConcurrentPromotion
             template={template}
             version={conflict.theirs.version}
-            onAnyway={() => {
+            onPublishAnyway={() => {
               conflict.overwrite();
               form.submit();
             }}
@@ -82,18 +82,18 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
           rows={3}
           value={form.values.message}
           problem={form.problem("message")}
-          placeholder="What has changed"
+          placeholder="Describe the changes"
           onChange={(value) => form.set("message", value)}
         />
         <Checkbox
           label="Promote to active version"
-          hint="New workspaces use it; those there say that they are outdated."
+          hint="New workspaces use this version; existing ones are marked outdated."
           checked={form.values.active}
           onChange={(on) => form.set("active", on)}
         />
         <div className="flex justify-end gap-2">
           <Button onClick={onClose}>Cancel</Button>
-          <Button type="submit" look="primary" busy={form.busy}>
+          <Button type="submit" variant="primary" busy={form.busy}>
             Publish
           </Button>
         </div>
@@ -102,15 +102,15 @@ export function Publish({ template, version, active, onClose, onDone }: PublishP
   );
 }
 
-/** Somebody else was quicker: what they have made active, and the ways on. */
-function Overtaken({
+/** Another user promoted a version first: show it, and offer the options. */
+function ConcurrentPromotion({
   template,
   version,
-  onAnyway,
+  onPublishAnyway,
 }: {
   template: Template;
   version: string;
-  onAnyway: () => void;
+  onPublishAnyway: () => void;
 }) {
   const theirs = useQuery(templateVersion(version)).data;
   return (
@@ -119,8 +119,8 @@ function Overtaken({
       title="Another version became active while you were editing"
       actions={
         <>
-          <Button size="sm" onClick={onAnyway}>
-            Publish mine over it
+          <Button size="sm" onClick={onPublishAnyway}>
+            Publish anyway
           </Button>
           {theirs ? (
             <a
@@ -129,7 +129,7 @@ function Overtaken({
               target="_blank"
               rel="noreferrer"
             >
-              See what it changes
+              View changes
             </a>
           ) : null}
         </>
@@ -141,7 +141,7 @@ function Overtaken({
           {theirs.message ? `: ${theirs.message}` : ""}.{" "}
         </p>
       ) : null}
-      <p>Nothing of yours is published yet. Yours has none of its changes.</p>
+      <p>Your version has not been published and does not include those changes.</p>
     </Notice>
   );
 }

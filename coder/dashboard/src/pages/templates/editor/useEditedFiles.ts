@@ -1,4 +1,4 @@
-// The files of a template while they are edited, and which of them is shown.
+// The files of a template in the editor, and the open file.
 import { useMemo, useState } from "react";
 
 import { textOf } from "../archive";
@@ -8,7 +8,7 @@ const encoder = new TextEncoder();
 
 type Files = ReadonlyMap<string, Uint8Array>;
 
-export interface Place {
+export interface FileLocation {
   file: string;
   line: number;
 }
@@ -19,7 +19,7 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
   const start: Files = useMemo(() => new Map(files.map((file) => [file.path, file.data])), [files]);
   const [current, setCurrent] = useState<Files>(start);
   const [path, setPath] = useState(start.has("main.tf") ? "main.tf" : (files[0]?.path ?? ""));
-  const [target, setTarget] = useState<Place | null>(null);
+  const [target, setTarget] = useState<FileLocation | null>(null);
   const text = useMemo(
     () => (current.has(path) ? textOf({ path, data: current.get(path) ?? new Uint8Array() }) : ""),
     [current, path],
@@ -33,7 +33,7 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
       ),
     [current, start],
   );
-  /** Puts a file under `name` into the map, in place of `old` if that is given, and shows it. */
+  /** Add a file under `name`, replacing `old` if given, and open it. */
   const put = (name: string, old: string | null) => {
     setCurrent((before) => {
       const next = new Map(before);
@@ -47,19 +47,19 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
     start,
     current,
     path,
-    /** The line that was asked for, until another file is shown. */
+    /** The requested line, until another file is opened. */
     target,
-    /** null for a file that is not text. */
+    /** null for a binary file. */
     text,
-    /** What differs from the version that is edited. */
+    /** The differences from the edited version. */
     marks,
     show: (next: string) => {
       setPath(next);
       setTarget(null);
     },
-    showPlace: (place: Place) => {
-      setPath(place.file);
-      setTarget(place);
+    showPlace: (location: FileLocation) => {
+      setPath(location.file);
+      setTarget(location);
     },
     write: (text: string) =>
       setCurrent((before) => new Map(before).set(path, encoder.encode(text))),

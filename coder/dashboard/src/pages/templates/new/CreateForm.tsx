@@ -1,11 +1,11 @@
-// The form of a new template: importing its files and creating it once they are imported.
+// The form of a new template: imports its files and creates the template after the import.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Ban } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { Link, useBlocker, useNavigate } from "react-router";
 
 import { patch, post } from "../../../api/client";
-import { makingOf, useMakingIn } from "../../../api/permissions";
+import { createChecksOf, useCreationIn } from "../../../api/permissions";
 import { organizations } from "../../../api/queries/session";
 import { versionVariables } from "../../../api/queries/templates";
 import type {
@@ -28,7 +28,7 @@ import { Narrow, PageHead, Stack } from "../../../ui/Page";
 import { toast } from "../../../ui/toast";
 import { WaitingNotice } from "../../../features/provisioner/WaitingNotice";
 import { FirstImportErrors } from "../../../features/build/FirstErrors";
-import { createVersion, imported } from "../archive";
+import { createVersion, waitForImport } from "../archive";
 import { ImportLog } from "../ImportLog";
 import { templatePath } from "../../../features/template/paths";
 import { TagEditor, type ProvisionerTags } from "../TagEditor";
@@ -45,7 +45,7 @@ export interface Source {
   tags?: ProvisionerTags;
 }
 
-/** `then`: the page of the new template that is shown when it is there. */
+/** `then`: the page of the new template that is opened afterwards. */
 export function CreateForm({
   source,
   provisioner,
@@ -59,20 +59,21 @@ export function CreateForm({
   const queries = useQueryClient();
   const all = useQuery(organizations).data ?? [];
   const making =
-    useMakingIn(
+    useCreationIn(
       "templates",
       all.map((org) => org.id),
     ) ?? [];
   const orgs = all.filter((org) => making.includes(org.id));
-  // A copy goes where its template is, anything else where most things are; and neither where it would be refused.
-  const firstOf = (those: readonly Organization[]) =>
+  // A copy stays in its template's organization, any other template goes to the default one; neither
+  // if creating there is not allowed.
+  const firstOf = (choices: readonly Organization[]) =>
     (
-      those.find((org) => org.id === source.organization) ??
-      those.find((org) => org.is_default) ??
-      those[0]
+      choices.find((org) => org.id === source.organization) ??
+      choices.find((org) => org.is_default) ??
+      choices[0]
     )?.id;
   const [version, setVersion] = useState<TemplateVersion | null>(null);
-  const left = useRef(false);
+  const abandoned = useRef(false);
   const [values, setValues] = useState<Record<string, string>>({});
   const [tags, setTags] = useState<ProvisionerTags>(source.tags ?? {});
   const missing = version?.job.error_code === "REQUIRED_TEMPLATE_VARIABLES";
@@ -87,30 +88,31 @@ export function CreateForm({
     everyone: true,
   };
   const form = useForm(start, async (form_values) => {
-    // Whoever is quick does not make it in another organization than the one the page was about to name.
-    const known = await queries.ensureQueryData(organizations);
+    // A quick user does not create the template in another organization than the one the page was about
+    // to select.
+    const organizationList = await queries.ensureQueryData(organizations);
     const rights = await queries.ensureQueryData(
-      makingOf(
+      createChecksOf(
         "templates",
-        known.map((org) => org.id),
+        organizationList.map((org) => org.id),
       ),
     );
     const organization =
       form_values.organization ||
-      firstOf(known.filter((org) => rights[org.id] === true)) ||
+      firstOf(organizationList.filter((org) => rights[org.id] === true)) ||
       "default";
-    const made = await createVersion(organization, {
+    const newVersion = await createVersion(organization, {
       ...source.body,
       provisioner,
       tags,
       user_variable_values: givenValues(values),
     });
-    setVersion(made);
-    const done = await imported(made.id, setVersion);
+    setVersion(newVersion);
+    const done = await waitForImport(newVersion.id, setVersion);
     setVersion(done);
-    if (left.current) return; // whoever left has been told that no template is made
+    if (abandoned.current) return; // the user was told that leaving creates no template
     if (done.job.status === "canceled")
-      throw new Error("The import was canceled: no template is made.");
+      throw new Error("The import was canceled. No template was created.");
     if (done.job.status !== "succeeded") {
       if (done.job.error_code === "REQUIRED_TEMPLATE_VARIABLES") return;
       throw new Error(done.job.error || "The template could not be imported.");
@@ -127,16 +129,16 @@ export function CreateForm({
       max_port_share_level: null,
       cors_behavior: null,
     });
-    left.current = true;
+    abandoned.current = true;
     await queries.invalidateQueries({ queryKey: ["templates"] });
-    toast.done(`${form_values.display_name || form_values.name} is ready.`);
+    toast.done(`Template ${form_values.display_name || form_values.name} created.`);
     await navigate(
       `${all.length > 1 ? templatePath(template) : `/templates/${template.name}`}/${then}`,
     );
   });
   const leaving = useBlocker(
     ({ currentLocation: from, nextLocation: to }) =>
-      form.busy && !left.current && from.pathname + from.search !== to.pathname + to.search,
+      form.busy && !abandoned.current && from.pathname + from.search !== to.pathname + to.search,
   );
   useEffect(() => {
     if (!form.busy) return;
@@ -145,7 +147,8 @@ export function CreateForm({
     return () => window.removeEventListener("beforeunload", warn);
   }, [form.busy]);
   const log = useRef<HTMLDivElement>(null);
-  // The examples have the same path and are a long page: the form begins at its head, as a page of its own would.
+  // The examples have the same path and are a long page: scroll to the top, as a page of its own
+  // would start there.
   useEffect(() => {
     window.scrollTo(0, 0);
   }, []);
@@ -155,7 +158,7 @@ export function CreateForm({
   const cancel = async () => {
     if (version) await patch(`/api/v2/templateversions/${version.id}/cancel`);
   };
-  const known =
+  const currentValues =
     variables.length > 0 && Object.keys(values).length === 0 ? startValues(variables) : values;
   return (
     <Narrow>
@@ -168,7 +171,7 @@ export function CreateForm({
       <form onSubmit={form.submit}>
         <Stack>
           {form.error && version?.job.status === "failed" ? (
-            <Notice kind="error" title="The template could not be imported.">
+            <Notice kind="error" title="The template could not be imported">
               <p>{version.job.error}</p>
               <FirstImportErrors key={version.id} version={version.id} />
             </Notice>
@@ -185,7 +188,7 @@ export function CreateForm({
                   options={orgs.map((org) => [org.id, org.display_name || org.name] as const)}
                 />
               ) : null}
-              {/* Other programs find this field by its star; a screen reader is told without it. */}
+              {/* Other programs find this field by its asterisk; screen readers skip it. */}
               <TextField
                 label={
                   <>
@@ -197,7 +200,7 @@ export function CreateForm({
                   </>
                 }
                 aria-required
-                hint="Part of its address, and what the command line calls it."
+                hint="Used in URLs and by the CLI."
                 value={form.values.name}
                 problem={form.problem("name")}
                 maxLength={32}
@@ -222,20 +225,20 @@ export function CreateForm({
                 onChange={(value) => form.set("icon", value)}
               />
               <Checkbox
-                label="Everyone in the organization may use it"
+                label="Everyone in the organization can use this template"
                 checked={form.values.everyone}
                 onChange={(on) => form.set("everyone", on)}
               />
             </Stack>
           </Section>
           {missing ? (
-            <Section title="Variables" description="The template needs these to be imported.">
-              <Notice kind="warning" title="Some variables have no value yet" />
+            <Section title="Variables" description="The import requires these values.">
+              <Notice kind="warning" title="Some variables need a value" />
               <div className="mt-4">
                 <VariablesForm
                   variables={variables}
-                  values={known}
-                  onChange={(name, value) => setValues({ ...known, [name]: value })}
+                  values={currentValues}
+                  onChange={(name, value) => setValues({ ...currentValues, [name]: value })}
                 />
               </div>
             </Section>
@@ -257,7 +260,7 @@ export function CreateForm({
                 icon={<Ban />}
                 onClick={() =>
                   void cancel().catch((error: unknown) =>
-                    toast.failed("The import was not canceled", error),
+                    toast.failed("Failed to cancel the import", error),
                   )
                 }
               >
@@ -266,7 +269,7 @@ export function CreateForm({
             ) : (
               <ButtonLink to="/templates/new">Cancel</ButtonLink>
             )}
-            <Button type="submit" look="primary" busy={form.busy} data-testid="create">
+            <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
               Save template
             </Button>
           </div>
@@ -275,19 +278,19 @@ export function CreateForm({
       <Confirm
         open={leaving.state === "blocked"}
         onClose={() => leaving.reset?.()}
-        title="Leave before the template is made?"
-        confirm="Cancel the import"
+        title="Leave before the template is created?"
+        confirm="Cancel import"
         onConfirm={async () => {
-          left.current = true;
+          abandoned.current = true;
           await cancel().catch(() => undefined); // it may have ended meanwhile
           leaving.proceed?.();
         }}
       >
-        The import still runs, and the template is made from this page when it is done. Leaving
-        cancels the import.
+        The import is still running; this page creates the template when it is done. Leaving cancels
+        the import.
       </Confirm>
       <p className="mt-4 text-sm text-muted">
-        Its schedule, permissions and the like are under <em>Settings</em> once it is there.{" "}
+        You can set schedule and permissions later in <em>Settings</em>.{" "}
         <Link to="/templates" className="underline">
           All templates
         </Link>

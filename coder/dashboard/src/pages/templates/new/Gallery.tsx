@@ -1,4 +1,4 @@
-// The examples a new template can begin with.
+// The starter templates for a new template.
 import { useQuery } from "@tanstack/react-query";
 
 import { templateExamples } from "../../../api/queries/templates";
@@ -17,7 +17,7 @@ export function Gallery({ onFile }: { onFile: (file: Uploaded) => void }) {
       <PageHead
         title="Create a Template"
         crumbs={[["Templates", "/templates"], ["New template"]]}
-        description="Begin with an example, or with files of your own."
+        description="Start with an example or upload your own files."
       />
       <Stack className="gap-6">
         <UploadBox onFile={onFile} />
@@ -46,7 +46,7 @@ export function Gallery({ onFile }: { onFile: (file: Uploaded) => void }) {
                     </ButtonLink>
                     <ButtonLink
                       size="sm"
-                      look="quiet"
+                      variant="quiet"
                       to={`/starter-templates/${item.id}`}
                       aria-label={`Read more about ${item.name}`}
                     >

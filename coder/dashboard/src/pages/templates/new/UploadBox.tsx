@@ -1,4 +1,4 @@
-// Where an archive of template files is dropped or chosen.
+// The upload box for an archive of template files.
 import { useQueryClient } from "@tanstack/react-query";
 import { Upload } from "lucide-react";
 import { useRef, useState } from "react";
@@ -14,7 +14,7 @@ import { frontMatter, type FrontMatter } from "../front-matter";
 export interface Uploaded {
   hash: string;
   name: string;
-  matter: FrontMatter;
+  frontMatterFields: FrontMatter;
 }
 
 const TYPES: ReadonlyMap<string | undefined, string> = new Map([
@@ -26,7 +26,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
   const queries = useQueryClient();
   const input = useRef<HTMLInputElement>(null);
   const [busy, setBusy] = useState(false);
-  const [over, setOver] = useState(false);
+  const [dragging, setDragging] = useState(false);
   const take = async (file: File | undefined) => {
     if (!file) return;
     const type = TYPES.get(file.name.toLowerCase().split(".").pop());
@@ -37,11 +37,11 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
     setBusy(true);
     try {
       const { hash } = await upload<UploadResponse>("/api/v2/files", file, type);
-      // A field that begins empty is no reason to refuse an archive.
+      // An empty optional field is no reason to reject an archive.
       const readme = await queries.fetchQuery(archiveOf(hash)).then(readmeOf, () => "");
       onFile({
         hash,
-        matter: frontMatter(readme),
+        frontMatterFields: frontMatter(readme),
         name: file.name
           .replace(/\.(tar|zip)$/i, "")
           .toLowerCase()
@@ -50,7 +50,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
           .slice(0, 32),
       });
     } catch (error) {
-      toast.failed("The archive could not be uploaded", error);
+      toast.failed("Failed to upload the archive", error);
     } finally {
       setBusy(false);
     }
@@ -60,16 +60,16 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
       className={cx(
         "flex flex-col items-center gap-2 rounded-xl border border-dashed px-4 py-7",
         "text-center",
-        over ? "border-accent bg-accent-soft" : "border-line-strong",
+        dragging ? "border-accent bg-accent-soft" : "border-line-strong",
       )}
       onDragOver={(event) => {
         event.preventDefault();
-        setOver(true);
+        setDragging(true);
       }}
-      onDragLeave={() => setOver(false)}
+      onDragLeave={() => setDragging(false)}
       onDrop={(event) => {
         event.preventDefault();
-        setOver(false);
+        setDragging(false);
         void take(event.dataTransfer.files[0]);
       }}
     >
@@ -78,7 +78,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
         Drop a <strong>.tar</strong> or <strong>.zip</strong> of Terraform files here
       </p>
       <Button busy={busy} onClick={() => input.current?.click()}>
-        Choose an archive
+        Choose archive
       </Button>
       <input
         ref={input}

@@ -1,4 +1,4 @@
-// What a template is called and what its workspaces may do.
+// A template's name and the options of its workspaces.
 import { useNavigate } from "react-router";
 
 import { get } from "../../../api/client";
@@ -65,7 +65,7 @@ export function TemplateGeneralPage() {
       <form onSubmit={form.submit}>
         <Stack>
           <FormProblems form={form} />
-          <Section title="Name" description="How people find it.">
+          <Section title="Name" description="Name and appearance.">
             <Stack>
               <TextField
                 label="Name"
@@ -94,23 +94,23 @@ export function TemplateGeneralPage() {
               />
             </Stack>
           </Section>
-          <Section title="Operations" description="What the owners of its workspaces may do.">
+          <Section title="Operations" description="Options of the template’s workspaces.">
             <Stack>
               <Checkbox
                 label="Allow users to cancel in-progress workspace jobs"
-                hint="A canceled build may leave resources behind."
+                hint="Canceled builds may leave resources behind."
                 checked={values.allow_user_cancel_workspace_jobs}
                 onChange={(on) => set("allow_user_cancel_workspace_jobs", on)}
               />
               <Checkbox
                 label="Require workspaces to use the active version"
-                hint="Each start updates; administrators of the template are free of it."
+                hint="Workspaces update at each start. Template admins are exempt."
                 checked={values.require_active_version}
                 onChange={(on) => set("require_active_version", on)}
               />
               <Checkbox
                 label="Use the classic form for parameters"
-                hint="Parameters then do not change with what was chosen before."
+                hint="Parameters do not depend on each other’s values."
                 checked={values.use_classic_parameter_flow}
                 onChange={(on) => set("use_classic_parameter_flow", on)}
               />
@@ -121,35 +121,35 @@ export function TemplateGeneralPage() {
                 options={[
                   ["owner", "Owner only"],
                   ["organization", "Organization"],
-                  ["authenticated", "Anyone signed in"],
-                  ["public", "Anyone"],
+                  ["authenticated", "Authenticated users"],
+                  ["public", "Public"],
                 ]}
               />
               <SelectField
-                label="CORS of shared applications"
+                label="CORS behavior of shared applications"
                 value={values.cors_behavior}
                 onChange={(value) => set("cors_behavior", value)}
                 options={[
-                  ["simple", "Answered by the deployment"],
-                  ["passthru", "Left to the application"],
+                  ["simple", "Simple (handled by the deployment)"],
+                  ["passthru", "Passthru (handled by the application)"],
                 ]}
               />
             </Stack>
           </Section>
           <Section
             title="Deprecation"
-            description="Nobody can make a new workspace of a deprecated template; those there go on."
+            description="Existing workspaces of a deprecated template keep working; new ones cannot be created."
           >
             <TextField
               label="Deprecation message"
-              hint="Tells people what to use instead. Empty: it is not deprecated."
+              hint="Tell users what to use instead. Leave empty if the template is not deprecated."
               value={values.deprecation_message}
               problem={problem("deprecation_message")}
               onChange={(value) => set("deprecation_message", value)}
             />
           </Section>
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>

@@ -1,4 +1,4 @@
-// Who may use a template, and who may change it.
+// The users and groups that can use or change a template.
 import { keepPreviousData, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -15,7 +15,7 @@ import { groupEntry } from "../../../features/person/everyone";
 import { useSettingsTemplate } from "./SettingsLayout";
 
 const ROLES = [
-  ["use", "Use", "make workspaces from this template"],
+  ["use", "Use", "create workspaces from this template"],
   ["admin", "Admin", "change its files, versions and settings, and delete it"],
 ] as const;
 
@@ -29,7 +29,7 @@ export function TemplatePermissionsPage() {
     ...templateAclAvailable(template.id, text),
     placeholderData: keepPreviousData,
   }).data;
-  const found: Omit<Entry, "role">[] = [
+  const results: Omit<Entry, "role">[] = [
     ...(available?.groups ?? []).map(groupEntry),
     ...(available?.users ?? []).map((user) => ({
       id: user.id,
@@ -55,7 +55,7 @@ export function TemplatePermissionsPage() {
       [entry.kind === "user" ? "user_perms" : "group_perms"]: { [entry.id]: role },
     }).then(
       () => queries.invalidateQueries({ queryKey: ["templates", template.id, "acl"] }),
-      (error: unknown) => toast.failed("The permission could not be changed", error),
+      (error: unknown) => toast.failed("Failed to update the permission", error),
     );
   return (
     <>
@@ -64,17 +64,17 @@ export function TemplatePermissionsPage() {
       {acl.isError ? <Failure error={acl.error} retry={() => void acl.refetch()} /> : null}
       {acl.data ? (
         <Section
-          title="Who may use it"
-          description="“Use” makes workspaces of it. “Admin” also changes its files, versions and settings."
+          title="Access"
+          description="Use: create workspaces from it. Admin: also change its files, versions and settings."
         >
           <AccessList
-            label="People and groups"
+            label="Users and groups"
             entries={entries}
             roles={ROLES}
-            found={found}
+            results={results}
             onSearch={setText}
             onChange={change}
-            emptyText="Only administrators can use it. Add a group or somebody above."
+            emptyText="Only administrators can use this template. Add a user or a group above."
           />
         </Section>
       ) : null}

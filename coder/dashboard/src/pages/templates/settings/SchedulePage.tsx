@@ -1,4 +1,4 @@
-// When workspaces of a template stop, sleep and go.
+// When workspaces of a template stop, become dormant and are deleted.
 import { get } from "../../../api/client";
 import type { Template } from "../../../api/types";
 import { Button } from "../../../ui/Button";
@@ -66,10 +66,10 @@ export function TemplateSchedulePage() {
       ...Object.fromEntries(
         (["ttl", "bump", "failure", "dormant", "remove"] as const)
           .filter((name) => !(Number(values[name]) >= 0))
-          .map((name) => [name, "Say a number, 0 for never."]),
+          .map((name) => [name, "Enter a number, or 0 for never."]),
       ),
       ...(values.stop === CUSTOM && values.stopDays.length === 0
-        ? { stop: "Choose a day, or Off." }
+        ? { stop: "Choose a day or Off." }
         : {}),
     }),
   );
@@ -97,17 +97,21 @@ export function TemplateSchedulePage() {
       <form onSubmit={form.submit}>
         <Stack>
           <FormProblems form={form} />
-          <Section title="Autostop" description="So that nothing runs that nobody uses.">
+          <Section title="Autostop" description="Stop idle workspaces automatically.">
             <Stack>
               {number(
                 "ttl",
                 "Default autostop (hours)",
-                "How long a workspace runs after its start. 0: until it is stopped.",
+                "Time after which a workspace stops; 0 means never.",
               )}
-              {number("bump", "Activity bump (hours)", "How far use moves the end. 0: not at all.")}
+              {number(
+                "bump",
+                "Activity bump (hours)",
+                "Time by which activity extends the deadline; 0 means off.",
+              )}
               <SelectField
                 label="Days with required stop"
-                hint="On these days workspaces stop in their owner’s quiet hours."
+                hint="Workspaces stop on these days during their owner’s quiet hours."
                 value={values.stop}
                 problem={problem("stop")}
                 options={STOP_CHOICES}
@@ -134,7 +138,7 @@ export function TemplateSchedulePage() {
                 />
               ) : null}
               <Checkbox
-                label="Let users change when their workspaces stop"
+                label="Allow users to customize autostop"
                 checked={values.autostop}
                 onChange={(on) => set("autostop", on)}
               />
@@ -142,11 +146,11 @@ export function TemplateSchedulePage() {
           </Section>
           <Section
             title="Autostart"
-            description="Days on which workspaces may start by themselves."
+            description="Days on which workspaces may start automatically."
           >
             <Stack>
               <Checkbox
-                label="Let users start workspaces by a schedule"
+                label="Allow users to schedule autostart"
                 checked={values.autostart}
                 onChange={(on) => set("autostart", on)}
               />
@@ -160,29 +164,29 @@ export function TemplateSchedulePage() {
           </Section>
           <Section
             title="Dormancy"
-            description="What happens to workspaces nobody uses. 0 switches each off."
+            description="Handling of unused workspaces. 0 disables a rule."
             tone="danger"
           >
             <Stack>
               {number(
                 "failure",
                 "Failure cleanup (days)",
-                "A workspace whose build failed is stopped after this.",
+                "Stops workspaces whose build failed, after this time.",
               )}
               {number(
                 "dormant",
                 "Dormancy threshold (days)",
-                "A workspace not used for this long is stopped and set aside.",
+                "Stops workspaces that are unused for this long and marks them dormant.",
               )}
               {number(
                 "remove",
                 "Dormancy auto-deletion (days)",
-                "A dormant workspace is deleted after this, with everything in it.",
+                "Deletes dormant workspaces and their data after this time.",
               )}
             </Stack>
           </Section>
           <div className="flex justify-end">
-            <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+            <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
               Save
             </Button>
           </div>

@@ -1,4 +1,4 @@
-// The frame of a template's settings; its pages get the template from it.
+// The frame of a template's settings; it provides the template to its pages.
 import { Outlet, useOutletContext } from "react-router";
 
 import { useTemplateRights } from "../../../api/permissions";
@@ -41,8 +41,8 @@ function Loaded({ template }: { template: Template }) {
       ]}
     >
       {may.update === false ? (
-        <Notice kind="info" title="You may use this template, not change it.">
-          Its administrators can.
+        <Notice kind="info" title="You can use this template but not change it">
+          Contact an administrator of the template.
         </Notice>
       ) : (
         <Outlet context={template} />

@@ -1,4 +1,5 @@
-// Values of a template's variables: a change makes a new version, which becomes active when it is imported.
+// Values of a template's variables: a change creates a new version, which becomes active after its
+// import.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Variable } from "lucide-react";
 import { useState } from "react";
@@ -17,7 +18,7 @@ import { Notice } from "../../../ui/Notice";
 import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
-import { createVersion, imported } from "../archive";
+import { createVersion, waitForImport } from "../archive";
 import { ImportLog } from "../ImportLog";
 import { givenValues, startValues, VariablesForm } from "../VariablesForm";
 import { useSettingsTemplate } from "./SettingsLayout";
@@ -29,7 +30,7 @@ export function TemplateVariablesPage() {
     <>
       <PageHead
         title="Template variables"
-        description="What the template’s files leave to this deployment."
+        description="Values that the template’s files leave to this deployment."
       />
       <Loaded key={template.id} template={template} />
     </>
@@ -37,7 +38,7 @@ export function TemplateVariablesPage() {
 }
 
 function Loaded({ template }: { template: Template }) {
-  const [version, take] = useState(template.active_version_id); // one that becomes active meanwhile takes nothing away that was typed
+  const [version, take] = useState(template.active_version_id); // a version that becomes active meanwhile must not discard what was typed
   const variables = useQuery(versionVariables(version));
   return (
     <>
@@ -63,9 +64,9 @@ function Loaded({ template }: { template: Template }) {
 
 interface ValuesProps {
   template: Template;
-  /** The version the values are from. */
+  /** The version that the values belong to. */
   active: string;
-  /** Begins anew from another version. */
+  /** Start over from another version. */
   take: (version: string) => void;
   variables: readonly TemplateVersionVariable[];
 }
@@ -73,31 +74,31 @@ interface ValuesProps {
 function Values({ template, active, take, variables }: ValuesProps) {
   const queries = useQueryClient();
   const [building, setBuilding] = useState("");
-  // Another active version is somebody else's change, whatever its variables are.
-  const pick = (found: Template) => ({ version: found.active_version_id });
+  // Another active version means that another user made a change, whatever its variables are.
+  const pick = (current: Template) => ({ version: current.active_version_id });
   const load = () => get<Template>(`/api/v2/templates/${template.id}`);
   const conflict = useConflict(load, pick, { version: active });
   const form = useForm<Record<string, string>>(
     startValues(variables),
     conflict.guard(async (values: Record<string, string>) => {
-      // Saved over another version, the values are mine and the files its.
+      // Saved on top of another version: the user's values with that version's files.
       const { job } = await get<TemplateVersion>(
         `/api/v2/templateversions/${pick(await load()).version}`,
       );
-      const made = await createVersion(template.organization_id, {
+      const created = await createVersion(template.organization_id, {
         template_id: template.id,
         file_id: job.file_id,
         tags: job.tags as Record<string, string>,
         user_variable_values: givenValues(values),
       });
-      setBuilding(made.id);
-      const done = await imported(made.id);
+      setBuilding(created.id);
+      const done = await waitForImport(created.id);
       if (done.job.status !== "succeeded")
         throw new Error(done.job.error || "The version could not be imported.");
-      await patch(`/api/v2/templates/${template.id}/versions`, { id: made.id });
+      await patch(`/api/v2/templates/${template.id}/versions`, { id: created.id });
       await queries.invalidateQueries({ queryKey: ["template"] });
-      take(made.id);
-      toast.done("The variables are saved.", "A new version is active.");
+      take(created.id);
+      toast.done("Variables saved.", "A new version is active.");
     }),
   );
   return (
@@ -116,15 +117,15 @@ function Values({ template, active, take, variables }: ValuesProps) {
                     form.submit();
                   }}
                 >
-                  Save mine over it
+                  Save anyway
                 </Button>
                 <Button size="sm" onClick={() => take(conflict.theirs?.version ?? active)}>
-                  Take what is there now
+                  Discard my changes
                 </Button>
               </>
             }
           >
-            Nothing of yours is saved yet.
+            Your changes have not been saved yet.
           </Notice>
         ) : form.error ? (
           <Failure error={form.error} />
@@ -134,8 +135,8 @@ function Values({ template, active, take, variables }: ValuesProps) {
         </Section>
         {building ? <ImportLog key={building} version={building} /> : null}
         <div className="flex justify-end">
-          <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
-            Save as a new version
+          <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
+            Save as new version
           </Button>
         </div>
       </Stack>

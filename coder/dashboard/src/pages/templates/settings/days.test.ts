@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 
 import { CUSTOM, daysOf, STOP_CHOICES, stopChoice, WEEK, withDay } from "./days";
 
-it("every set of days is a choice that gives the same set back", () => {
+it("every set of days round-trips through its choice", () => {
   for (let bits = 0; bits < 1 << WEEK.length; bits += 1) {
     const days = WEEK.filter((_, index) => bits & (1 << index));
     const choice = stopChoice([...days].reverse());
@@ -11,7 +11,7 @@ it("every set of days is a choice that gives the same set back", () => {
   }
 });
 
-it("knows the usual ones by their names", () => {
+it("recognizes the usual sets", () => {
   expect(
     [[], WEEK, ["saturday"], ["sunday"], ["monday"], ["monday", "wednesday"]].map(stopChoice),
   ).toEqual(["off", "daily", "saturday", "sunday", CUSTOM, CUSTOM]);

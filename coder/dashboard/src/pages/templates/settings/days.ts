@@ -1,4 +1,4 @@
-// Days of the week as the API writes them, and the sets of them a required stop is usually asked for on.
+// Days of the week in the API's spelling, and the common choices for a required stop.
 export const WEEK = [
   "monday",
   "tuesday",
@@ -11,7 +11,7 @@ export const WEEK = [
 
 export type Days = readonly string[];
 
-/** In the order of the week, whatever order they were chosen in. */
+/** In the order of the week, regardless of the order chosen. */
 export const inOrder = (days: Days): string[] => WEEK.filter((day) => days.includes(day));
 
 export const withDay = (days: Days, day: string, on: boolean): string[] =>
@@ -28,13 +28,13 @@ const USUAL: readonly (readonly [value: string, text: string, days: Days])[] = [
 
 export const STOP_CHOICES: readonly (readonly [value: string, text: string])[] = [
   ...USUAL.map(([value, text]) => [value, text] as const),
-  [CUSTOM, "Days of your choice"],
+  [CUSTOM, "Custom"],
 ];
 
-/** Which choice the days are. */
+/** The choice that matches the days. */
 export const stopChoice = (days: Days): string =>
   USUAL.find(([, , those]) => inOrder(days).join() === those.join())?.[0] ?? CUSTOM;
 
-/** The days of a choice; of one's own choice those that are chosen. */
+/** The days of a choice; for a custom choice the selected days. */
 export const daysOf = (choice: string, chosen: Days): string[] =>
   inOrder(USUAL.find(([value]) => value === choice)?.[2] ?? chosen);

@@ -15,6 +15,6 @@ export function useSaveTemplate(
       queries.invalidateQueries({ queryKey: ["template"] }),
       queries.invalidateQueries({ queryKey: ["templates"] }),
     ]);
-    toast.done("The settings are saved.");
+    toast.done("Template settings saved.");
   };
 }

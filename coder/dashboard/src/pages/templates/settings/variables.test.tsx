@@ -29,7 +29,7 @@ const version = (id: string) => ({
   },
 });
 
-/** The page's frame, which follows the template. */
+/** The layout of the page, which follows the template. */
 function Frame() {
   const [now, setNow] = useState(template);
   return (
@@ -71,11 +71,11 @@ async function open(active: string) {
   await userEvent.type(field, "asia");
   if (active !== "v1")
     await userEvent.click(screen.getByRole("button", { name: "Another becomes active" }));
-  await userEvent.click(screen.getByRole("button", { name: "Save as a new version" }));
+  await userEvent.click(screen.getByRole("button", { name: "Save as new version" }));
   return page;
 }
 
-const made = (from: string) => ({
+const created = (from: string) => ({
   method: "POST",
   path: "/api/v2/organizations/o/templateversions",
   body: expect.objectContaining({
@@ -86,23 +86,23 @@ const made = (from: string) => ({
 });
 const active = { method: "PATCH", path: "/api/v2/templates/t/versions", body: { id: "v3" } };
 
-it("makes a version of what was typed", async () => {
+it("creates a version with the values", async () => {
   const page = await open("v1");
-  await expect.poll(() => page.sent).toEqual([made("v1"), active]);
+  await expect.poll(() => page.sent).toEqual([created("v1"), active]);
 });
 
-it("keeps what was typed when another version becomes active, and puts it over that one's files", async () => {
+it("keeps input when another version becomes active", async () => {
   const page = await open("v2");
   await screen.findByText(/Another version became active/);
   expect(screen.getByLabelText(/region/)).toHaveValue("asia");
   expect(page.sent).toEqual([]);
-  await userEvent.click(screen.getByRole("button", { name: "Save mine over it" }));
-  await expect.poll(() => page.sent).toEqual([made("v2"), active]);
+  await userEvent.click(screen.getByRole("button", { name: "Save anyway" }));
+  await expect.poll(() => page.sent).toEqual([created("v2"), active]);
 });
 
-it("begins anew from the other version when asked to", async () => {
+it("discards input on request", async () => {
   const page = await open("v2");
-  await userEvent.click(await screen.findByRole("button", { name: "Take what is there now" }));
+  await userEvent.click(await screen.findByRole("button", { name: "Discard my changes" }));
   await expect.poll(() => screen.queryByDisplayValue("us")).toBeVisible();
   expect(page.sent).toEqual([]);
 });

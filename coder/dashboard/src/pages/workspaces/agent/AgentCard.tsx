@@ -1,4 +1,4 @@
-// One agent: its connection, the ways in, what it measures, its applications and its log.
+// One agent: its connection, connection methods, metadata, applications and log.
 import { SquareTerminal } from "lucide-react";
 import { Link } from "react-router";
 
@@ -17,10 +17,10 @@ import { AgentStatus, Troubleshooting } from "./AgentStatus";
 import { AppLinks } from "./AppLinks";
 import { Containers } from "./Containers";
 import { DesktopLinks } from "./DesktopLinks";
-import { AttachAgain, ExternalPanel } from "./ExternalPanel";
+import { Reattach, ExternalPanel } from "./ExternalPanel";
 import { TextLink } from "../../../ui/Page";
 import { terminalPath, workspacePath } from "../paths";
-import { useMayEnter } from "../useMayEnter";
+import { useMayConnect } from "../useMayConnect";
 import { PortsButton } from "./Ports";
 import { SshButton } from "./SshButton";
 
@@ -35,7 +35,7 @@ export function AgentCard({
 }) {
   const waiting = agent.status === "connecting" || agent.status === "timeout";
   const connected = agent.status === "connected";
-  const mayEnter = useMayEnter(workspace);
+  const mayConnect = useMayConnect(workspace);
   const may = useWorkspaceRights(workspace);
   const offers = (name: WorkspaceAgent["display_apps"][number]) =>
     agent.display_apps.includes(name);
@@ -55,7 +55,7 @@ export function AgentCard({
           {agent.version ? ` · ${agent.version}` : ""}
           <Latency agent={agent} />
         </span>
-        {connected && mayEnter ? (
+        {connected && mayConnect ? (
           <div className="ml-auto flex flex-wrap items-center gap-1 max-sm:-mx-3">
             {offers("ssh_helper") ? <SshButton workspace={workspace} agent={agent} /> : null}
             {offers("port_forwarding_helper") ? (
@@ -66,26 +66,28 @@ export function AgentCard({
       </header>
       {external && waiting ? (
         may.update === false ? (
-          <p className="text-muted">Who may change the workspace can attach its machine.</p>
+          <p className="text-muted">
+            You need update permission on this workspace to attach a machine.
+          </p>
         ) : may.update ? (
           <ExternalPanel workspace={workspace} agent={agent} />
         ) : null
       ) : null}
       {external && agent.status === "disconnected" ? (
-        <Notice kind="warning" title="The agent has lost its connection.">
+        <Notice kind="warning" title="The agent has disconnected">
           {agent.disconnected_at ? (
             <p>
-              It was last there <Ago at={agent.disconnected_at} />.
+              Last seen <Ago at={agent.disconnected_at} />.
             </p>
           ) : null}
           <LastDisconnect agent={agent} />
-          It comes back by itself when the machine and its network do.
+          It reconnects automatically when the machine and its network are back.
           {may.update ? (
             <>
               {" "}
-              If it was ended, run its command again:
+              If the agent was stopped, run its command again:
               <details className="mt-2">
-                <summary>Show the command</summary>
+                <summary>Show command</summary>
                 <div className="mt-2">
                   <ExternalPanel workspace={workspace} agent={agent} />
                 </div>
@@ -95,54 +97,54 @@ export function AgentCard({
         </Notice>
       ) : null}
       {external && connected && may.update ? (
-        <AttachAgain workspace={workspace} agent={agent} />
+        <Reattach workspace={workspace} agent={agent} />
       ) : null}
       {!external && waiting ? <Waiting agent={agent} /> : null}
       {!external && agent.status === "timeout" ? (
         <Notice
           kind="warning"
-          title="The agent has not connected in time."
+          title="The agent did not connect in time"
           actions={<Troubleshooting agent={agent} />}
         >
-          Look at the{" "}
+          Check the{" "}
           <TextLink
             to={`${workspacePath(workspace)}/builds/${workspace.latest_build.build_number}`}
           >
             build log
           </TextLink>{" "}
-          and at the machine itself: the agent’s start command may have failed.
+          and the machine itself: the agent’s start command may have failed.
         </Notice>
       ) : null}
       {!external && agent.status === "disconnected" ? (
         <Notice
           kind="warning"
-          title="The agent has lost its connection."
+          title="The agent has disconnected"
           actions={<Troubleshooting agent={agent} />}
         >
           {agent.disconnected_at ? (
             <>
-              It was last there <Ago at={agent.disconnected_at} />.{" "}
+              Last seen <Ago at={agent.disconnected_at} />.{" "}
             </>
           ) : null}
-          It comes back by itself when its machine does.
+          It reconnects automatically when its machine is back.
           <LastDisconnect agent={agent} />
         </Notice>
       ) : null}
       {connected ? (
         <>
-          {mayEnter ? null : (
+          {mayConnect ? null : (
             <p className="text-muted">
-              You may see this workspace, not enter it: its owner can share it with you.
+              You can view this workspace but not connect to it. Ask its owner to share it with you.
             </p>
           )}
-          {mayEnter ? (
+          {mayConnect ? (
             <>
               <p className="text-muted">
                 Connect with{" "}
                 <code className="rounded-sm bg-inset px-1 text-text">
                   coder ssh {workspace.name}
                 </code>
-                , or open it here:
+                , or open a terminal:
               </p>
               <div className="flex flex-wrap gap-2">
                 <DesktopLinks workspace={workspace} agent={agent} />
@@ -162,7 +164,7 @@ export function AgentCard({
           ) : null}
           <LastDisconnect agent={agent} />
           <AgentMetadata agent={agent} />
-          <Containers agent={agent} workspace={workspace} mayEnter={mayEnter} />
+          <Containers agent={agent} workspace={workspace} mayConnect={mayConnect} />
         </>
       ) : null}
       {connected || agent.status === "disconnected" ? <AgentHealth agent={agent} /> : null}
@@ -171,23 +173,25 @@ export function AgentCard({
   );
 }
 
-/** Whoever waits for an agent is told at once when the server has no program for it, rather than after its time is over. */
+/**
+ * A user who waits for an agent learns at once that the server has no program for it, not only
+ * after the timeout.
+ */
 function Waiting({ agent }: { agent: WorkspaceAgent }) {
-  const lacked = useMissingProgram()(`${agent.operating_system}/${agent.architecture}`);
-  if (!lacked)
+  const missingProgram = useMissingProgram()(`${agent.operating_system}/${agent.architecture}`);
+  if (!missingProgram)
     return agent.status === "timeout" ? null : (
       <p className="text-sm text-muted">
-        What was built starts its agent now, and the agent connects by itself: within a minute, as a
-        rule.
+        Waiting for the agent to connect; usually under a minute.
       </p>
     );
   return (
-    <Notice kind="warning" title="This server has no program for the agent’s platform.">
+    <Notice kind="warning" title="This server has no program for the agent’s platform">
       <p>
-        The agent connects by itself if <code>coder</code> is installed where it starts. Otherwise
-        it waits until the program is here.
+        The agent can only connect if <code>coder</code> is installed on the machine. Otherwise it
+        waits until the server has the program.
       </p>
-      <p>For whoever runs this deployment: {lacked.remedy}</p>
+      <p>For administrators: {missingProgram.remedy}</p>
     </Notice>
   );
 }
@@ -196,16 +200,16 @@ function AgentLifecycle({ agent }: { agent: WorkspaceAgent }) {
   if (agent.status !== "connected") return null;
   switch (agent.lifecycle_state) {
     case "starting":
-      return <Tag tone="busy">Startup scripts run</Tag>;
+      return <Tag tone="busy">Startup scripts running</Tag>;
     case "start_timeout":
       return (
-        <Tag tone="warn" title="The startup scripts take longer than their limit.">
-          Startup takes long
+        <Tag tone="warn" title="The startup scripts exceed their time limit.">
+          Slow startup scripts
         </Tag>
       );
     case "start_error":
       return (
-        <Tag tone="bad" title="A startup script ended with an error; see the log.">
+        <Tag tone="bad" title="A startup script failed; see the log.">
           Startup script failed
         </Tag>
       );

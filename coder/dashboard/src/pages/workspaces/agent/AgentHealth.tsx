@@ -1,47 +1,57 @@
-// How an agent's machine is: three lights, each made of values with their ages, and why the agent was away last.
+// Health of an agent's machine: three indicators, each with its readings and their ages, and the
+// reason for the last disconnect.
 import { useQuery } from "@tanstack/react-query";
 
-import { agentDisconnects, agentLights } from "../../../api/queries/workspaces";
+import { agentDisconnects, agentHealthIndicators } from "../../../api/queries/workspaces";
 import type { AgentDisconnect, AgentLight, LightValue, WorkspaceAgent } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { StatusText, type Tone } from "../../../ui/Badge";
 import { duration } from "../../../lib/time";
 
-type Standing = AgentLight["status"];
+type IndicatorState = AgentLight["status"];
 
-/** What is not known is grey and says so: it is never shown as good. */
-export const STANDINGS: Readonly<Record<Standing, readonly [word: string, tone: Tone]>> = {
-  good: ["Good", "good"],
-  warning: ["Worth a look", "warn"],
-  bad: ["Bad", "bad"],
-  unknown: ["Not known", "idle"],
+/** An unknown state is grey and labelled: it is never shown as healthy. */
+export const STATES: Readonly<Record<IndicatorState, readonly [word: string, tone: Tone]>> = {
+  good: ["Healthy", "good"],
+  warning: ["Warning", "warn"],
+  bad: ["Critical", "bad"],
+  unknown: ["Unknown", "idle"],
 };
 
-const LIGHTS = [
-  ["host", "Host", "The machine"],
-  ["agent", "Agent", "Its program"],
-  ["path", "Path", "The way to it"],
+const INDICATORS = [
+  ["host", "Host", "Operating system and hardware"],
+  ["agent", "Agent", "Agent process"],
+  ["path", "Path", "Network path to the agent"],
 ] as const;
 
-/** Nothing where the server has no lights. */
+/** Nothing if the server has no health indicators for the agent. */
 export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
-  const lights = useQuery(agentLights(agent.id)).data;
-  if (!lights) return null;
+  const healthIndicators = useQuery(agentHealthIndicators(agent.id)).data;
+  if (!healthIndicators) return null;
   return (
     <section
       aria-label={`Health of ${agent.name}`}
       className="grid grid-cols-3 gap-3 max-lg:grid-cols-1"
     >
-      {LIGHTS.map(([key, title, hint]) => (
-        <Light key={key} title={title} hint={hint} light={lights[key]} />
+      {INDICATORS.map(([key, title, hint]) => (
+        <HealthIndicator key={key} title={title} hint={hint} light={healthIndicators[key]} />
       ))}
     </section>
   );
 }
 
-function Light({ title, hint, light }: { title: string; hint: string; light: AgentLight }) {
-  const [known, tone] = STANDINGS[light.status];
-  const word = light.status === "unknown" && light.values.every(isUnread) ? "Not read yet" : known;
+function HealthIndicator({
+  title,
+  hint,
+  light,
+}: {
+  title: string;
+  hint: string;
+  light: AgentLight;
+}) {
+  const [label, tone] = STATES[light.status];
+  const word =
+    light.status === "unknown" && light.values.every(isPending) ? "Waiting for data" : label;
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
@@ -61,41 +71,44 @@ function Light({ title, hint, light }: { title: string; hint: string; light: Age
 }
 
 function Value({ value }: { value: LightValue }) {
-  const [word, tone] = STANDINGS[value.status];
+  const [word, tone] = STATES[value.status];
   return (
     <div className="flex items-baseline gap-x-2">
       <dt className="w-18 shrink-0 text-muted first-letter:uppercase">{value.name}</dt>
       <dd className="flex min-w-0 flex-1 items-baseline gap-x-2">
         <span className="flex min-w-0 flex-1 flex-wrap items-baseline gap-x-2">
           {value.value ? <span className="[overflow-wrap:anywhere]">{value.value}</span> : null}
-          {value.status === "good" || isUnread(value) ? null : (
+          {value.status === "good" || isPending(value) ? null : (
             <StatusText tone={tone}>{word}</StatusText>
           )}
         </span>
-        {/* Of one width whatever it says: it changes every few seconds, and nothing below may move with it. */}
+        {/* Of constant width: the text changes every few seconds, and nothing below may move with
+           it. */}
         <span className="min-w-18 shrink-0 text-right text-muted tabular-nums">{ageOf(value)}</span>
       </dd>
     </div>
   );
 }
 
-/** Of an agent that has just come: nothing is wrong with it. */
-const isUnread = ({ status, age_seconds }: Pick<LightValue, "status" | "age_seconds">): boolean =>
+/** An agent that has just connected: no reading is missing yet. */
+const isPending = ({ status, age_seconds }: Pick<LightValue, "status" | "age_seconds">): boolean =>
   status === "unknown" && age_seconds === null;
 
-/** The server counts the age: clocks of browsers are what they are. */
+/** The server computes the age: clocks of browsers are not reliable. */
 export function ageOf({ age_seconds }: Pick<LightValue, "age_seconds">): string {
-  if (age_seconds === null) return "not read yet";
+  if (age_seconds === null) return "no data yet";
   if (age_seconds < 5) return "now";
   return age_seconds < 60
     ? `${Math.floor(age_seconds)}s ago`
-    : `${duration(age_seconds * 1000)} ago`; // a tenth of a second is gone when it is read
+    : `${duration(age_seconds * 1000)} ago`; // tenths of a second are outdated when displayed
 }
 
-/** In the words of the server's rule, as long as somebody can still use them. */
+/** The server's explanation, as long as it is current enough to help. */
 const SHOWN_MS = 7 * 86_400_000;
 
-/** Why the agent was away last, in a sentence; nothing when it was not, or long ago. */
+/**
+ * The reason for the last disconnect, in a sentence; nothing if there was none, or it was long ago.
+ */
 export function LastDisconnect({ agent }: { agent: WorkspaceAgent }) {
   const last = useQuery(agentDisconnects(agent.id)).data?.[0];
   if (!last || Date.now() - Date.parse(last.disconnected_at) > SHOWN_MS) return null;
@@ -110,17 +123,17 @@ function Absence({ last }: { last: AgentDisconnect }) {
   if (last.returned_at === null)
     return (
       <>
-        Away since <Ago at={last.disconnected_at} />.
+        Disconnected <Ago at={last.disconnected_at} />.
       </>
     );
   return (
     <>
-      Last away <Ago at={last.disconnected_at} />, for{" "}
+      Last disconnected <Ago at={last.disconnected_at} />, for{" "}
       {duration(Date.parse(last.returned_at) - Date.parse(last.disconnected_at))}.
     </>
   );
 }
 
 function Cause({ last }: { last: AgentDisconnect }) {
-  return <span className="text-text">{last.detail || "Nobody saw why."}</span>;
+  return <span className="text-text">{last.detail || "The reason is unknown."}</span>;
 }

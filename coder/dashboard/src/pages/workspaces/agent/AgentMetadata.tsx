@@ -1,4 +1,4 @@
-// What an agent measures by itself, as its template has it: live, with what failed and what is old.
+// Metadata of an agent as defined by its template: live, with errors and stale values.
 import { useState } from "react";
 
 import { useSocket } from "../../../api/socket";
@@ -35,8 +35,8 @@ export function AgentMetadata({ agent }: { agent: WorkspaceAgent }) {
                 (stale ? `Measured ${counted(item.result.age, "second")} ago.` : item.result.value)
               }
             >
-              {item.result.error ? "failed" : item.result.value.trim() || "–"}
-              {stale ? <span className="text-xs font-normal"> (old)</span> : null}
+              {item.result.error ? "failed" : item.result.value.trim() || "-"}
+              {stale ? <span className="text-xs font-normal"> (stale)</span> : null}
             </dd>
           </div>
         );

@@ -1,4 +1,4 @@
-// An agent's connection: what it is now, and how far it is.
+// The connection of an agent: its state and its latency.
 import type { WorkspaceAgent } from "../../../api/types";
 import { StatusText } from "../../../ui/Badge";
 import { AGENT_STATUS } from "../../../features/workspace/status";
@@ -15,7 +15,7 @@ export function AgentStatus({ agent }: { agent: WorkspaceAgent }) {
   );
 }
 
-/** What the template's author has written about agents that do not connect, or are not well. */
+/** Help by the template's author for agents that do not connect or are unhealthy. */
 export function Troubleshooting({ agent }: { agent: Pick<WorkspaceAgent, "troubleshooting_url"> }) {
   return /^https?:/i.test(agent.troubleshooting_url) ? (
     <a

@@ -1,8 +1,8 @@
-// The applications of one agent that open in a browser. What is not ready says so.
+// The applications of one agent that open in a browser, each with its health.
 import { ChevronDown } from "lucide-react";
 import type { MouseEvent, ReactNode } from "react";
 
-import { useAppPlace } from "../../../api/app-place";
+import { useAppBase } from "../../../api/app-base";
 import type { Workspace, WorkspaceAgent, WorkspaceApp } from "../../../api/types";
 import { useMe } from "../../../features/session/useMe";
 import { Avatar } from "../../../ui/Avatar";
@@ -14,17 +14,17 @@ import { addressOf } from "../../../features/workspace/app-address";
 import { appEntry, isPlainLink, openApp } from "./app-open";
 
 export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
-  const place = useAppPlace();
+  const base = useAppBase();
   const me = useMe().id;
   const apps = agent.apps.filter((app) => !app.hidden);
-  if (apps.length === 0 || place === null) return null;
+  if (apps.length === 0 || base === null) return null;
   const groups = new Map<string, WorkspaceApp[]>();
   for (const app of apps)
     groups.set(app.group ?? "", [...(groups.get(app.group ?? "") ?? []), app]);
   const link = (app: WorkspaceApp) => (
-    <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, place, me)} />
+    <AppLink key={app.id} app={app} address={addressOf(app, workspace, agent, base, me)} />
   );
-  const unwell = apps.filter((app) => app.health === "unhealthy");
+  const unhealthyApps = apps.filter((app) => app.health === "unhealthy");
   return (
     <>
       <nav className="contents" aria-label={`Applications of ${agent.name}`}>
@@ -43,13 +43,13 @@ export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: Wo
               }
             >
               {members.map((app) => {
-                const address = addressOf(app, workspace, agent, place, me);
+                const address = addressOf(app, workspace, agent, base, me);
                 return (
                   <MenuItem
                     key={app.id}
                     icon={<Avatar name={nameOf(app)} src={app.icon} size="xs" square />}
                     disabled={address === null}
-                    hint={address === null ? NO_HOST : stateOf(app)}
+                    hint={address === null ? NEEDS_SUBDOMAIN : stateOf(app)}
                     {...appEntry(app, address)}
                   >
                     {nameOf(app)}
@@ -60,25 +60,26 @@ export function AppLinks({ workspace, agent }: { workspace: Workspace; agent: Wo
           ),
         )}
       </nav>
-      {unwell.length > 0 ? (
+      {unhealthyApps.length > 0 ? (
         <p className="basis-full text-sm text-muted">
-          <strong className="font-medium text-text">{unwell.map(nameOf).join(", ")}</strong>{" "}
-          {plural(unwell.length, "does", "do")} not answer{" "}
-          {plural(unwell.length, "its health check", "their health checks")}. You can open{" "}
-          {plural(unwell.length, "it", "them")} all the same.
+          <strong className="font-medium text-text">{unhealthyApps.map(nameOf).join(", ")}</strong>{" "}
+          {plural(unhealthyApps.length, "does", "do")} not respond to{" "}
+          {plural(unhealthyApps.length, "its health check", "their health checks")}. You can still
+          open {plural(unhealthyApps.length, "it", "them")}.
         </p>
       ) : null}
     </>
   );
 }
 
-const NO_HOST = "It needs a host of its own, and this deployment has no wildcard access URL.";
+const NEEDS_SUBDOMAIN =
+  "This application needs a subdomain, but this deployment has no wildcard access URL.";
 const nameOf = (app: WorkspaceApp) => app.display_name || app.slug;
 
 function stateOf(app: WorkspaceApp): string {
   if (app.health === "unhealthy")
-    return "It does not answer its health check. You can open it all the same.";
-  if (app.health === "initializing") return "It is starting.";
+    return "The health check fails. You can still open the application.";
+  if (app.health === "initializing") return "The application is starting.";
   return app.tooltip ?? "";
 }
 
@@ -105,7 +106,7 @@ function AppLink({ app, address }: { app: WorkspaceApp; address: string | null }
   );
   if (address === null)
     return (
-      <span className={buttonClass("secondary", "md", "opacity-50")} title={NO_HOST}>
+      <span className={buttonClass("secondary", "md", "opacity-50")} title={NEEDS_SUBDOMAIN}>
         {body}
       </span>
     );

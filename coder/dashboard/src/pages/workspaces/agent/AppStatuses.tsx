@@ -1,4 +1,4 @@
-// What applications have reported of their work, newest first: agents of tasks, mostly.
+// Status reports of applications, newest first: mostly from agents of tasks.
 import type { Workspace, WorkspaceAppStatus } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { StatusText, type Tone } from "../../../ui/Badge";

@@ -1,12 +1,12 @@
-// Development containers of an agent: live, with the ways in, building them anew and deleting them.
+// Dev containers of an agent: live, with their apps and terminals, rebuilding and deleting.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Container as ContainerIcon, RotateCw, SquareTerminal, Trash2 } from "lucide-react";
 import { useState } from "react";
 import { Link } from "react-router";
 
-import { useAppPlace } from "../../../api/app-place";
+import { useAppBase } from "../../../api/app-base";
 import { post, remove } from "../../../api/client";
-import { setKnown } from "../../../api/overtaken";
+import { setServerData } from "../../../api/optimistic";
 import { containers } from "../../../api/queries/workspaces";
 import { useSocket } from "../../../api/socket";
 import type {
@@ -37,14 +37,14 @@ const RESTING: readonly Status[] = ["running", "stopped", "error"];
 interface ContainersProps {
   workspace: Workspace;
   agent: WorkspaceAgent;
-  /** Whether the person may go into the workspace, not only see it. */
-  mayEnter: boolean;
+  /** Whether the user may connect to the workspace, not only view it. */
+  mayConnect: boolean;
 }
 
-export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
+export function Containers({ workspace, agent, mayConnect }: ContainersProps) {
   const queries = useQueryClient();
-  const [ending, setEnding] = useState<WorkspaceAgentDevcontainer | null>(null);
-  // An agent without development containers refuses the question.
+  const [deleting, setDeleting] = useState<WorkspaceAgentDevcontainer | null>(null);
+  // An agent without dev containers rejects the request.
   const has = workspace.latest_build.resources.some(
     (resource) =>
       resource.type === "coder_devcontainer" ||
@@ -54,60 +54,61 @@ export function Containers({ workspace, agent, mayEnter }: ContainersProps) {
   const answer = useQuery({ ...query, enabled: agent.parent_id === null && has }).data;
   useSocket(answer ? `/api/v2/workspaceagents/${agent.id}/containers/watch` : null, {
     onMessage: (data) =>
-      setKnown(queries, query.queryKey, data as WorkspaceAgentListContainersResponse),
+      setServerData(queries, query.queryKey, data as WorkspaceAgentListContainersResponse),
   });
-  const found = answer?.devcontainers ?? [];
-  if (found.length === 0) return null;
-  const path = (one: WorkspaceAgentDevcontainer) =>
-    `/api/v2/workspaceagents/${agent.id}/containers/devcontainers/${one.id}`;
+  const containerList = answer?.devcontainers ?? [];
+  if (containerList.length === 0) return null;
+  const path = (devcontainer: WorkspaceAgentDevcontainer) =>
+    `/api/v2/workspaceagents/${agent.id}/containers/devcontainers/${devcontainer.id}`;
   const refresh = () => queries.invalidateQueries({ queryKey: query.queryKey });
-  const build = (one: WorkspaceAgentDevcontainer) =>
-    void post(`${path(one)}/recreate`).then(refresh, (error: unknown) =>
-      toast.failed("The container could not be built", error),
+  const build = (devcontainer: WorkspaceAgentDevcontainer) =>
+    void post(`${path(devcontainer)}/recreate`).then(refresh, (error: unknown) =>
+      toast.failed("Failed to rebuild the container", error),
     );
   return (
-    <section aria-label="Development containers" className="flex flex-col gap-2">
-      <h3 className="text-sm font-medium text-muted">Development containers</h3>
+    <section aria-label="Dev containers" className="flex flex-col gap-2">
+      <h3 className="text-sm font-medium text-muted">Dev containers</h3>
       {answer?.warnings?.map((warning) => (
         <p key={warning} className="text-sm text-warn">
           {warning}
         </p>
       ))}
-      {found.map((one) => (
+      {containerList.map((devcontainer) => (
         <Row
-          key={one.id}
-          one={one}
+          key={devcontainer.id}
+          devcontainer={devcontainer}
           workspace={workspace}
           agent={agent}
-          mayEnter={mayEnter}
-          onBuild={() => build(one)}
-          onDelete={() => setEnding(one)}
+          mayConnect={mayConnect}
+          onBuild={() => build(devcontainer)}
+          onDelete={() => setDeleting(devcontainer)}
         />
       ))}
       <Confirm
-        open={ending !== null}
-        onClose={() => setEnding(null)}
-        title={`Delete the container ${ending?.name ?? ""}?`}
+        open={deleting !== null}
+        onClose={() => setDeleting(null)}
+        title={`Delete container ${deleting?.name ?? ""}?`}
         confirm="Delete"
         onConfirm={async () => {
-          if (ending) await remove(path(ending));
+          if (deleting) await remove(path(deleting));
           await refresh();
         }}
       >
-        What was changed in it and is not in its folder is lost. It can be built again.
+        Changes inside the container but outside its workspace folder are lost. The container can be
+        rebuilt.
       </Confirm>
     </section>
   );
 }
 
 interface RowProps extends ContainersProps {
-  one: WorkspaceAgentDevcontainer;
+  devcontainer: WorkspaceAgentDevcontainer;
   onBuild: () => void;
   onDelete: () => void;
 }
 
-function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
-  const host = useAppPlace()?.host ?? "";
+function Row({ devcontainer: one, workspace, agent, mayConnect, onBuild, onDelete }: RowProps) {
+  const host = useAppBase()?.host ?? "";
   const [word, tone] = STATUS[one.status];
   const resting = RESTING.includes(one.status);
   const running = one.status === "running" && one.container !== undefined;
@@ -125,11 +126,11 @@ function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
         {word}
       </StatusText>
       {one.dirty ? (
-        <Tag tone="warn" title="Its description has changed since it was built.">
+        <Tag tone="warn" title="The configuration has changed since the last build.">
           Outdated
         </Tag>
       ) : null}
-      {mayEnter ? (
+      {mayConnect ? (
         <div className="flex flex-wrap items-center gap-2">
           {ports.map((port) => (
             <a
@@ -165,7 +166,7 @@ function Row({ one, workspace, agent, mayEnter, onBuild, onDelete }: RowProps) {
           {one.container ? (
             <IconButton
               size="sm"
-              label={`Delete the container ${one.name}`}
+              label={`Delete container ${one.name}`}
               disabled={!resting}
               onClick={onDelete}
             >

@@ -1,4 +1,4 @@
-// Editors on the person's own machine. Each link carries a key of its own, made when it is opened.
+// Editors on the user's own machine. Each link carries a session token, created when it is opened.
 import { ChevronDown, CodeXml } from "lucide-react";
 
 import { post } from "../../../api/client";
@@ -64,7 +64,7 @@ export function DesktopLinks({
         window.location.assign(
           editorAddress(scheme, workspace, agent, window.location.origin, key),
         ),
-      (error: unknown) => toast.failed(`${name} could not be opened`, error),
+      (error: unknown) => toast.failed(`Failed to open ${name}`, error),
     );
   const [first] = offered;
   return (
@@ -93,7 +93,7 @@ export function DesktopLinks({
         ))}
         <MenuItem
           onSelect={() => open("jetbrains", "JetBrains Toolbox")}
-          hint="With the Coder plugin of JetBrains Toolbox"
+          hint="Requires the Coder plugin of JetBrains Toolbox"
         >
           JetBrains
         </MenuItem>

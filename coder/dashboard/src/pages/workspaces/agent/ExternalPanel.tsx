@@ -1,15 +1,15 @@
-// How to attach the machine: choose its platform, copy one line, run it there.
+// Attaching the machine: choose its platform, copy one command, run it there.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { RotateCw } from "lucide-react";
 import { useState } from "react";
 
 import { post, seg } from "../../../api/client";
-import { setKnown } from "../../../api/overtaken";
+import { setServerData } from "../../../api/optimistic";
 import { useMissingProgram } from "../../../api/queries/programs";
 import { externalCredentials } from "../../../api/queries/workspaces";
 import type { ExternalAgentCredentials, Workspace, WorkspaceAgent } from "../../../api/types";
 import { Button } from "../../../ui/Button";
-import { WhereToRun } from "./WhereToRun";
+import { RunHint } from "./RunHint";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
@@ -33,7 +33,7 @@ export function ExternalPanel({
   );
   const credentials = useQuery(externalCredentials(workspace.id, agent.name));
   const missing = useMissingProgram();
-  const lacked = missing(platform);
+  const missingProgram = missing(platform);
   return (
     <div className="flex flex-col gap-3">
       <p>
@@ -55,18 +55,21 @@ export function ExternalPanel({
           )}
         />
       </div>
-      {lacked ? (
-        <Notice kind="warning" title="This server has no program for that platform.">
+      {missingProgram ? (
+        <Notice kind="warning" title="This server has no program for this platform">
           {platform.startsWith("windows") ? (
-            <p>The command waits until an agent is here. Or run the line for Linux inside WSL.</p>
+            <p>
+              The command keeps retrying until the server has the program. Alternatively, run the
+              Linux command inside WSL.
+            </p>
           ) : (
             <p>
-              The command works there only if <code>coder</code> is installed on the machine
-              already, by the wheel for example: <code>pipx install FILE.whl</code>. Otherwise it
-              waits until the program is here.
+              The command only works if <code>coder</code> is already installed on the machine, for
+              example with <code>pipx install FILE.whl</code>. Otherwise it keeps retrying until the
+              server has the program.
             </p>
           )}
-          <p>For whoever runs this deployment: {lacked.remedy}</p>
+          <p>For administrators: {missingProgram.remedy}</p>
         </Notice>
       ) : null}
       {credentials.isPending ? <Skeleton className="h-11 w-full" /> : null}
@@ -80,47 +83,50 @@ export function ExternalPanel({
         />
       ) : null}
       {credentials.data ? <RotateToken workspace={workspace} agent={agent} /> : null}
-      <WhereToRun command={credentials.data?.command} />
+      <RunHint command={credentials.data?.command} />
       {credentials.data && !platform.startsWith("windows") ? (
-        <AfterReboot
+        <ServiceCommand
           workspace={workspace}
           command={credentials.data.command}
           token={credentials.data.agent_token}
           platform={platform}
-          lacked={lacked !== undefined}
+          programMissing={missingProgram !== undefined}
         />
       ) : null}
     </div>
   );
 }
 
-/** The agent as a service: nobody who runs the line above by hand learns of it otherwise. Not on Windows, where there is none. */
-function AfterReboot({
+/**
+ * The agent as a system service: users who run the command above by hand would not learn of it
+ * otherwise. Not on Windows, which has no such service.
+ */
+function ServiceCommand({
   workspace,
   command,
   token,
   platform,
-  lacked,
+  programMissing,
 }: {
   workspace: Workspace;
   command: string;
   token: string;
   platform: string;
-  lacked: boolean;
+  programMissing: boolean;
 }) {
-  const [open, setOpen] = useState(false); // drawn only then: other programs find the command above by what it is alone in
-  const [whole, setWhole] = useState(false);
-  const line = installCommand(command, token, platform, { lacked, whole });
+  const [open, setOpen] = useState(false); // rendered only when open: other programs locate the command above as the only one
+  const [systemWide, setSystemWide] = useState(false);
+  const line = installCommand(command, token, platform, { programMissing, systemWide });
   if (line === null) return null;
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="font-medium">Keep it attached after a reboot</summary>
+      <summary className="font-medium">Keep attached after a reboot</summary>
       {open ? (
         <div className="mt-2 flex flex-col gap-3">
           <p className="text-muted">
-            <code>coder agent install</code> makes the agent a service of the machine: it starts
-            with the machine, and comes back by itself. Run it instead of the command above; if that
-            still runs there, end it first.
+            <code>coder agent install</code> installs the agent as a service that starts with the
+            machine and restarts automatically. Run it instead of the command above; if that one is
+            still running, stop it first.
           </p>
           <CodeBox
             label={`Command that keeps ${workspace.name} attached`}
@@ -128,14 +134,14 @@ function AfterReboot({
             testId="install-command"
           />
           <Checkbox
-            label="For the whole machine"
-            hint="As root, by sudo. Else for you alone, without root."
-            checked={whole}
-            onChange={setWhole}
+            label="Install system-wide"
+            hint="Runs as root through sudo. Otherwise installed for your user, without root."
+            checked={systemWide}
+            onChange={setSystemWide}
           />
           <p className="text-sm text-muted">
-            Run it again after the token was rotated. <code>coder agent uninstall</code> takes
-            everything away.
+            Run it again after you rotate the token. <code>coder agent uninstall</code> removes the
+            service.
           </p>
         </div>
       ) : null}
@@ -143,12 +149,12 @@ function AfterReboot({
   );
 }
 
-/** For a machine that is attached: its command and its token are asked for only when somebody wants them. */
-export function AttachAgain({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+/** For an attached machine: the command and its token are fetched only when the user opens it. */
+export function Reattach({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const [open, setOpen] = useState(false);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="text-sm text-muted">Attach it again, or rotate its token</summary>
+      <summary className="text-sm text-muted">Reattach the machine or rotate its token</summary>
       {open ? (
         <div className="mt-2">
           <ExternalPanel workspace={workspace} agent={agent} />
@@ -158,67 +164,71 @@ export function AttachAgain({ workspace, agent }: { workspace: Workspace; agent:
   );
 }
 
-/** A new token for the machine. The one in use lets the agent in until the new one is used. */
+/** A new token for the machine. The current token stays valid until the new one is used. */
 function RotateToken({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const queries = useQueryClient();
-  const [asking, setAsking] = useState(false);
+  const [confirming, setConfirming] = useState(false);
   const rotate = async () => {
-    const made = await post<ExternalAgentCredentials>(
+    const rotated = await post<ExternalAgentCredentials>(
       `/api/v2/workspaces/${workspace.id}/external-agent/${seg(agent.name)}/rotate-token`,
     );
-    setKnown(queries, externalCredentials(workspace.id, agent.name).queryKey, {
-      command: made.command,
-      agent_token: made.agent_token,
+    setServerData(queries, externalCredentials(workspace.id, agent.name).queryKey, {
+      command: rotated.command,
+      agent_token: rotated.agent_token,
     });
     toast.done(
-      "There is a new token.",
-      "Run the command above on the machine; then the old token ends.",
+      "Token rotated.",
+      "Run the command above on the machine. The old token is then revoked.",
     );
   };
   return (
     <div>
-      <Button size="sm" icon={<RotateCw />} onClick={() => setAsking(true)}>
+      <Button size="sm" icon={<RotateCw />} onClick={() => setConfirming(true)}>
         Rotate token
       </Button>
       <Confirm
-        open={asking}
-        onClose={() => setAsking(false)}
-        title={`New token for ${agent.name}?`}
-        confirm="Rotate"
+        open={confirming}
+        onClose={() => setConfirming(false)}
+        title={`Rotate the token of ${agent.name}?`}
+        confirm="Rotate token"
         danger={false}
         onConfirm={rotate}
       >
         <p>
-          Do this when the token may have been seen by somebody. The machine stays connected: the
-          old token works until the new one is used for the first time, and never again after.
+          Rotate the token if it may have leaked. The machine stays connected: the old token works
+          until the new one is first used, and is then revoked.
         </p>
       </Confirm>
     </div>
   );
 }
 
-/** Fetches the program, lets it make its service (it keeps a copy of itself) and removes it. Where the server has none for the
- * platform, the one that is installed there. Null for a command that is not the server's. */
+/**
+ * Download the binary, let it install its service (it keeps a copy of itself) and remove the
+ * download. Uses the installed binary if the server has none for the platform. Null for a command
+ * that is not from the server.
+ */
 export function installCommand(
   command: string,
   token: string,
   platform: string,
-  { lacked, whole }: { lacked: boolean; whole: boolean },
+  { programMissing, systemWide }: { programMissing: boolean; systemWide: boolean },
 ): string | null {
   const url = /"([^"]*)\/api\/v2\/init-script\//.exec(command)?.[1];
   if (url === undefined) return null;
   const install = (program: string) =>
     `CODER_AGENT_TOKEN="${token}" ` +
-    `${whole ? "sudo --preserve-env=CODER_AGENT_TOKEN " : ""}${program} agent install ` +
-    `--agent-url "${url}"${whole ? " --system" : ""}`;
-  if (lacked) return install("coder");
+    `${systemWide ? "sudo --preserve-env=CODER_AGENT_TOKEN " : ""}${program} agent install ` +
+    `--agent-url "${url}"${systemWide ? " --system" : ""}`;
+  if (programMissing) return install("coder");
   return (
     `curl -fsSL "${url}/bin/coder-${platform.replace("/", "-")}" -o ./coder-install && ` +
     `chmod +x ./coder-install && ${install("./coder-install")} && rm ./coder-install`
   );
 }
 
-// The server's command is for the template's platform; the address before the platform is the same for all.
+// The server's command is for the template's platform; the address before the platform is the same
+// for all.
 export function commandFor(command: string, token: string, platform: string): string {
   const match = /"([^"]*\/api\/v2\/init-script\/)[^"]*"/.exec(command);
   if (!match) return command;

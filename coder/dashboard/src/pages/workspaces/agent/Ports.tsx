@@ -3,7 +3,7 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { ChevronDown, ExternalLink } from "lucide-react";
 import { useState } from "react";
 
-import { useAppPlace } from "../../../api/app-place";
+import { useAppBase } from "../../../api/app-base";
 import { useWorkspaceRights } from "../../../api/permissions";
 import { templateById } from "../../../api/queries/templates";
 import { listeningPorts, portShares } from "../../../api/queries/workspaces";
@@ -27,7 +27,7 @@ export function PortsButton({ workspace, agent }: { workspace: Workspace; agent:
       label="Ports"
       className="w-120"
       trigger={
-        <Button look="quiet">
+        <Button variant="quiet">
           Open ports
           <Count value={ports.length} />
           <ChevronDown />
@@ -41,32 +41,32 @@ export function PortsButton({ workspace, agent }: { workspace: Workspace; agent:
 
 function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const queries = useQueryClient();
-  const host = useAppPlace()?.host ?? "";
+  const host = useAppBase()?.host ?? "";
   const template = useQuery(templateById(workspace.template_id)).data;
   const ports = useQuery(listeningPorts(agent.id));
   const shares = useQuery(portShares(workspace.id));
   const [protocol, setProtocol] = useState<Protocol>("http");
   const mayShare = useWorkspaceRights(workspace).update;
-  const most = ORDER.indexOf(template?.max_port_share_level ?? "owner");
-  const levels = LEVELS.filter(([level]) => ORDER.indexOf(level) <= most);
-  const mine = (shares.data?.shares ?? []).filter((share) => share.agent_name === agent.name);
+  const maxIndex = ORDER.indexOf(template?.max_port_share_level ?? "owner");
+  const levels = LEVELS.filter(([level]) => ORDER.indexOf(level) <= maxIndex);
+  const agentShares = (shares.data?.shares ?? []).filter(
+    (share) => share.agent_name === agent.name,
+  );
   const refresh = () => queries.invalidateQueries({ queryKey: sharesKey(workspace) });
-  const send: Send = (port, what) => sendShare(workspace, agent, port, what).then(refresh);
-  const share = (...what: Parameters<Send>) =>
-    void send(...what).catch((error: unknown) =>
-      toast.failed("The port could not be shared", error),
-    );
-  const address = (port: number, how: Protocol) =>
-    portAddress(host, port, how, workspace, agent.name);
+  const send: Send = (port, sharing) => sendShare(workspace, agent, port, sharing).then(refresh);
+  const share = (...args: Parameters<Send>) =>
+    void send(...args).catch((error: unknown) => toast.failed("Failed to share the port", error));
+  const address = (port: number, scheme: Protocol) =>
+    portAddress(host, port, scheme, workspace, agent.name);
   const listening = (ports.data?.ports ?? []).filter(
-    (item) => !mine.some((other) => other.port === item.port),
+    (item) => !agentShares.some((other) => other.port === item.port),
   );
   return (
     <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
       {host === "" ? (
         <p className="text-sm text-muted">
-          Ports open in a browser once an administrator gives the deployment a wildcard access URL.
-          Until then, on your machine:{" "}
+          Opening ports in a browser requires a wildcard access URL, set by an administrator. Until
+          then, run on your machine:{" "}
           <code className="inline-block">
             coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}
           </code>
@@ -91,7 +91,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
         </div>
         {ports.isError ? <Failure error={ports.error} /> : null}
         {ports.data && listening.length === 0 ? (
-          <p className="text-sm text-muted">Nothing else listens at the moment.</p>
+          <p className="text-sm text-muted">No other ports are listening.</p>
         ) : null}
         {listening.map((item) => (
           <div key={item.port} className="flex items-center gap-2">
@@ -112,7 +112,7 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
             {mayShare && levels.length > 0 && host ? (
               <Button
                 size="sm"
-                look="quiet"
+                variant="quiet"
                 onClick={() =>
                   share(item.port, {
                     level: levels[0]?.[0] ?? "authenticated",
@@ -134,20 +134,22 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
       </section>
       <section aria-label="Shared ports" className="flex flex-col gap-2">
         <h3 className="text-sm font-medium">Shared ports</h3>
-        {/* What is not known is not said: "nobody" would be believed. */}
+        {/* Unknown shares are not reported as none: users would believe it. */}
         {shares.isPending ? (
           <Skeleton className="h-5 w-2/3" />
         ) : shares.isLoadingError ? (
           <Failure error={shares.error} retry={() => void shares.refetch()} />
-        ) : levels.length === 0 && mine.length === 0 ? (
-          <p className="text-sm text-muted">The template lets only the owner open ports.</p>
-        ) : mine.length === 0 ? (
-          <p className="text-sm text-muted">Nobody else can open a port of this agent.</p>
+        ) : levels.length === 0 && agentShares.length === 0 ? (
+          <p className="text-sm text-muted">The template allows only the owner to open ports.</p>
+        ) : agentShares.length === 0 ? (
+          <p className="text-sm text-muted">No ports of this agent are shared.</p>
         ) : null}
         {mayShare === false && levels.length > 0 ? (
-          <p className="text-sm text-muted">Who may change the workspace may share its ports.</p>
+          <p className="text-sm text-muted">
+            You need update permission on this workspace to share its ports.
+          </p>
         ) : null}
-        {mine.map((item) => (
+        {agentShares.map((item) => (
           <SharedPort
             key={item.port}
             workspace={workspace}

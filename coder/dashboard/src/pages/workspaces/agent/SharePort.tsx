@@ -1,16 +1,16 @@
-// Sharing or opening any port by its number.
+// Sharing or opening any port by number.
 import { useState, type FormEvent } from "react";
 
 import { Button, buttonClass } from "../../../ui/Button";
 import { Failure } from "../../../ui/Failure";
 import { SelectField, TextField } from "../../../ui/forms/Field";
 import { useForm } from "../../../ui/forms/form";
-import { ENDS, type Level, type Send, type End } from "./port-sharing";
+import { EXPIRIES, type Level, type Send, type End } from "./port-sharing";
 
-const FIRST_PORT = 9; // below it the server shares none
+const FIRST_PORT = 9; // the server shares no lower ports
 const LAST_PORT = 65_535;
 
-/** Any port: what is to be shared may not listen yet. */
+/** Any port: it need not be listening yet. */
 export function SharePort({
   levels,
   onShare,
@@ -23,7 +23,7 @@ export function SharePort({
       port: "",
       protocol: "http",
       share_level: levels[0]?.[0] ?? "",
-      expires_at: ENDS[0][0] as End,
+      expires_at: EXPIRIES[0][0] as End,
     },
     async (values) => {
       await onShare(Number(values.port), {
@@ -56,7 +56,7 @@ export function SharePort({
         <SelectField
           label="Protocol"
           value={values.protocol}
-          onChange={(how) => set("protocol", how)}
+          onChange={(protocol) => set("protocol", protocol)}
           options={[
             ["http", "HTTP"],
             ["https", "HTTPS"],
@@ -64,17 +64,17 @@ export function SharePort({
           problem={problem("protocol")}
         />
         <SelectField
-          label="Who may open it"
+          label="Sharing level"
           value={values.share_level}
           onChange={(level) => set("share_level", level as Level)}
           options={levels}
           problem={problem("share_level")}
         />
         <SelectField
-          label="Ends"
+          label="Expires"
           value={values.expires_at}
           onChange={(end) => set("expires_at", end as End)}
-          options={ENDS}
+          options={EXPIRIES}
           problem={problem("expires_at")}
         />
       </div>

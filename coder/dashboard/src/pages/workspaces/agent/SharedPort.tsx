@@ -1,9 +1,9 @@
-// One shared port: who may open it, how and until when.
+// One shared port: sharing level, protocol, expiry.
 import { useQueryClient } from "@tanstack/react-query";
 import { ExternalLink, X } from "lucide-react";
 
 import { remove } from "../../../api/client";
-import { inTurn } from "../../../api/turns";
+import { serialized } from "../../../api/serialized";
 import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
 import { IconButton } from "../../../ui/Button";
 import { cx } from "../../../ui/cx";
@@ -13,11 +13,11 @@ import { toast } from "../../../ui/toast";
 import {
   sendShare,
   sharesKey,
-  turnOf,
+  queueKey,
   LEVELS,
-  endText,
+  expiryText,
   KEPT,
-  ENDS,
+  EXPIRIES,
   type Level,
   type Sharing,
   type End,
@@ -29,12 +29,15 @@ interface SharedPortProps {
   share: WorkspaceAgentPortShare;
   levels: readonly (readonly [Level, string])[];
   mayShare: boolean;
-  /** "" where ports open in no browser. */
+  /** "" if ports cannot be opened in a browser. */
   address: string;
 }
 
-/** Who may open a port, how, until when. Each choice stands from the click on and the next begins from it: made from what the
- * server said last, a second one would give back to everybody what the first had just taken. */
+/**
+ * Sharing level, protocol and expiry of a port. Each choice applies from the click on and the next
+ * one builds on it: built on the server's last answer, a second change would undo the restriction
+ * that the first one had just set.
+ */
 export function SharedPort({
   workspace,
   agent,
@@ -50,17 +53,17 @@ export function SharedPort({
     {
       send: (next) => sendShare(workspace, agent, port, next),
       seen: sharesKey(workspace),
-      failed: `Sharing port ${port} was not changed`,
+      failed: `Failed to update the share of port ${port}`,
     },
   );
   const end = () =>
-    void inTurn(turnOf(workspace, agent, port), () =>
+    void serialized(queueKey(workspace, agent, port), () =>
       remove(`/api/v2/workspaces/${workspace.id}/port-share`, { agent_name: agent.name, port }),
     ).then(
       () => queries.invalidateQueries({ queryKey: sharesKey(workspace) }),
-      (error: unknown) => toast.failed("Sharing could not be ended", error),
+      (error: unknown) => toast.failed("Failed to stop sharing", error),
     );
-  // One the template no longer allows is still the one there is.
+  // A level that the template no longer allows is still the current one.
   const offered = levels.some(([level]) => level === now.level)
     ? levels
     : [...levels, ...LEVELS.filter(([level]) => level === now.level)];
@@ -87,7 +90,7 @@ export function SharedPort({
         ) : (
           <span className="text-sm text-muted">
             {LEVELS.find(([level]) => level === share.share_level)?.[1]}
-            {share.expires_at ? `, ${endText(share)}` : ""}
+            {share.expires_at ? `, ${expiryText(share)}` : ""}
           </span>
         )}
       </div>
@@ -102,8 +105,8 @@ export function SharedPort({
             hideLabel
             label={`Protocol of port ${port}`}
             value={now.protocol}
-            onChange={(how) =>
-              choose({ level: now.level, protocol: how === "https" ? "https" : "http" })
+            onChange={(scheme) =>
+              choose({ level: now.level, protocol: scheme === "https" ? "https" : "http" })
             }
             options={[
               ["http", "HTTP"],
@@ -112,19 +115,19 @@ export function SharedPort({
           />
           <SelectField
             hideLabel
-            label={`Who may open port ${port}`}
+            label={`Sharing level of port ${port}`}
             value={now.level}
             onChange={(level) => choose({ level: level as Level, protocol: now.protocol })}
             options={offered}
           />
           <SelectField
             hideLabel
-            label={`When sharing port ${port} ends`}
+            label={`Expiry of the share of port ${port}`}
             value={now.end ?? KEPT}
             onChange={(next) =>
               choose({ level: now.level, protocol: now.protocol, end: next as End })
             }
-            options={[[KEPT, endText(share)], ...ENDS]}
+            options={[[KEPT, expiryText(share)], ...EXPIRIES]}
           />
         </div>
       ) : null}

@@ -1,4 +1,4 @@
-// How to connect by SSH, from a terminal or an editor.
+// Connecting by SSH from a terminal or an editor.
 import { useQuery } from "@tanstack/react-query";
 import { ChevronDown } from "lucide-react";
 
@@ -16,14 +16,14 @@ export function SshButton({ workspace, agent }: { workspace: Workspace; agent: W
       label="Connect via SSH"
       className="w-100 p-4"
       trigger={
-        <Button look="quiet">
+        <Button variant="quiet">
           Connect via SSH
           <ChevronDown />
         </Button>
       }
     >
       <p className="mb-3 text-sm text-muted">
-        Run this once, so that SSH, scp, rsync and your editor know every workspace:
+        Run this once to configure SSH, scp, rsync and your editor for all workspaces:
       </p>
       <CodeBox
         label="Command that configures SSH"
@@ -36,9 +36,9 @@ export function SshButton({ workspace, agent }: { workspace: Workspace; agent: W
         command={`ssh ${agent.name}.${workspace.name}.${workspace.owner_name}.${suffix}`}
         testId="ssh-connect"
       />
-      <p className="my-3 text-sm text-muted">Or without configuring anything:</p>
+      <p className="my-3 text-sm text-muted">Or connect without configuration:</p>
       <CodeBox
-        label="Command that connects through the command line"
+        label="Command that connects with the CLI"
         command={`coder ssh ${workspace.owner_name}/${workspace.name}.${agent.name}`}
         testId="ssh-direct"
       />

@@ -31,7 +31,7 @@ const agent = (status: WorkspaceAgent["status"]) =>
   }) as unknown as WorkspaceAgent;
 
 it.each(["timeout", "disconnected"] as const)(
-  "leads from an agent whose state is %s to what the template's author says about it",
+  "links an agent in state %s to its troubleshooting page",
   async (status) => {
     visit(
       [
@@ -69,8 +69,8 @@ it.each([
   ["connecting", false, /Put coder-linux-amd64 there/],
   ["timeout", false, /Put coder-linux-amd64 there/],
 ] as const)(
-  "says what an agent that does not connect waits for: %s, the program is there: %s",
-  async (status, available, said) => {
+  "explains an agent that does not connect: %s, program available: %s",
+  async (status, available, message) => {
     visit(
       [
         {
@@ -104,7 +104,7 @@ it.each([
         ],
       },
     );
-    expect(await screen.findByText(said)).toBeVisible();
+    expect(await screen.findByText(message)).toBeVisible();
     expect(screen.queryByText(/within a minute/) === null).toBe(!available);
   },
 );

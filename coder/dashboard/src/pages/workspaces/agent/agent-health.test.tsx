@@ -12,7 +12,7 @@ import type {
 import { SignedIn } from "../../../test/world";
 import { Refusal, visit } from "../../../test/world";
 import { AgentCard } from "./AgentCard";
-import { ageOf, STANDINGS } from "./AgentHealth";
+import { ageOf, STATES } from "./AgentHealth";
 
 const NOW = new Date().toISOString();
 const value = (
@@ -21,24 +21,24 @@ const value = (
   status: LightValue["status"],
   age: number | null,
 ): LightValue => ({ name, value: text, status, at: age === null ? null : NOW, age_seconds: age });
-const light = (status: AgentLight["status"], ...values: LightValue[]): AgentLight => ({
+const indicator = (status: AgentLight["status"], ...values: LightValue[]): AgentLight => ({
   status,
   values,
 });
-const lights: AgentLights = {
-  host: light(
+const indicators: AgentLights = {
+  host: indicator(
     "bad",
     value("disk", "98 % of 40 GiB", "bad", 20),
     value("memory", "40 % of 8 GiB", "good", 20),
   ),
-  agent: light("warning", value("version", "v2.1.0", "warning", 2)),
-  path: light(
+  agent: indicator("warning", value("version", "v2.1.0", "warning", 2)),
+  path: indicator(
     "unknown",
     value("round trip", "", "unknown", null),
     value("loss", "0 %", "unknown", 400),
   ),
 };
-const away: AgentDisconnect = {
+const disconnect: AgentDisconnect = {
   disconnected_at: new Date(Date.now() - 3_600_000).toISOString(),
   returned_at: new Date(Date.now() - 3_540_000).toISOString(),
   ended: "silent",
@@ -74,7 +74,7 @@ const agentOf = (status: WorkspaceAgent["status"]) =>
 const show = (
   status: WorkspaceAgent["status"],
   external: boolean,
-  found: { lights: unknown; disconnects: unknown },
+  answers: { lights: unknown; disconnects: unknown },
 ) =>
   visit(
     [
@@ -100,8 +100,8 @@ const show = (
         organization_ids: ["o"],
         roles: [],
       },
-      "GET /api/v2/workspaceagents/a/lights": found.lights,
-      "GET /api/v2/workspaceagents/a/disconnects": found.disconnects,
+      "GET /api/v2/workspaceagents/a/lights": answers.lights,
+      "GET /api/v2/workspaceagents/a/disconnects": answers.disconnects,
     },
   );
 
@@ -111,58 +111,64 @@ it.each([
   ["any other agent", false, "connected"],
   ["any other agent", false, "disconnected"],
 ] as const)(
-  "shows the three lights of %s (external %s, %s), each value with its age and a word for its colour",
+  "shows three indicators for %s (external %s, %s) with ages and labels",
   async (_, external, status) => {
-    show(status, external, { lights, disconnects: [away] });
+    show(status, external, { lights: indicators, disconnects: [disconnect] });
     const health = within(await screen.findByRole("region", { name: "Health of main" }));
     const [host, agent, path] = ["Host", "Agent", "Path"].map((name) =>
       health.getByRole("group", { name }),
     );
     expect(host).toHaveTextContent(
-      "Host The machineBaddisk98 % of 40 GiBBad20s agomemory40 % of 8 GiB20s ago",
+      "Host Operating system and hardwareCriticaldisk98 % of 40 GiBCritical20s agomemory40 % of 8 GiB20s ago",
     );
-    expect(agent).toHaveTextContent("Agent Its programWorth a lookversionv2.1.0Worth a looknow");
+    expect(agent).toHaveTextContent("Agent Agent processWarningversionv2.1.0Warningnow");
     expect(path).toHaveTextContent(
-      "Path The way to itNot knownround tripnot read yetloss0 %Not known6m 40s ago",
+      "Path Network path to the agentUnknownround tripno data yetloss0 %Unknown6m 40s ago",
     );
     expect(await screen.findByText("The machine slept for 60 s.")).toBeVisible();
-    expect(screen.getByText(/^Last away/)).toHaveTextContent("Last away 1 hour ago, for 1m 0s.");
+    expect(screen.getByText(/^Last away/)).toHaveTextContent(
+      "Last disconnected 1 hour ago, for 1m 0s.",
+    );
   },
 );
 
-it("says since when a machine is away that has not come back", async () => {
+it("shows since when a machine is disconnected", async () => {
   show("disconnected", true, {
-    lights,
+    lights: indicators,
     disconnects: [
-      { ...away, returned_at: null, detail: "The agent has not come back with its side of it." },
+      {
+        ...disconnect,
+        returned_at: null,
+        detail: "The agent has not come back with its side of it.",
+      },
     ],
   });
   expect(await screen.findByText(/^Away since/)).toHaveTextContent(
-    "Away since 1 hour ago. The agent has not come back with its side of it.",
+    "Disconnected 1 hour ago. The agent has not come back with its side of it.",
   );
 });
 
-it("says nothing where the server has no lights, or refuses them", async () => {
+it("shows nothing if the server has no indicators or rejects the request", async () => {
   const page = show("connected", true, {
     lights: new Refusal(404, "Not found."),
     disconnects: new Refusal(404, "Not found."),
   });
   await screen.findByRole("article", { name: "Agent main" });
   await screen.findByText(/Attach it again/);
-  expect(page.asked).toContain("GET /api/v2/workspaceagents/a/lights");
+  expect(page.requests).toContain("GET /api/v2/workspaceagents/a/lights");
   expect(screen.queryByRole("region", { name: "Health of main" })).toBeNull();
   expect(screen.queryByText(/away/)).toBeNull();
 });
 
-it("never shows as good what is not known", () => {
-  const [word, tone] = STANDINGS.unknown;
+it("never shows unknown as healthy", () => {
+  const [word, tone] = STATES.unknown;
   expect([word, tone]).toEqual(["Not known", "idle"]);
-  expect(new Set(Object.values(STANDINGS).map(([name]) => name)).size).toBe(4);
+  expect(new Set(Object.values(STATES).map(([name]) => name)).size).toBe(4);
   expect([0, 4, 5, 90, null].map((age_seconds) => ageOf({ age_seconds }))).toEqual([
     "now",
     "now",
     "5s ago",
     "1m 30s ago",
-    "not read yet",
+    "no data yet",
   ]);
 });

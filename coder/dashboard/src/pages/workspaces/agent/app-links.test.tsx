@@ -55,17 +55,17 @@ const showIn = (where: Workspace, ...apps: WorkspaceApp[]) =>
   );
 const show = (...apps: WorkspaceApp[]) => showIn(workspace, ...apps);
 
-const gone = vi.fn();
+const navigated = vi.fn();
 beforeEach(() => {
-  gone.mockReset();
-  vi.stubGlobal("open", gone);
+  navigated.mockReset();
+  vi.stubGlobal("open", navigated);
   Object.defineProperty(window, "location", {
     configurable: true,
-    value: Object.assign(new URL("http://localhost:3000/"), { assign: gone }),
+    value: Object.assign(new URL("http://localhost:3000/"), { assign: navigated }),
   });
 });
 
-it("opens a page by the browser's own link", async () => {
+it("opens a page with a plain link", async () => {
   show(app("page", {}));
   expect(await screen.findByRole("link", { name: "page" })).toHaveAttribute(
     "href",
@@ -73,19 +73,19 @@ it("opens a page by the browser's own link", async () => {
   );
 });
 
-// In a group as well as beside it: the way it opens is the application's.
+// In a group as well as ungrouped: how it opens depends on the application.
 it.each([
   ["alone", ""],
   ["in a group", "Tools"],
-])("%s, gives a program on this machine a key of its own when it is opened", async (_, group) => {
+])("%s, creates a token for a desktop program on opening", async (_, group) => {
   const page = show(app("ide", { ...desktop, group }));
   if (group) await userEvent.click(await screen.findByRole("button", { name: group }));
   expect(page.sent).toEqual([]);
   await userEvent.click(await screen.findByRole(group ? "menuitem" : "link", { name: "ide" }));
-  await waitFor(() => expect(gone).toHaveBeenCalledWith("jetbrains://open?token=fresh-key"));
+  await waitFor(() => expect(navigated).toHaveBeenCalledWith("jetbrains://open?token=fresh-key"));
 });
 
-it("gives nobody's key to an application of somebody else's workspace: the program asks", async () => {
+it("passes no token to applications of another user's workspace", async () => {
   const page = showIn({ ...workspace, owner_name: "ben", owner_id: "v" }, app("ide", desktop));
   expect(await screen.findByRole("link", { name: "ide" })).toHaveAttribute(
     "href",
@@ -97,11 +97,11 @@ it("gives nobody's key to an application of somebody else's workspace: the progr
 it.each([
   ["alone", ""],
   ["in a group", "Tools"],
-])("%s, opens a small window where its template wants one", async (_, group) => {
+])("%s, opens a slim window if the template says so", async (_, group) => {
   show(app("small", { open_in: "slim-window", group }));
   if (group) await userEvent.click(await screen.findByRole("button", { name: group }));
   await userEvent.click(await screen.findByRole(group ? "menuitem" : "link", { name: "small" }));
-  expect(gone).toHaveBeenCalledWith(
+  expect(navigated).toHaveBeenCalledWith(
     "/@ana/lab.main/apps/small/",
     "app-small",
     "width=900,height=600",
@@ -111,10 +111,10 @@ it.each([
 it.each([
   ["alone", ""],
   ["in a group", "Tools"],
-])("%s, says that an application is unwell, and opens it all the same", async (_, group) => {
+])("%s, marks an unhealthy application, which can be opened", async (_, group) => {
   show(app("broken", { health: "unhealthy", group }), app("fine", { health: "healthy", group }));
   expect((await screen.findByText(/health check/)).textContent).toBe(
-    "broken does not answer its health check. You can open it all the same.",
+    "broken does not respond to its health check. You can still open it.",
   );
   if (group) await userEvent.click(await screen.findByRole("button", { name: group }));
   const link = await screen.findByRole(group ? "menuitem" : "link", { name: /^broken/ });
@@ -122,7 +122,7 @@ it.each([
   expect(link).not.toHaveAttribute("data-disabled");
 });
 
-it("says nothing of applications that are well", async () => {
+it("shows no note for healthy applications", async () => {
   show(app("fine", { health: "healthy" }), app("unchecked", { health: "disabled" }));
   await screen.findByRole("link", { name: "fine" });
   expect(screen.queryByText(/health check/)).toBeNull();

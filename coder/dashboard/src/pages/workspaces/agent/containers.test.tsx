@@ -12,7 +12,7 @@ const workspace = {
   owner_name: "ana",
   latest_build: { resources: [{ type: "coder_devcontainer" }] },
 } as unknown as Workspace;
-const one = (status: string, more: object = {}) => ({
+const container = (status: string, more: object = {}) => ({
   id: "d",
   name: "api",
   workspace_folder: "/home/coder/api",
@@ -22,25 +22,25 @@ const one = (status: string, more: object = {}) => ({
   ...more,
 });
 const PATH = "/api/v2/workspaceagents/a/containers";
-const open = (found: object, { mayEnter = true, warnings = [] as string[] } = {}) =>
+const open = (answer: object, { mayConnect = true, warnings = [] as string[] } = {}) =>
   visit(
     [
       {
         path: "/",
-        element: <Containers workspace={workspace} agent={agent} mayEnter={mayEnter} />,
+        element: <Containers workspace={workspace} agent={agent} mayConnect={mayConnect} />,
       },
     ],
     "/",
     {
-      [`GET ${PATH}`]: { devcontainers: [found], containers: [], warnings },
+      [`GET ${PATH}`]: { devcontainers: [answer], containers: [], warnings },
       "GET /api/v2/applications/host": { host: "*.apps.test" },
       [`POST ${PATH}/devcontainers/d/recreate`]: {},
       [`DELETE ${PATH}/devcontainers/d`]: {},
     },
   );
 
-it("shows the ways into one that runs", async () => {
-  open(one("running"));
+it("shows the links of a running container", async () => {
+  open(container("running"));
   expect(await screen.findByText("Running")).toBeVisible();
   expect(screen.getByRole("link", { name: "Terminal in api" })).toHaveAttribute(
     "href",
@@ -52,10 +52,13 @@ it("shows the ways into one that runs", async () => {
   );
 });
 
-it("says why one failed, and builds it again", async () => {
-  const page = open(one("error", { container: undefined, error: "no such image", dirty: true }), {
-    warnings: ["docker is slow"],
-  });
+it("shows why a container failed, and rebuilds it", async () => {
+  const page = open(
+    container("error", { container: undefined, error: "no such image", dirty: true }),
+    {
+      warnings: ["docker is slow"],
+    },
+  );
   expect(await screen.findByText("no such image")).toBeVisible();
   expect(screen.getByText("docker is slow")).toBeVisible();
   expect(screen.getByText("Outdated")).toBeVisible();
@@ -68,20 +71,23 @@ it("says why one failed, and builds it again", async () => {
   );
 });
 
-it("follows what happens to it, and interrupts nothing", async () => {
-  open(one("stopped"));
+it("follows changes without interrupting", async () => {
+  open(container("stopped"));
   await screen.findByText("Stopped");
   await waitFor(() => expect(FakeSocket.to("/containers/watch")).toBeDefined());
   act(() =>
-    FakeSocket.to("/containers/watch")?.says({ devcontainers: [one("starting")], containers: [] }),
+    FakeSocket.to("/containers/watch")?.says({
+      devcontainers: [container("starting")],
+      containers: [],
+    }),
   );
   expect(await screen.findByText("Starting")).toBeVisible();
   expect(screen.getByRole("button", { name: "Rebuild api" })).toBeDisabled();
 });
 
-it("deletes only after saying what is lost", async () => {
-  const page = open(one("running"));
-  await userEvent.click(await screen.findByRole("button", { name: "Delete the container api" }));
+it("confirms deletion with its consequences", async () => {
+  const page = open(container("running"));
+  await userEvent.click(await screen.findByRole("button", { name: "Delete container api" }));
   expect(page.sent).toEqual([]);
   await userEvent.click(
     within(await screen.findByRole("dialog")).getByRole("button", { name: "Delete" }),
@@ -93,8 +99,8 @@ it("deletes only after saying what is lost", async () => {
   );
 });
 
-it("offers nothing to somebody who may only look", async () => {
-  open(one("running"), { mayEnter: false });
+it("offers no actions to viewers", async () => {
+  open(container("running"), { mayConnect: false });
   expect(await screen.findByText("Running")).toBeVisible();
   expect(screen.queryByRole("button")).toBeNull();
   expect(screen.queryByRole("link")).toBeNull();

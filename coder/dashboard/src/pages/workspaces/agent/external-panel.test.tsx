@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
 import { visit } from "../../../test/world";
-import { AttachAgain, ExternalPanel, installCommand } from "./ExternalPanel";
+import { Reattach, ExternalPanel, installCommand } from "./ExternalPanel";
 
 const workspace = { id: "w", name: "dev" } as Workspace;
 const agent = {
@@ -14,9 +14,9 @@ const agent = {
   architecture: "amd64",
 } as WorkspaceAgent;
 
-it("rotates the token of a machine that is attached, and asks for the secret only then", async () => {
+it("rotates an attached machine's token, fetching it on demand", async () => {
   const page = visit(
-    [{ path: "/", element: <AttachAgain workspace={workspace} agent={agent} /> }],
+    [{ path: "/", element: <Reattach workspace={workspace} agent={agent} /> }],
     "/",
     {
       "GET /api/v2/workspaces/w/external-agent/main/credentials": {
@@ -25,13 +25,13 @@ it("rotates the token of a machine that is attached, and asks for the secret onl
       },
     },
   );
-  const summary = await screen.findByText("Attach it again, or rotate its token");
-  expect(page.asked).toEqual([]);
+  const summary = await screen.findByText("Reattach the machine or rotate its token");
+  expect(page.requests).toEqual([]);
   await userEvent.click(summary);
   expect(await screen.findByRole("button", { name: "Rotate token" })).toBeVisible();
 });
 
-it("says when the server lacks the program of the chosen platform, and what to do", async () => {
+it("explains a missing program for the platform", async () => {
   const program = (architecture: string, available: boolean) => ({
     name: `coder-linux-${architecture}`,
     os: "linux",
@@ -53,16 +53,16 @@ it("says when the server lacks the program of the chosen platform, and what to d
   expect(
     await screen.findByRole("option", { name: "Linux, ARM, 64-bit (program missing)" }),
   ).toBeVisible();
-  expect(screen.queryByText("This server has no program for that platform.")).toBeNull();
+  expect(screen.queryByText("This server has no program for this platform")).toBeNull();
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "linux/arm64");
-  expect(await screen.findByText("This server has no program for that platform.")).toBeVisible();
+  expect(await screen.findByText("This server has no program for this platform")).toBeVisible();
   expect(screen.getByText(/Build it for arm64/)).toBeVisible();
   expect(screen.getByText(/pipx install/)).toBeVisible();
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "windows/amd64");
   expect(await screen.findByText(/inside WSL/)).toBeVisible();
   expect(screen.queryByText(/pipx install/)).toBeNull(); // the wheel has no agent there
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "linux/amd64");
-  expect(screen.queryByText("This server has no program for that platform.")).toBeNull();
+  expect(screen.queryByText("This server has no program for this platform")).toBeNull();
 });
 
 const COMMAND =
@@ -71,23 +71,23 @@ const COMMAND =
 it.each([
   [
     "fetches the program of the platform",
-    { lacked: false, whole: false },
+    { programMissing: false, systemWide: false },
     'curl -fsSL "https://coder.example.com/bin/coder-linux-arm64" -o ./coder-install && ' +
       'chmod +x ./coder-install && CODER_AGENT_TOKEN="secret" ./coder-install agent ' +
       'install --agent-url "https://coder.example.com" && rm ./coder-install',
   ],
   [
     "takes what is installed where the server has none",
-    { lacked: true, whole: false },
+    { programMissing: true, systemWide: false },
     'CODER_AGENT_TOKEN="secret" coder agent install --agent-url "https://coder.example.com"',
   ],
   [
     "is for the whole machine by root",
-    { lacked: true, whole: true },
+    { programMissing: true, systemWide: true },
     'CODER_AGENT_TOKEN="secret" sudo --preserve-env=CODER_AGENT_TOKEN coder agent install --agent-url "https://coder.example.com" --system',
   ],
-])("what keeps a machine attached %s", (_, how, expected) =>
-  expect(installCommand(COMMAND, "secret", "linux/arm64", how)).toBe(expected),
+])("the service command %s", (_, options, expected) =>
+  expect(installCommand(COMMAND, "secret", "linux/arm64", options)).toBe(expected),
 );
 
 it("tells beside the command how the machine comes back after a reboot, with the token hidden", async () => {
@@ -97,12 +97,12 @@ it("tells beside the command how the machine comes back after a reboot, with the
       agent_token: "secret",
     },
   });
-  await userEvent.click(await screen.findByText("Keep it attached after a reboot"));
+  await userEvent.click(await screen.findByText("Keep attached after a reboot"));
   const box = await screen.findByTestId("install-command");
   expect(box).toHaveTextContent("agent install");
   expect(box).not.toHaveTextContent("secret");
-  await userEvent.click(screen.getByRole("checkbox", { name: /For the whole machine/ }));
+  await userEvent.click(screen.getByRole("checkbox", { name: /Install system-wide/ }));
   expect(box).toHaveTextContent("sudo --preserve-env=CODER_AGENT_TOKEN");
   await userEvent.selectOptions(screen.getByLabelText("Platform"), "windows/amd64");
-  expect(screen.queryByText("Keep it attached after a reboot")).toBeNull(); // there is no service of ours
+  expect(screen.queryByText("Keep attached after a reboot")).toBeNull(); // no service exists there
 });

@@ -1,6 +1,6 @@
-// Sharing a port: levels, ends, and the requests, which are sent one after the other.
+// Sharing a port: levels, expiry, and the requests, which are sent one after the other.
 import { post } from "../../../api/client";
-import { inTurn } from "../../../api/turns";
+import { serialized } from "../../../api/serialized";
 import type { Workspace, WorkspaceAgent, WorkspaceAgentPortShare } from "../../../api/types";
 import { ago } from "../../../lib/time";
 import { type Protocol } from "../../../features/workspace/port-address";
@@ -9,58 +9,61 @@ export type Level = WorkspaceAgentPortShare["share_level"];
 
 export const LEVELS: readonly (readonly [Level, string])[] = [
   ["organization", "Organization"],
-  ["authenticated", "Anyone signed in"],
-  ["public", "Anyone"],
+  ["authenticated", "Authenticated users"],
+  ["public", "Public"],
 ];
 export const ORDER: readonly Level[] = ["owner", "organization", "authenticated", "public"];
 
 const HOUR_MS = 3_600_000;
-export const ENDS = [
-  ["never", "When I end it"],
-  ["1", "In an hour"],
+export const EXPIRIES = [
+  ["never", "Never"],
+  ["1", "In 1 hour"],
   ["8", "In 8 hours"],
-  ["24", "In a day"],
-  ["168", "In a week"],
+  ["24", "In 1 day"],
+  ["168", "In 1 week"],
 ] as const;
-export type End = (typeof ENDS)[number][0];
+export type End = (typeof EXPIRIES)[number][0];
 export const KEPT = "";
 
-function endOf(end: End): string | null {
+function expiryOf(end: End): string | null {
   return end === "never" ? null : new Date(Date.now() + Number(end) * HOUR_MS).toISOString();
 }
 
-export function endText(share: WorkspaceAgentPortShare): string {
-  return share.expires_at ? `Ends ${ago(share.expires_at)}` : "Ends when I end it";
+export function expiryText(share: WorkspaceAgentPortShare): string {
+  return share.expires_at ? `Expires ${ago(share.expires_at)}` : "Never expires";
 }
 
-/** `end` left out leaves the end there is. */
+/** Without `end`, the current expiry stays. */
 export interface Sharing {
   level: Level;
   protocol: Protocol;
   end?: End;
 }
 
-export type Send = (port: number, what: Sharing) => Promise<unknown>;
+export type Send = (port: number, sharing: Sharing) => Promise<unknown>;
 
 export const sharesKey = (workspace: Workspace) => ["workspaces", workspace.id, "port-share"];
 
-export const turnOf = (workspace: Workspace, agent: WorkspaceAgent, port: number) =>
+export const queueKey = (workspace: Workspace, agent: WorkspaceAgent, port: number) =>
   `the share of ${workspace.id} ${agent.name} ${port}`;
 
-/** Of two changes of one port that are under way at once the server may do either first: they are sent one after the other. */
+/**
+ * The server may apply two concurrent changes of one port in either order, so they are sent one
+ * after the other.
+ */
 export function sendShare(
   workspace: Workspace,
   agent: WorkspaceAgent,
   port: number,
   { level, protocol, end }: Sharing,
 ): Promise<unknown> {
-  return inTurn(turnOf(workspace, agent, port), () =>
+  return serialized(queueKey(workspace, agent, port), () =>
     post(`/api/v2/workspaces/${workspace.id}/port-share`, {
       agent_name: agent.name,
       port,
       share_level: level,
       protocol,
-      ...(end === undefined ? {} : { expires_at: endOf(end) }),
+      ...(end === undefined ? {} : { expires_at: expiryOf(end) }),
     }),
   );
 }

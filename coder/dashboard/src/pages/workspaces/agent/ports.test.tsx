@@ -9,7 +9,7 @@ import { PortsButton } from "./Ports";
 const workspace = { id: "w", name: "dev", owner_name: "ana", template_id: "t" } as Workspace;
 const agent = { id: "a", name: "main" } as WorkspaceAgent;
 
-it("where ports open in no browser, asks for no protocol and shows the command with a port that listens", async () => {
+it("shows the port-forward command without a wildcard host", async () => {
   visit([{ path: "/", element: <PortsButton workspace={workspace} agent={agent} /> }], "/", {
     "GET /api/v2/workspaceagents/a/listening-ports": {
       ports: [{ port: 5173, process_name: "node" }],
@@ -33,15 +33,15 @@ const shown = (shares: object[], more: Answers = {}) =>
   });
 const last = (page: ReturnType<typeof visit>) => page.sent.at(-1)?.body as Record<string, unknown>;
 
-it("shares a port that does not listen yet: its number, protocol, level and end", async () => {
+it("shares a port that is not listening yet", async () => {
   const page = shown([]);
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
   const form = within(await screen.findByRole("form", { name: "Share a port" }));
   await userEvent.type(form.getByLabelText("Port to share"), "4321");
   await userEvent.selectOptions(form.getByLabelText("Protocol"), "HTTPS");
-  await userEvent.selectOptions(form.getByLabelText("Who may open it"), "Anyone");
+  await userEvent.selectOptions(form.getByLabelText("Sharing level"), "Public");
   const before = Date.now();
-  await userEvent.selectOptions(form.getByLabelText("Ends"), "In an hour");
+  await userEvent.selectOptions(form.getByLabelText("Expires"), "In 1 hour");
   await userEvent.click(form.getByRole("button", { name: "Share port" }));
   await waitFor(() => expect(form.getByLabelText("Port to share")).toHaveValue(null));
   expect(last(page)).toMatchObject({
@@ -54,12 +54,12 @@ it("shares a port that does not listen yet: its number, protocol, level and end"
   expect(end).toBeGreaterThanOrEqual(before + 3_600_000);
   expect(end).toBeLessThanOrEqual(Date.now() + 3_600_000);
   await userEvent.type(form.getByLabelText("Port to share"), "4322");
-  await userEvent.selectOptions(form.getByLabelText("Ends"), "When I end it");
+  await userEvent.selectOptions(form.getByLabelText("Expires"), "Never");
   await userEvent.click(form.getByRole("button", { name: "Share port" }));
   await waitFor(() => expect(last(page)).toMatchObject({ port: 4322, expires_at: null }));
 });
 
-it("keeps the number when the server refuses it, and says why at its field", async () => {
+it("keeps the number and shows the field's error", async () => {
   shown([], {
     "POST /api/v2/workspaces/w/port-share": new Refusal(
       400,
@@ -73,7 +73,7 @@ it("keeps the number when the server refuses it, and says why at its field", asy
   expect(screen.getByLabelText("Port to share")).toHaveValue(4321);
 });
 
-it("says when a share ends, leaves that end when something else is changed, and sets another", async () => {
+it("shows and changes a share's expiry", async () => {
   const page = shown([
     {
       agent_name: "main",
@@ -84,8 +84,11 @@ it("says when a share ends, leaves that end when something else is changed, and 
     },
   ]);
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
-  expect(await screen.findByRole("option", { name: "Ends in 2 hours" })).toBeInTheDocument();
-  await userEvent.selectOptions(screen.getByLabelText("Who may open port 8080"), "Organization");
+  expect(await screen.findByRole("option", { name: "Expires in 2 hours" })).toBeInTheDocument();
+  await userEvent.selectOptions(
+    screen.getByLabelText("Sharing level of port 8080"),
+    "Organization",
+  );
   await waitFor(() =>
     expect(last(page)).toEqual({
       agent_name: "main",
@@ -94,16 +97,13 @@ it("says when a share ends, leaves that end when something else is changed, and 
       protocol: "http",
     }),
   );
-  await userEvent.selectOptions(
-    screen.getByLabelText("When sharing port 8080 ends"),
-    "When I end it",
-  );
+  await userEvent.selectOptions(screen.getByLabelText("Expiry of the share of port 8080"), "Never");
   await waitFor(() =>
     expect(last(page)).toMatchObject({ port: 8080, share_level: "public", expires_at: null }),
   );
 });
 
-it("shares a port that listens without an end: what another share left is none of it", async () => {
+it("shares a listening port without expiry", async () => {
   const page = shown([], {
     "GET /api/v2/workspaceagents/a/listening-ports": {
       ports: [{ port: 5173, process_name: "node" }],
@@ -114,7 +114,7 @@ it("shares a port that listens without an end: what another share left is none o
   await waitFor(() => expect(last(page)).toMatchObject({ port: 5173, expires_at: null }));
 });
 
-it("begins a second choice from the first, and sends it after the first is answered", async () => {
+it("builds a second change on the first, sent in order", async () => {
   let answer = (): void => undefined;
   const first = new Promise<object>((done) => {
     answer = () => done({});
@@ -125,10 +125,10 @@ it("begins a second choice from the first, and sends it after the first is answe
   );
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
   await userEvent.selectOptions(
-    await screen.findByLabelText("Who may open port 8080"),
+    await screen.findByLabelText("Sharing level of port 8080"),
     "Organization",
   );
-  expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization");
+  expect(screen.getByLabelText("Sharing level of port 8080")).toHaveDisplayValue("Organization");
   await userEvent.selectOptions(screen.getByLabelText("Protocol of port 8080"), "HTTPS");
   expect(page.sent).toHaveLength(1);
   await act(async () => answer());
@@ -141,7 +141,7 @@ it("begins a second choice from the first, and sends it after the first is answe
   });
 });
 
-it("takes back a level that is refused, and says so", async () => {
+it("rolls back a rejected level", async () => {
   shown(
     [
       {
@@ -155,24 +155,27 @@ it("takes back a level that is refused, and says so", async () => {
     { "POST /api/v2/workspaces/w/port-share": new Refusal(400, "Not in this template.") },
   );
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
-  await userEvent.selectOptions(await screen.findByLabelText("Who may open port 8080"), "Anyone");
+  await userEvent.selectOptions(
+    await screen.findByLabelText("Sharing level of port 8080"),
+    "Public",
+  );
   await waitFor(() =>
-    expect(screen.getByLabelText("Who may open port 8080")).toHaveDisplayValue("Organization"),
+    expect(screen.getByLabelText("Sharing level of port 8080")).toHaveDisplayValue("Organization"),
   );
 });
 
-it("names the level there is where the template allows it no longer", async () => {
+it("shows a current level that is no longer allowed", async () => {
   shown(
     [{ agent_name: "main", port: 8080, share_level: "public", protocol: "http", expires_at: null }],
     { "GET /api/v2/templates/t": { max_port_share_level: "organization" } },
   );
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
-  expect(await screen.findByLabelText("Who may open port 8080")).toHaveDisplayValue("Anyone");
+  expect(await screen.findByLabelText("Sharing level of port 8080")).toHaveDisplayValue("Public");
 });
 
-it("does not say that nobody may open a port before it is known, nor when it cannot be read", async () => {
+it("claims no missing shares before they are known", async () => {
   shown([], { "GET /api/v2/workspaces/w/port-share": new Refusal(500, "The database is gone.") });
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
   expect(await screen.findByText("The database is gone.")).toBeVisible();
-  expect(screen.queryByText("Nobody else can open a port of this agent.")).toBeNull();
+  expect(screen.queryByText("No ports of this agent are shared.")).toBeNull();
 });

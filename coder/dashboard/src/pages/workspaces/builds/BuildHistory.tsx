@@ -1,4 +1,4 @@
-// The builds of a workspace, newest first; older ones when they are asked for.
+// The builds of a workspace, newest first; older ones on request.
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef } from "react";
 import { Link, useParams } from "react-router";
@@ -21,20 +21,21 @@ export const VERBS: Record<WorkspaceBuild["transition"], string> = {
 
 export function BuildHistory({ workspace }: { workspace: Workspace }) {
   const builds = useInfiniteQuery(workspaceBuilds(workspace.id));
-  // A build that began or ended changes the list; how far it has been opened stays.
+  // A build that started or ended changes the list; the loaded pages stay open.
   const newest = `${workspace.latest_build.id} ${workspace.latest_build.status}`;
-  const known = useRef(newest);
+  const lastNewest = useRef(newest);
   const { refetch } = builds;
   useEffect(() => {
-    if (known.current === newest) return;
-    known.current = newest;
+    if (lastNewest.current === newest) return;
+    lastNewest.current = newest;
     void refetch();
   }, [newest, refetch]);
   const shown = useParams()["number"];
   if (builds.isPending) return <Skeleton className="h-24 w-full" />;
   if (builds.isLoadingError)
     return <Failure error={builds.error} retry={() => void builds.refetch()} />;
-  // A build that began between two pages has moved the second: what ended the first begins it, too.
+  // A build that started between two pages shifts the second, which then begins with the last row of
+  // the first.
   const all = [...new Map(builds.data.pages.flat().map((build) => [build.id, build])).values()];
   return (
     <>
@@ -76,12 +77,12 @@ export function BuildHistory({ workspace }: { workspace: Workspace }) {
       {builds.hasNextPage ? (
         <Button
           size="sm"
-          look="quiet"
+          variant="quiet"
           className="mt-1"
           busy={builds.isFetchingNextPage}
           onClick={() => void builds.fetchNextPage()}
         >
-          Older builds
+          Load older builds
         </Button>
       ) : null}
     </>

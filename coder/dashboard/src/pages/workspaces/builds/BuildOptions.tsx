@@ -1,4 +1,5 @@
-// Parameters for one build alone, beside the button that begins it; nothing where the template has none.
+// Ephemeral parameters for one build, next to the button that starts it; nothing if the template
+// has none.
 import { useQuery } from "@tanstack/react-query";
 import { ChevronDown } from "lucide-react";
 import { useState } from "react";
@@ -21,8 +22,8 @@ interface BuildOptionsProps {
 
 export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
   const [open, setOpen] = useState(false);
-  const known = useQuery(versionParameters(startVersion(workspace))).data ?? [];
-  if (!known.some((parameter) => parameter.ephemeral)) return null;
+  const allParameters = useQuery(versionParameters(startVersion(workspace))).data ?? [];
+  if (!allParameters.some((parameter) => parameter.ephemeral)) return null;
   return (
     <Popover
       label={`${verb} with build options`}
@@ -31,7 +32,7 @@ export function BuildOptions({ workspace, verb, onBuild }: BuildOptionsProps) {
       className="w-96 p-4"
       trigger={
         <IconButton
-          look="secondary"
+          variant="secondary"
           label={`${verb} with build options`}
           data-testid="build-parameters-button"
           className="-ml-1.5"
@@ -70,7 +71,7 @@ function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
     >
       <div>
         <h2 className="font-semibold">Build options</h2>
-        <p className="text-sm text-muted">They hold for this build alone.</p>
+        <p className="text-sm text-muted">These values apply to this build only.</p>
       </div>
       {shown === null ? (
         <SkeletonRows rows={1} />
@@ -86,7 +87,7 @@ function Options({ workspace, verb, onBuild }: BuildOptionsProps) {
       )}
       <Button
         type="submit"
-        look="primary"
+        variant="primary"
         data-testid="build-parameters-submit"
         disabled={shown === null || hasErrors({ ...dynamic, parameters: shown })}
       >

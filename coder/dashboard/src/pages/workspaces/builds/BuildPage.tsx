@@ -1,9 +1,9 @@
-// One build: what it was, its log by stage, and where its time went.
+// One build: its details, its log by stage, and its timings.
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
 
 import { ApiError } from "../../../api/client";
-import { buildByNumber, jobWhy } from "../../../api/queries/workspaces";
+import { buildByNumber, jobReasons } from "../../../api/queries/workspaces";
 import type { Workspace } from "../../../api/types";
 import { Ago } from "../../../ui/Ago";
 import { StatusText } from "../../../ui/Badge";
@@ -36,18 +36,19 @@ function Loaded({ workspace }: { workspace: Workspace }) {
   useTitle(`Build #${number} · ${workspace.name}`);
   const query = buildByNumber(workspace.owner_name, workspace.name, number);
   const live = number === String(workspace.latest_build.build_number);
-  // Asked anew when it goes on; what is known of this very build stays meanwhile, with its log and what has the focus.
+  // Refetched while it progresses; the data of this build stays meanwhile, with its log and the
+  // focus.
   const answer = useQuery({
     ...query,
     queryKey: [...query.queryKey, live ? workspace.latest_build.status : ""],
-    placeholderData: (known) =>
-      known && String(known.build_number) === number ? known : undefined,
+    placeholderData: (cached) =>
+      cached && String(cached.build_number) === number ? cached : undefined,
   });
   const build = answer.data;
-  const job = live ? workspace.latest_build.job : build?.job; // its place in the queue moves
-  // The build names its provisioner by an id; the account of its job by a name.
+  const job = live ? workspace.latest_build.job : build?.job; // live updates its queue position
+  // A build names its provisioner by id; the job details name it.
   const worker = useQuery({
-    ...jobWhy(workspace.organization_id, build?.job.id ?? ""),
+    ...jobReasons(workspace.organization_id, build?.job.id ?? ""),
     enabled: build?.job.worker_id !== undefined,
     refetchInterval: false,
   }).data?.worker_name;
@@ -98,39 +99,37 @@ function Loaded({ workspace }: { workspace: Workspace }) {
               <Notice
                 kind={build.job.status === "canceled" ? "warning" : "error"}
                 title={
-                  build.job.status === "canceled"
-                    ? "This build was canceled."
-                    : "This build failed."
+                  build.job.status === "canceled" ? "This build was canceled" : "This build failed"
                 }
               >
                 <p>{build.job.error}</p>
                 <FirstErrors build={build.id} />
               </Notice>
             ) : null}
-            <Section title="About this build">
+            <Section title="Build details">
               <Facts
                 items={[
                   ["Action", VERBS[build.transition]],
                   [
-                    "By",
+                    "Started by",
                     `${build.initiator_name}${build.reason === "initiator" ? "" : ` (${build.reason})`}`,
                   ],
                   ["Version", build.template_version_name],
-                  ["Begun", <Ago key="begun" at={build.created_at} />],
+                  ["Started", <Ago key="begun" at={build.created_at} />],
                   [
-                    "Took",
+                    "Duration",
                     build.job.started_at && build.job.completed_at
                       ? duration(
                           Date.parse(build.job.completed_at) - Date.parse(build.job.started_at),
                         )
-                      : "–",
+                      : "-",
                   ],
-                  ["Provisioner", build.job.worker_name || worker || "–"],
+                  ["Provisioner", build.job.worker_name || worker || "-"],
                 ]}
               />
             </Section>
             <BuildLog key={build.id} build={build.id} height="60vh" />
-            <Section title="Times">
+            <Section title="Timings">
               <Timings build={build.id} />
             </Section>
           </Stack>

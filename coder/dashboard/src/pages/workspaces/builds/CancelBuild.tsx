@@ -1,4 +1,4 @@
-// Ends the build that waits or runs; on the workspace's page and on the build's own.
+// Cancels the pending or running build; on the workspace's page and on the build's page.
 import { Ban } from "lucide-react";
 
 import { useWorkspaceRights } from "../../../api/permissions";
@@ -14,14 +14,15 @@ export function CancelBuild({ workspace }: { workspace: Workspace }) {
   const may = useWorkspaceRights(workspace);
   const owner = useMe().roles.some((role) => role.name === "owner");
   const { id, job, status } = workspace.latest_build;
-  // As the server's rule: a build that waits leaves nothing behind, whatever the template says of those that run.
+  // The server's rule: a pending build leaves nothing behind, whatever the template allows for
+  // running ones.
   const mayCancel =
     may.update === true &&
     (workspace.template_allow_user_cancel_workspace_jobs || job.status === "pending" || owner);
   if (!isActive(workspace) || !mayCancel) return null;
   const cancel = () =>
     build.mutate(() => cancelBuild(id), {
-      onError: (error) => toast.failed("The build was not canceled", error),
+      onError: (error) => toast.failed("Failed to cancel the build", error),
     });
   return (
     <Button

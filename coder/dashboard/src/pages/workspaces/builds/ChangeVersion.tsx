@@ -9,7 +9,7 @@ import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
 import { Loading } from "../../../ui/Loading";
 import { ago } from "../../../lib/time";
-import { startBuild, useAskingForValues } from "./builds";
+import { startBuild, useOpenForValues } from "./builds";
 
 export function ChangeVersion({
   workspace,
@@ -19,9 +19,9 @@ export function ChangeVersion({
   onClose: () => void;
 }) {
   const queries = useQueryClient();
-  const asking = useAskingForValues();
-  const found = useQuery(templateVersions(workspace.template_id));
-  const versions = found.data;
+  const openForValues = useOpenForValues();
+  const versionQuery = useQuery(templateVersions(workspace.template_id));
+  const versions = versionQuery.data;
   const [chosen, setChosen] = useState(workspace.latest_build.template_version_id);
   return (
     <Confirm
@@ -31,7 +31,7 @@ export function ChangeVersion({
       title={`Change the version of ${workspace.name}`}
       confirm="Promote version"
       onConfirm={async () => {
-        await asking(workspace, chosen, () =>
+        await openForValues(workspace, chosen, () =>
           startBuild(workspace.id, "start", { template_version_id: chosen }),
         );
         await queries.invalidateQueries({ queryKey: ["workspace"] });
@@ -50,23 +50,23 @@ export function ChangeVersion({
                 hint: hintOf(version, workspace),
               }))}
           />
-        ) : found.isLoadingError ? (
+        ) : versionQuery.isLoadingError ? (
           <Failure
-            error={found.error}
-            title="The versions could not be read"
-            retry={() => void found.refetch()}
+            error={versionQuery.error}
+            title="Failed to load the versions"
+            retry={() => void versionQuery.refetch()}
           />
         ) : (
           <Loading />
         )
       }
     >
-      It is built again with the version you choose; what runs in it ends.
+      The workspace is rebuilt with the version you choose. Running processes end.
     </Confirm>
   );
 }
 
-/** Whether it is the active one or in use, who made it and when, and its message. */
+/** Markers for active and in use, author and time, and the message. */
 function hintOf(version: TemplateVersion, workspace: Workspace): string {
   const active = version.id === workspace.template_active_version_id ? "active, " : "";
   const used = version.id === workspace.latest_build.template_version_id ? "in use, " : "";

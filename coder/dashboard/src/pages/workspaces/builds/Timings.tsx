@@ -1,4 +1,4 @@
-// Where a build's time went: one bar per stage, each opened into its parts.
+// Timings of a build: one bar per stage, which expands into its parts.
 import { useQuery } from "@tanstack/react-query";
 
 import { ApiError } from "../../../api/client";
@@ -33,11 +33,11 @@ export function stagesOf(timings: WorkspaceBuildTimings): Stage[] {
     const from = Date.parse(started);
     const to = Date.parse(ended);
     if (!(from > 0) || !(to >= from)) return;
-    const found = stages.get(stage) ?? { name: NAMES[stage] ?? stage, from, to, parts: [] };
-    found.from = Math.min(found.from, from);
-    found.to = Math.max(found.to, to);
-    found.parts.push({ name, from, to });
-    stages.set(stage, found);
+    const entry = stages.get(stage) ?? { name: NAMES[stage] ?? stage, from, to, parts: [] };
+    entry.from = Math.min(entry.from, from);
+    entry.to = Math.max(entry.to, to);
+    entry.parts.push({ name, from, to });
+    stages.set(stage, entry);
   };
   for (const item of timings.provisioner_timings)
     add(
@@ -64,7 +64,7 @@ export function Timings({ build }: { build: string }) {
     return (
       <Failure
         error={answer.error}
-        title="The times could not be read"
+        title="Failed to load the timings"
         retry={() => void answer.refetch()}
       />
     );
@@ -72,18 +72,18 @@ export function Timings({ build }: { build: string }) {
   if (stages.length === 0)
     return (
       <p className="text-sm text-muted">
-        {answer.isPending ? "Loading…" : "No times were recorded for this build."}
+        {answer.isPending ? "Loading…" : "No timings were recorded for this build."}
       </p>
     );
   const start = Math.min(...stages.map((stage) => stage.from));
-  const whole = Math.max(1, Math.max(...stages.map((stage) => stage.to)) - start);
+  const total = Math.max(1, Math.max(...stages.map((stage) => stage.to)) - start);
   const bar = (part: Part, strong: boolean) => (
     <span aria-hidden="true" className="relative h-2.5 min-w-24 flex-1 rounded-full bg-hover">
       <span
         className={`absolute h-full rounded-full ${strong ? "bg-accent" : "bg-faint"}`}
         style={{
-          left: `${((part.from - start) / whole) * 100}%`,
-          width: `max(3px, ${((part.to - part.from) / whole) * 100}%)`,
+          left: `${((part.from - start) / total) * 100}%`,
+          width: `max(3px, ${((part.to - part.from) / total) * 100}%)`,
         }}
       />
     </span>
@@ -116,7 +116,7 @@ export function Timings({ build }: { build: string }) {
           </ul>
         </details>
       ))}
-      <p className="text-right text-sm text-muted">Altogether {duration(whole)}</p>
+      <p className="text-right text-sm text-muted">Total {duration(total)}</p>
     </div>
   );
 }

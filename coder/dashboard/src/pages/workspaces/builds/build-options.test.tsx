@@ -26,7 +26,7 @@ const parameter = (name: string, ephemeral: boolean) => ({
   diagnostics: [],
 });
 
-it("offers what holds for one build alone", async () => {
+it("offers ephemeral parameters", async () => {
   const onBuild = vi.fn();
   visit(
     [{ path: "/", element: <BuildOptions workspace={workspace} verb="Start" onBuild={onBuild} /> }],
@@ -51,7 +51,7 @@ it("offers what holds for one build alone", async () => {
   expect(onBuild).toHaveBeenCalledWith([{ name: "clean", value: "true" }]);
 });
 
-it("is not there without such a parameter", async () => {
+it("is hidden without ephemeral parameters", async () => {
   const page = visit(
     [
       {
@@ -68,7 +68,7 @@ it("is not there without such a parameter", async () => {
     { "GET /api/v2/templateversions/v1/rich-parameters": [{ name: "size", ephemeral: false }] },
   );
   await waitFor(() =>
-    expect(page.asked).toContain("GET /api/v2/templateversions/v1/rich-parameters"),
+    expect(page.requests).toContain("GET /api/v2/templateversions/v1/rich-parameters"),
   );
   await act(async () => undefined);
   expect(screen.queryByRole("button")).toBeNull();

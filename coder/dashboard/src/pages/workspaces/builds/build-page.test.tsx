@@ -98,13 +98,13 @@ function open(number: number, latest: typeof build | typeof running | typeof wai
   );
 }
 
-it("says how a finished build ended, and who ran it", async () => {
+it("shows the result and the provisioner of a finished build", async () => {
   open(1, build);
-  expect(await screen.findAllByText("Succeeded")).toHaveLength(2); // at the head, and in the list of builds
+  expect(await screen.findAllByText("Succeeded")).toHaveLength(2); // in the header, and in the list of builds
   expect(await screen.findByText("vm-2")).toBeVisible();
 });
 
-it("cancels the build that runs, although it has logged nothing yet", async () => {
+it("cancels a running build without any log", async () => {
   const page = open(2, running);
   await userEvent.click(await screen.findByRole("button", { name: "Cancel" }));
   await waitFor(() =>
@@ -114,22 +114,22 @@ it("cancels the build that runs, although it has logged nothing yet", async () =
   );
 });
 
-it("cancels nothing on the page of an older build", async () => {
+it("offers no cancel on an older build", async () => {
   open(1, running);
   expect(await screen.findByText("vm-2")).toBeVisible();
   expect(screen.queryByRole("button", { name: "Cancel" })).toBeNull();
 });
 
-it("says why a build waits where the person stands, and what would end it", async () => {
+it("explains why a build waits", async () => {
   open(3, waiting);
   expect(await screen.findByText("No provisioner has the tag gpu=yes.")).toBeVisible();
   expect(screen.getByText("coder provisioner start --tag gpu=yes")).toBeVisible();
 });
 
-it("keeps what it shows, and what has the focus, while the build goes on", async () => {
+it("keeps content and focus while the build progresses", async () => {
   const page = open(2, running);
   const raw = await screen.findByRole("link", { name: "Raw log" });
-  const before = page.asked.filter((one) => one.endsWith("/builds/2")).length;
+  const before = page.requests.filter((request) => request.endsWith("/builds/2")).length;
   raw.focus();
   await act(async () =>
     FakeSocket.to("/workspaces/w1/watch")?.says({
@@ -150,14 +150,16 @@ it("keeps what it shows, and what has the focus, while the build goes on", async
   );
   expect(screen.getByRole("link", { name: "Raw log" })).toBe(raw);
   await waitFor(() =>
-    expect(page.asked.filter((one) => one.endsWith("/builds/2"))).toHaveLength(before + 1),
+    expect(page.requests.filter((request) => request.endsWith("/builds/2"))).toHaveLength(
+      before + 1,
+    ),
   );
   expect(raw).toHaveFocus();
 });
 
-it("says how far a build that waits has come in the queue", async () => {
+it("shows the queue position", async () => {
   open(3, waiting);
-  expect(await screen.findByText("It is number 1 of 1 in the queue.")).toBeVisible();
+  expect(await screen.findByText("Position 1 of 1 in the queue.")).toBeVisible();
   await act(async () =>
     FakeSocket.to("/workspaces/w1/watch")?.says({
       type: "data",
@@ -171,5 +173,5 @@ it("says how far a build that waits has come in the queue", async () => {
       },
     }),
   );
-  expect(await screen.findByText("It is number 2 of 5 in the queue.")).toBeVisible();
+  expect(await screen.findByText("Position 2 of 5 in the queue.")).toBeVisible();
 });

@@ -1,4 +1,4 @@
-// Starting, stopping and the like: each is a build.
+// Starting, stopping and other actions: each is a build.
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 
@@ -16,31 +16,39 @@ export const startBuild = (workspace: string, transition: Transition, options: B
     ...options,
   });
 
-/** The newest version of the template, with the values the workspace has. */
+/** The active version of the template, with the workspace's current values. */
 export const updateToActive = (workspace: Workspace, options: BuildOptions = {}) =>
   startBuild(workspace.id, "start", {
     template_version_id: workspace.template_active_version_id,
     ...options,
   });
 
-/** The version a start is made with: the server refuses every other where the template wants the active one. */
+/**
+ * The version for a start: the server rejects any other version if the template requires the active
+ * one.
+ */
 export const startVersion = (workspace: Workspace): string =>
   workspace.template_require_active_version
     ? workspace.template_active_version_id
     : workspace.latest_build.template_version_id;
 
-/** Starts it, with the values it has. */
+/** Start the workspace with its current values. */
 export const startWorkspace = (workspace: Workspace, options: BuildOptions = {}) =>
   startVersion(workspace) === workspace.latest_build.template_version_id
     ? startBuild(workspace.id, "start", options)
     : updateToActive(workspace, options);
 
-/** Whether a build was refused because of values: they are missing, or no longer allowed. */
-export const lacksValues = (refused: unknown): boolean =>
+/**
+ * Whether a build was rejected because of parameter values: missing ones, or ones no longer
+ * allowed.
+ */
+export const isMissingValues = (refused: unknown): boolean =>
   refused instanceof ApiError && refused.status === 400 && refused.validations.length > 0;
 
-/** Begins a build; where the version wants values the workspace has not, leads to where they are given. */
-export function useAskingForValues() {
+/**
+ * Start a build; if the version requires values that the workspace lacks, open the parameters page.
+ */
+export function useOpenForValues() {
   const navigate = useNavigate();
   return async (
     workspace: Workspace,
@@ -50,7 +58,7 @@ export function useAskingForValues() {
     try {
       await begin();
     } catch (refused) {
-      if (!lacksValues(refused)) throw refused;
+      if (!isMissingValues(refused)) throw refused;
       await navigate(valuesPath(workspace, version));
     }
   };
@@ -60,7 +68,7 @@ export const cancelBuild = (build: string) => patch(`/api/v2/workspacebuilds/${b
 
 const POLL_MS = 700;
 
-/** The server refuses a build while another is active, so a restart waits for its stop to end. */
+/** The server rejects a build while another is active, so a restart waits for the stop to end. */
 export async function stopThenStart(
   workspace: Workspace,
   options: BuildOptions = {},
@@ -69,14 +77,14 @@ export async function stopThenStart(
   for (;;) {
     const { latest_build: build } = await get<Workspace>(`/api/v2/workspaces/${workspace.id}`);
     if (build.job.status === "failed" || build.job.status === "canceled")
-      throw new Error(`The stop ${build.job.status}.`);
+      throw new Error(`The stop build ended as ${build.job.status}.`);
     if (build.job.status === "succeeded") break;
     await new Promise((resolve) => window.setTimeout(resolve, POLL_MS));
   }
   await startWorkspace(workspace, options);
 }
 
-/** Any of these as a mutation that refreshes what is shown. */
+/** Any of these actions as a mutation that refreshes the page. */
 export function useBuildAction() {
   const queries = useQueryClient();
   return useMutation({

@@ -26,7 +26,7 @@ const workspace = (latest: number) =>
     latest_build: { id: `b${latest}`, status: "running" },
   }) as unknown as Workspace;
 
-it("goes back to the first build, and stays there when another begins", async () => {
+it("loads back to the first build and keeps them", async () => {
   let latest = 60;
   function Page() {
     const [shown, setShown] = useState(latest);

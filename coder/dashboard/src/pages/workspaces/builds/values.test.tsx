@@ -1,5 +1,6 @@
-// A version may want values a workspace has not. Wherever a build is begun, its refusal leads to where they are given, for the
-// version that was to be built with. And a start is made with the version the template allows.
+// A version may require values that a workspace lacks. Wherever a build is started, such a
+// rejection leads to the parameters page for the version of the build. A start uses the version
+// that the template allows.
 import { screen, waitFor } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { useLocation, type RouteObject } from "react-router";
@@ -65,13 +66,13 @@ const press = async (steps: readonly Step[]) => {
 const actions = (of: Workspace) => <WorkspaceActions workspace={of} />;
 const banners = (of: Workspace) => <Banners workspace={of} />;
 
-interface Way {
+interface Scenario {
   of: Workspace;
   shown: ((of: Workspace) => RouteObject["element"]) | null;
   press: readonly Step[];
   version: string;
 }
-const WAYS: Record<string, Way> = {
+const SCENARIOS: Record<string, Scenario> = {
   Start: { of: workspace("stopped"), shown: actions, press: ["Start"], version: "v1" },
   "Start, where only the active version may run": {
     of: workspace("stopped", REQUIRED),
@@ -125,23 +126,28 @@ const WAYS: Record<string, Way> = {
   "Update, of several": {
     of: workspace("stopped"),
     shown: null,
-    press: [["checkbox", "Select lab"], "Update…", "Update 1", ["link", "Fill in ana/lab"]],
+    press: [
+      ["checkbox", "Select lab"],
+      "Update…",
+      "Update 1",
+      ["link", "Set parameters of ana/lab"],
+    ],
     version: "v2",
   },
   "Start, of several": {
     of: workspace("stopped", REQUIRED),
     shown: null,
-    press: [["checkbox", "Select lab"], "Start…", "Start 1", ["link", "Fill in ana/lab"]],
+    press: [["checkbox", "Select lab"], "Start…", "Start 1", ["link", "Set parameters of ana/lab"]],
     version: "v2",
   },
 };
 
-function Where() {
+function CurrentAddress() {
   const { pathname, search } = useLocation();
   return <p>{`at ${pathname}${search}`}</p>;
 }
 
-function open({ of, shown }: Way, refusal: Refusal) {
+function open({ of, shown }: Scenario, refusal: Refusal) {
   return visit(
     [
       {
@@ -153,7 +159,7 @@ function open({ of, shown }: Way, refusal: Refusal) {
         ),
         children: [
           shown ? { path: "/", element: shown(of) } : { path: "/", Component: WorkspacesPage },
-          { path: "*", Component: Where },
+          { path: "*", Component: CurrentAddress },
         ],
       },
     ],
@@ -182,9 +188,9 @@ function open({ of, shown }: Way, refusal: Refusal) {
     },
   );
 }
-const ways = Object.entries(WAYS).map(([what, way]) => ({ what, ...way }));
+const scenarios = Object.entries(SCENARIOS).map(([what, way]) => ({ what, ...way }));
 
-it.each(ways)("$what: leads to the values that are missing", async (way) => {
+it.each(scenarios)("$what: opens the parameters page for missing values", async (way) => {
   const page = open(
     way,
     new Refusal(400, "Unable to validate parameters", [
@@ -200,8 +206,8 @@ it.each(ways)("$what: leads to the values that are missing", async (way) => {
   ).toBe(way.version);
 });
 
-it.each(ways.filter(({ press: steps }) => !steps.some((step) => step[0] === "link")))(
-  "$what: says any other refusal in place",
+it.each(scenarios.filter(({ press: steps }) => !steps.some((step) => step[0] === "link")))(
+  "$what: shows any other rejection in place",
   async (way) => {
     const page = open(way, new Refusal(400, "The version was never imported."));
     await press(way.press);

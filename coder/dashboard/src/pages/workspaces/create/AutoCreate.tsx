@@ -1,4 +1,4 @@
-// The question before a link creates a workspace.
+// The confirmation before a link creates a workspace.
 import type { Preset, PreviewParameter, Template } from "../../../api/types";
 import { Confirm } from "../../../ui/Confirm";
 import { type DynamicParameters } from "../../../features/parameter/dynamic-parameters";
@@ -13,8 +13,8 @@ interface AutoCreateProps {
   onConfirm: () => Promise<void>;
 }
 
-// A link must not be able to spend somebody's resources by being opened. What is asked about is what is sent, whoever has
-// chosen it: the link, a preset or the template.
+// Opening a link must not be enough to spend a user's resources. The confirmed values are exactly
+// those that are sent, whether the link, a preset or the template set them.
 export function AutoCreate({
   open,
   template,
@@ -34,12 +34,12 @@ export function AutoCreate({
       open={open}
       onClose={onClose}
       danger={false}
-      title={`Create the workspace ${name}?`}
+      title={`Create workspace ${name}?`}
       confirm="Confirm and create"
       onConfirm={onConfirm}
     >
       <p>
-        The link you followed creates a workspace from the template{" "}
+        The link you opened creates a workspace from the template{" "}
         <strong>{template.display_name || template.name}</strong>
         {preset ? (
           <>
@@ -47,7 +47,7 @@ export function AutoCreate({
             with the preset <strong>{preset.Name}</strong>
           </>
         ) : null}
-        . Go on only if you trust where it came from.
+        . Continue only if you trust the source of the link.
       </p>
       {parameters.length > 0 ? (
         <ul

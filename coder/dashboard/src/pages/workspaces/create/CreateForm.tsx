@@ -1,4 +1,4 @@
-// The form of a new workspace: name, owner, version, links, preset, parameters.
+// The form of a new workspace: name, owner, version, external accounts, preset, parameters.
 import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import { useNavigate, useSearchParams } from "react-router";
@@ -18,7 +18,7 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Notice } from "../../../ui/Notice";
 import { Narrow, PageHead, Stack } from "../../../ui/Page";
 import { templatePath } from "../../../features/template/paths";
-import { type Beginning } from "./begin";
+import { type InitialValues } from "./initial-values";
 import {
   buildValues,
   hasErrors,
@@ -50,20 +50,21 @@ export function CreateForm({
   const [owner, setOwner] = useState<Owner>(me);
   const [version, setVersion] = useState(params.get("version") ?? template.active_version_id);
   const [preset, setPreset] = useState<Preset | null>(null);
-  const [left, setLeft] = useState<Beginning["left"]>(null);
-  const [own, setOwn] = useState(start); // what no preset has chosen
+  const [skippedPreset, setSkippedPreset] = useState<InitialValues["skipped"]>(null);
+  const [own, setOwn] = useState(start); // values that no preset has set
   const locked = useMemo(
     () => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)),
     [params],
   );
   const dynamic = useDynamicParameters(version, owner.id, start);
-  // A default preset that came after what somebody has typed would write over it, and one that came after "Create" be none.
+  // A default preset that loads after the user has typed would overwrite the input, and one that
+  // loads after "Create" would be ignored.
   const presets = useQuery(versionPresets(version));
   const ready = dynamic.parameters !== null && !presets.isPending;
   const linked = owner.id === me.id ? null : owner.username;
   const { missing } = useExternalAuth(version, linked === null ? "me" : owner.id);
   const create = async (name: string) => {
-    const made = await post<Workspace>(`/api/v2/users/${owner.id}/workspaces`, {
+    const created = await post<Workspace>(`/api/v2/users/${owner.id}/workspaces`, {
       name,
       ...(version === template.active_version_id
         ? { template_id: template.id }
@@ -71,22 +72,22 @@ export function CreateForm({
       ...(preset ? { template_version_preset_id: preset.ID } : {}),
       rich_parameter_values: buildValues(dynamic),
     });
-    await navigate(`/@${made.owner_name}/${made.name}`);
+    await navigate(`/@${created.owner_name}/${created.name}`);
   };
   const form = useForm({ name: params.get("name") ?? "" }, ({ name }) => create(name));
   const [suggestion, suggest] = useState(suggestName);
   const auto = params.get("mode") === "auto";
-  const [asking, setAsking] = useState(auto);
-  const nobody =
+  const [confirming, setConfirming] = useState(auto);
+  const ownerProblem =
     !may.self && owner.id === me.id
-      ? "Choose an owner: you may not have workspaces of your own here."
+      ? "Choose an owner. You cannot have workspaces of your own in this organization."
       : "";
   const blocked =
-    nobody ||
+    ownerProblem ||
     (missing.length > 0
       ? missingLinks(missing, linked)
       : hasErrors(dynamic)
-        ? "Mend the parameters marked above."
+        ? "Fix the parameters marked above."
         : "");
   const preset_names = new Set(preset?.Parameters.map((item) => item.Name));
   const shown = dynamic.parameters ?? [];
@@ -107,7 +108,7 @@ export function CreateForm({
           {form.error ? <Failure error={form.error} /> : null}
           <Section
             title="General"
-            description="The name is part of its address, and cannot be that of another workspace of the same owner."
+            description="The name must be unique among the owner’s workspaces."
           >
             <Stack>
               <div className="flex flex-col gap-1.5">
@@ -144,7 +145,7 @@ export function CreateForm({
                 onChange={(next) => {
                   setVersion(next);
                   setPreset(null);
-                  setLeft(null);
+                  setSkippedPreset(null);
                 }}
               />
             </Stack>
@@ -156,7 +157,7 @@ export function CreateForm({
           />
           {presets.isLoadingError ? (
             <Failure
-              title="The presets of the template could not be read"
+              title="Failed to load the template’s presets"
               error={presets.error}
               retry={() => void presets.refetch()}
             />
@@ -168,20 +169,17 @@ export function CreateForm({
             name={params.get("preset") ?? ""}
             own={own}
             locked={locked}
-            left={left}
+            skipped={skippedPreset}
             onChoose={(next) => {
               setPreset(next.preset);
-              setLeft(next.left);
+              setSkippedPreset(next.skipped);
               if (Object.keys(next.values).length > 0) dynamic.choose(next.values);
             }}
           />
           {!ready ? (
             <SkeletonRows rows={2} />
           ) : shown.length === 0 && dynamic.diagnostics.length === 0 ? null : (
-            <Section
-              title="Parameters"
-              description="What this workspace is to be. Other parameters may appear as you choose."
-            >
+            <Section title="Parameters" description="Options may change depending on your choices.">
               <Stack className="gap-6">
                 {dynamic.diagnostics.map((item, index) => (
                   <Notice
@@ -203,7 +201,7 @@ export function CreateForm({
                     }}
                     locked={
                       locked.has(parameter.name)
-                        ? "Set by the link you followed."
+                        ? "Set by the link you opened."
                         : preset_names.has(parameter.name)
                           ? "Set by the preset."
                           : ""
@@ -223,7 +221,7 @@ export function CreateForm({
             <ButtonLink to="/workspaces">Cancel</ButtonLink>
             <Button
               type="submit"
-              look="primary"
+              variant="primary"
               data-testid="create"
               busy={form.busy}
               disabled={blocked !== "" || !ready}
@@ -235,12 +233,12 @@ export function CreateForm({
         </Stack>
       </form>
       <AutoCreate
-        open={asking && ready && blocked === ""}
+        open={confirming && ready && blocked === ""}
         template={template}
         name={form.values.name || suggestion}
         preset={preset}
         dynamic={dynamic}
-        onClose={() => setAsking(false)}
+        onClose={() => setConfirming(false)}
         onConfirm={() => create(form.values.name || suggestion)}
       />
     </Narrow>

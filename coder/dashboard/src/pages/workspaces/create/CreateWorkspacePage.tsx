@@ -1,5 +1,5 @@
-// A new workspace: name, version, owner, preset, parameters. Everything can be given by the address, and with `mode=auto`
-// it is created after one question.
+// A new workspace: name, version, owner, preset, parameters. The address can set every value, and
+// `mode=auto` creates the workspace after one confirmation.
 import { useQuery } from "@tanstack/react-query";
 import { LockKeyhole } from "lucide-react";
 import { Navigate, useSearchParams } from "react-router";
@@ -50,8 +50,11 @@ export function CreateWorkspacePage() {
           />
         </Narrow>
       );
-    const found = existing.data?.workspaces[0];
-    if (found) return <Navigate to={`/@${found.owner_name}/${found.name}`} replace />;
+    const existingWorkspace = existing.data?.workspaces[0];
+    if (existingWorkspace)
+      return (
+        <Navigate to={`/@${existingWorkspace.owner_name}/${existingWorkspace.name}`} replace />
+      );
   }
   if (mayCreate === false) {
     return (
@@ -59,9 +62,9 @@ export function CreateWorkspacePage() {
         level={1}
         icon={LockKeyhole}
         title={NO_WORKSPACES}
-        actions={<ButtonLink to={templatePath(template)}>Back to the template</ButtonLink>}
+        actions={<ButtonLink to={templatePath(template)}>Back to template</ButtonLink>}
       >
-        Somebody who administers the organization can give you the right.
+        Ask an administrator of the organization for this permission.
       </Empty>
     );
   }
@@ -85,17 +88,17 @@ export function CreateWorkspacePage() {
   return <Prepared template={template} />;
 }
 
-/** A duplicate begins with the values of the other. */
+/** A duplicate starts with the values of the original. */
 function Prepared({ template }: { template: Template }) {
   const [params] = useSearchParams();
-  const like = params.get("like");
-  const values = useQuery({ ...buildParameters(like ?? ""), enabled: like !== null });
-  if (like !== null && values.isPending) return <SkeletonRows rows={3} />;
-  // Without them it would not be a duplicate, and nobody would see that it is none.
-  if (like !== null && values.isLoadingError)
+  const original = params.get("like");
+  const values = useQuery({ ...buildParameters(original ?? ""), enabled: original !== null });
+  if (original !== null && values.isPending) return <SkeletonRows rows={3} />;
+  // Without them it would silently not be a duplicate.
+  if (original !== null && values.isLoadingError)
     return (
       <Failure
-        title="The values of the other workspace could not be read"
+        title="Failed to load the parameters of the original workspace"
         error={values.error}
         retry={() => void values.refetch()}
       />

@@ -1,4 +1,4 @@
-// Whose workspace is created.
+// The owner of the new workspace.
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -19,13 +19,13 @@ export function OwnerField({
 }) {
   const me = useMe();
   const [text, setText] = useState("");
-  const found = useQuery({
+  const results = useQuery({
     queryKey: ["users", "search", text],
     queryFn: () => get<GetUsersResponse>(withQuery("/api/v2/users", { q: text, limit: 25 })),
   }).data?.users ?? [me];
-  const users = found.some((user) => user.id === value.id)
-    ? found
-    : [me, ...found.filter((user) => user.id !== me.id)];
+  const users = results.some((user) => user.id === value.id)
+    ? results
+    : [me, ...results.filter((user) => user.id !== me.id)];
   return (
     <Combobox
       label="Owner"

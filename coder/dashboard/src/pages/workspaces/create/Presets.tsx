@@ -1,4 +1,4 @@
-// The presets of a template's version, one of which may set parameters.
+// The presets of a template version, one of which may set parameters.
 import { useEffect, useState } from "react";
 
 import type { Preset } from "../../../api/types";
@@ -6,7 +6,7 @@ import { Avatar } from "../../../ui/Avatar";
 import { Tag } from "../../../ui/Badge";
 import { Section } from "../../../ui/Card";
 import { RadioCards } from "../../../ui/forms/RadioCards";
-import { beginning, changedBy, presetValues, type Beginning } from "./begin";
+import { initialValues, changedBy, presetValues, type InitialValues } from "./initial-values";
 
 const NONE = "";
 
@@ -14,13 +14,13 @@ interface PresetsProps {
   version: string;
   presets: readonly Preset[] | null | undefined;
   chosen: Preset | null;
-  /** The one the link asks for. */
+  /** The preset that the link requests. */
   name: string;
   own: Readonly<Record<string, string>>;
-  /** Parameters a link has set for good. */
+  /** Parameters fixed by the link. */
   locked: ReadonlySet<string>;
-  left: Beginning["left"];
-  onChoose: (chosen: Beginning) => void;
+  skipped: InitialValues["skipped"];
+  onChoose: (chosen: InitialValues) => void;
 }
 
 export function Presets({
@@ -30,48 +30,51 @@ export function Presets({
   name,
   own,
   locked,
-  left,
+  skipped: left,
   onChoose,
 }: PresetsProps) {
   const [touched, setTouched] = useState("");
   useEffect(() => {
     if (!presets || touched === version) return;
     setTouched(version);
-    onChoose(beginning(presets, name, own));
+    onChoose(initialValues(presets, name, own));
   }, [presets, touched, version, name, own, onChoose]);
   if (!presets || presets.length === 0) return null;
   const press = (id: string) => {
     const preset = presets.find((item) => item.ID === id) ?? null;
-    onChoose({ preset, values: preset ? presetValues(preset) : {}, left: null });
+    onChoose({ preset, values: preset ? presetValues(preset) : {}, skipped: null });
   };
   return (
-    <Section title="Preset" description="Values that belong together. Others can still be changed.">
+    <Section
+      title="Preset"
+      description="Presets fill in several parameters at once. You can still change other parameters."
+    >
       <RadioCards
         label="Preset"
         columns
         value={chosen?.ID ?? NONE}
         onChange={press}
         options={[
-          { value: NONE, text: "None", hint: "Choose everything yourself." },
+          { value: NONE, text: "None", hint: "Set all parameters yourself." },
           ...presets.map((item) => {
-            const against = changedBy(item, own).filter((parameter) => locked.has(parameter));
+            const conflicting = changedBy(item, own).filter((parameter) => locked.has(parameter));
             return {
               value: item.ID,
               text: (
                 <>
                   {item.Name} {item.Default ? <Tag>Default</Tag> : null}{" "}
                   {(item.DesiredPrebuildInstances ?? 0) > 0 ? (
-                    <Tag tone="good" title="Some are built ahead: it starts at once.">
+                    <Tag tone="good" title="Prebuilt workspaces are available: it starts at once.">
                       Prebuilt
                     </Tag>
                   ) : null}
                 </>
               ),
               hint:
-                against.length > 0
-                  ? `It would change ${against.join(", ")}, which the link you followed has set.`
+                conflicting.length > 0
+                  ? `It would change ${conflicting.join(", ")}, which the link you opened has set.`
                   : item.Description,
-              disabled: against.length > 0,
+              disabled: conflicting.length > 0,
               icon: item.Icon ? (
                 <Avatar name={item.Name} src={item.Icon} size="sm" square />
               ) : undefined,
@@ -81,7 +84,7 @@ export function Presets({
       />
       {left ? (
         <p role="status" className="mt-2 text-sm text-muted">
-          {left.preset.Name} is not used: it would change {left.changes.join(", ")}.
+          {left.preset.Name} was not applied: it would change {left.changes.join(", ")}.
         </p>
       ) : null}
     </Section>

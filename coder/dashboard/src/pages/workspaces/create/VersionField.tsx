@@ -1,4 +1,4 @@
-// The version of the template a workspace is created with.
+// The template version for the new workspace.
 import { useQuery } from "@tanstack/react-query";
 
 import { useTemplateRights } from "../../../api/permissions";

@@ -1,4 +1,4 @@
-// A name for a workspace nobody had to think of.
+// A suggested workspace name.
 const FIRST = [
   "amber",
   "bright",

@@ -111,7 +111,7 @@ async function open(query: string, answers: Answers = {}) {
   return page;
 }
 
-it("asks for nothing that a default preset on its way would write over", async () => {
+it("requests nothing that a pending default preset would overwrite", async () => {
   let answer = (_: unknown): void => undefined;
   await open("", {
     "GET /api/v2/templateversions/v/presets": () =>
@@ -126,11 +126,11 @@ it("asks for nothing that a default preset on its way would write over", async (
   expect(screen.getByTestId("create")).toBeEnabled();
 });
 
-it("keeps what a link has set from the default preset, and offers no preset that would change what it has set for good", async () => {
+it("keeps a link's values against presets", async () => {
   const page = await open("?name=new&param.region=asia&disable_params=region");
   expect(await screen.findByLabelText(/Region/)).toHaveValue("asia");
-  expect(screen.getByText("Set by the link you followed.")).toBeVisible();
-  expect(screen.getByText("Large is not used: it would change region.")).toBeVisible();
+  expect(screen.getByText("Set by the link you opened.")).toBeVisible();
+  expect(screen.getByText("Large was not applied: it would change region.")).toBeVisible();
   expect(screen.getByRole("radio", { name: /Large/ })).toBeDisabled();
   await userEvent.click(screen.getByTestId("create"));
   await screen.findByText("made");
@@ -144,9 +144,9 @@ it("keeps what a link has set from the default preset, and offers no preset that
   });
 });
 
-it("asks a link's reader about what is built, whoever has chosen it, and shows no secret", async () => {
+it("confirms a link's values, hiding secrets", async () => {
   const page = await open("?name=new&mode=auto");
-  const dialog = within(await screen.findByRole("dialog", { name: "Create the workspace new?" }));
+  const dialog = within(await screen.findByRole("dialog", { name: "Create workspace new?" }));
   expect(dialog.getByText("Large")).toBeVisible();
   expect(
     within(dialog.getByRole("list", { name: "Parameters" }))
@@ -165,7 +165,7 @@ it("asks a link's reader about what is built, whoever has chosen it, and shows n
   );
 });
 
-it("asks for the links of whom the workspace is for", async () => {
+it("checks external accounts of the owner", async () => {
   const links = (authenticated: boolean) => [
     {
       id: "gh",
@@ -191,14 +191,14 @@ it("asks for the links of whom the workspace is for", async () => {
   expect(page.sent).toEqual([]);
 });
 
-it("says that presets could not be read, rather than having none", async () => {
+it("reports a failure to load presets", async () => {
   await open("", {
     "GET /api/v2/templateversions/v/presets": new Refusal(500, "The database is gone."),
   });
-  expect(await screen.findByText("The presets of the template could not be read")).toBeVisible();
+  expect(await screen.findByText("Failed to load the template’s presets")).toBeVisible();
 });
 
-it("makes no duplicate without the values of the other", async () => {
+it("creates no duplicate without the original's values", async () => {
   visit(
     [
       {
@@ -229,7 +229,7 @@ it("makes no duplicate without the values of the other", async () => {
     },
   );
   expect(
-    await screen.findByText("The values of the other workspace could not be read"),
+    await screen.findByText("Failed to load the parameters of the original workspace"),
   ).toBeVisible();
   expect(screen.queryByTestId("create")).toBeNull();
 });

@@ -1,4 +1,4 @@
-// A workspace's name and whether it follows its template.
+// A workspace's name and its automatic updates.
 import { useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "react-router";
 
@@ -35,7 +35,7 @@ export function GeneralPage() {
           automatic_updates: values.automatic_updates,
         });
       await queries.invalidateQueries({ queryKey: ["workspaces"] });
-      toast.done("The settings are saved.");
+      toast.done("Workspace settings saved.");
       await navigate(`/@${workspace.owner_name}/${values.name}`);
     },
   );
@@ -56,8 +56,8 @@ export function GeneralPage() {
               onChange={(value) => form.set("name", value)}
               hint={
                 workspace.allow_renames
-                  ? "Renaming can lose data where the template names its disks after the workspace."
-                  : "Renaming is switched off on this deployment, because it can lose data."
+                  ? "Renaming can lose data if the template names its disks after the workspace."
+                  : "Renaming is disabled on this deployment because it can lose data."
               }
             />
             <SelectField
@@ -66,17 +66,17 @@ export function GeneralPage() {
               disabled={forced}
               onChange={(value) => form.set("automatic_updates", value)}
               options={[
-                ["never", "Never: I update it myself"],
-                ["always", "Always: each start uses the active version"],
+                ["never", "Never: update manually"],
+                ["always", "Always: use the active version at each start"],
               ]}
               hint={
                 forced
                   ? "The template requires its active version at each start."
-                  : "Which version of the template a start uses."
+                  : "Template version used at each start."
               }
             />
             <div className="flex justify-end">
-              <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+              <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
                 Save
               </Button>
             </div>

@@ -1,4 +1,4 @@
-// A workspace's parameters: changed here, they take effect with the next build, which is begun at once.
+// A workspace's parameters: a change takes effect with the next build, which starts at once.
 import { useQuery } from "@tanstack/react-query";
 import { SlidersHorizontal } from "lucide-react";
 import { useState } from "react";
@@ -33,7 +33,7 @@ export function ParametersPage() {
     <>
       <PageHead
         title="Workspace parameters"
-        description="What was chosen when the workspace was created. A change builds it again."
+        description="Values chosen when the workspace was created. Changing them rebuilds the workspace."
       />
       <Loaded key={workspace.id} workspace={workspace} />
     </>
@@ -41,13 +41,13 @@ export function ParametersPage() {
 }
 
 function Loaded({ workspace }: { workspace: Workspace }) {
-  const [build] = useState(workspace.latest_build.id); // one that begins meanwhile takes nothing away that was typed
+  const [build] = useState(workspace.latest_build.id); // a build that starts meanwhile must not discard what was typed
   const now = useQuery(buildParameters(build));
   return (
     <>
       {now.isPending ? <SkeletonRows rows={3} /> : null}
       {now.isError ? <Failure error={now.error} retry={() => void now.refetch()} /> : null}
-      {now.data ? <ParametersForm workspace={workspace} found={valuesOf(now.data)} /> : null}
+      {now.data ? <ParametersForm workspace={workspace} initial={valuesOf(now.data)} /> : null}
     </>
   );
 }
@@ -57,7 +57,7 @@ type Values = Record<string, string>;
 const valuesOf = (parameters: readonly WorkspaceBuildParameter[]): Values =>
   Object.fromEntries(parameters.map((item) => [item.name, item.value]));
 
-/** What the newest build was made with: another tab may have begun one since the page was opened. */
+/** The values of the newest build: another tab may have started one since the page was opened. */
 async function newestValues(workspace: string): Promise<Values> {
   const { latest_build: build } = await get<Workspace>(`/api/v2/workspaces/${workspace}`);
   return valuesOf(
@@ -65,9 +65,9 @@ async function newestValues(workspace: string): Promise<Values> {
   );
 }
 
-function ParametersForm({ workspace, found }: { workspace: Workspace; found: Values }) {
+function ParametersForm({ workspace, initial }: { workspace: Workspace; initial: Values }) {
   const navigate = useNavigate();
-  const [start] = useState(found); // nor does the same asked anew
+  const [start] = useState(initial); // nor must a refetch of the same values
   const build = workspace.latest_build;
   const version = useSearchParams()[0].get("templateVersionId") ?? build.template_version_id;
   const dynamic = useDynamicParameters(version, workspace.owner_id, start);
@@ -102,8 +102,8 @@ function ParametersForm({ workspace, found }: { workspace: Workspace; found: Val
     <form onSubmit={form.submit}>
       <Stack className="gap-6">
         {version !== build.template_version_id ? (
-          <Notice kind="info" title="Another version of the template asks for these values.">
-            Fill in what is missing: the workspace is then built with that version.
+          <Notice kind="info" title="The new template version requires these values">
+            Enter the missing values. The workspace is then built with that version.
           </Notice>
         ) : null}
         <ConflictNotice conflict={conflict} form={typed} />
@@ -128,18 +128,18 @@ function ParametersForm({ workspace, found }: { workspace: Workspace; found: Val
             locked={
               parameter.mutable || !(parameter.name in start)
                 ? ""
-                : "It cannot be changed after the workspace was created."
+                : "This parameter cannot be changed after creation."
             }
           />
         ))}
         <div className="flex flex-wrap items-center justify-end gap-2">
           {build.has_external_agent ? (
             <p className="mr-auto text-sm text-muted">
-              The machine is managed elsewhere: a build changes only what is kept here.
+              The machine is managed outside Coder: a build only changes its record here.
             </p>
           ) : null}
           <ButtonLink to={workspacePath(workspace)}>Cancel</ButtonLink>
-          <Button type="submit" look="primary" busy={form.busy} disabled={hasErrors(dynamic)}>
+          <Button type="submit" variant="primary" busy={form.busy} disabled={hasErrors(dynamic)}>
             {running ? "Update and restart" : "Update and start"}
           </Button>
         </div>

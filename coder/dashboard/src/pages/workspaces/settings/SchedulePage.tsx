@@ -1,4 +1,4 @@
-// When a workspace starts and stops by itself.
+// Automatic start and stop of a workspace.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 
 import { get, put } from "../../../api/client";
@@ -32,11 +32,11 @@ export function SchedulePage() {
     <>
       <PageHead
         title="Workspace schedule"
-        description="Starting before you do, and stopping what nobody uses."
+        description="When this workspace starts and stops automatically."
       />
       {workspace.latest_build.has_external_agent ? (
-        <Notice kind="info" title="This machine is managed elsewhere.">
-          It is not started or stopped from here, so it has no schedule.
+        <Notice kind="info" title="This machine is managed outside Coder">
+          Coder cannot start or stop it, so it has no schedule.
         </Notice>
       ) : null}
       {template.isPending ? <SkeletonRows rows={2} /> : null}
@@ -69,7 +69,7 @@ function fields(workspace: Workspace, template: Template) {
 function ScheduleForm({ workspace, template }: { workspace: Workspace; template: Template }) {
   const queries = useQueryClient();
   const set = workspace.autostart_schedule ? readCron(workspace.autostart_schedule) : null;
-  const pick = (found: Workspace) => fields(found, template);
+  const pick = (current: Workspace) => fields(current, template);
   const start = pick(workspace);
   const form = useSettingsForm(
     () => get<Workspace>(`/api/v2/workspaces/${workspace.id}`),
@@ -87,16 +87,16 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
         });
       await queries.invalidateQueries({ queryKey: ["workspace"] });
       toast.done(
-        "The schedule is saved.",
+        "Schedule saved.",
         values.autostop !== start.autostop || values.hours !== start.hours
-          ? "A changed autostop counts from the next start."
+          ? "Autostop changes apply from the next start."
           : "",
       );
     },
     (values) => ({
       ...(values.autostart && values.days.length === 0 ? { days: "Choose at least one day." } : {}),
       ...(values.autostop && !(Number(values.hours) > 0)
-        ? { hours: "Say a number of hours." }
+        ? { hours: "Enter a number of hours." }
         : {}),
     }),
   );
@@ -114,20 +114,14 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
       <Stack>
         <FormProblems form={form} />
         {workspace.autostart_schedule && !set ? (
-          <Notice kind="warning" title="Its schedule was set elsewhere and cannot be shown here.">
+          <Notice kind="warning" title="This schedule was set elsewhere and cannot be displayed">
             {workspace.autostart_schedule}. Saving replaces it.
           </Notice>
         ) : null}
-        <Section
-          title="Autostart"
-          description="The workspace starts by itself, so that it is ready when you are."
-        >
+        <Section title="Autostart" description="Start the workspace automatically before you work.">
           <Stack>
             {template.allow_user_autostart ? null : (
-              <Notice
-                kind="info"
-                title="The template does not let workspaces start by themselves."
-              />
+              <Notice kind="info" title="The template does not allow autostart" />
             )}
             <Switch
               label="Enable autostart"
@@ -186,11 +180,11 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
         </Section>
         <Section
           title="Autostop"
-          description="The workspace stops when it has run for this long without being used."
+          description="Stop the workspace automatically after this time without activity."
         >
           <Stack>
             {template.allow_user_autostop ? null : (
-              <Notice kind="info" title="The template sets when its workspaces stop." />
+              <Notice kind="info" title="The template controls autostop" />
             )}
             <Switch
               label="Enable autostop"
@@ -214,7 +208,7 @@ function ScheduleForm({ workspace, template }: { workspace: Workspace; template:
           </Stack>
         </Section>
         <div className="flex justify-end">
-          <Button type="submit" look="primary" busy={form.busy} disabled={!form.dirty}>
+          <Button type="submit" variant="primary" busy={form.busy} disabled={!form.dirty}>
             Save
           </Button>
         </div>

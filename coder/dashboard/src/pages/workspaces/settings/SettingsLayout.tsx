@@ -1,4 +1,4 @@
-// The frame of a workspace's settings; its pages get the workspace from it.
+// The frame of a workspace's settings; it provides the workspace to its pages.
 import { Outlet, useLocation, useOutletContext } from "react-router";
 
 import { NO_CHANGES, useWorkspaceRights } from "../../../api/permissions";
@@ -46,7 +46,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
     >
       {refused ? (
         <Notice kind="info" title={NO_CHANGES}>
-          Its owner can, and whoever administers its organization.
+          Ask its owner or an administrator of its organization.
         </Notice>
       ) : (
         <Outlet context={workspace} />

@@ -1,4 +1,4 @@
-// Who else may use a workspace.
+// The users and groups that share a workspace.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 
@@ -17,8 +17,8 @@ import { groupEntry, groupName } from "../../../features/person/everyone";
 import { useSettingsWorkspace } from "./SettingsLayout";
 
 const ROLES = [
-  ["use", "Use", "open this workspace’s terminal, SSH and applications"],
-  ["admin", "Admin", "open this workspace, and start, stop and change it"],
+  ["use", "Use", "use this workspace’s terminal, SSH and applications"],
+  ["admin", "Admin", "use this workspace, and start, stop and change it"],
 ] as const;
 
 export function SharingPage() {
@@ -40,7 +40,7 @@ export function SharingPage() {
       queryFn: () => get<Group[]>(`/api/v2/organizations/${workspace.organization_id}/groups`),
       retry: false,
     }).data ?? [];
-  const found: Omit<Entry, "role">[] = [
+  const results: Omit<Entry, "role">[] = [
     ...groups
       .filter((group) => groupName(group).toLowerCase().includes(text.toLowerCase()))
       .map(groupEntry),
@@ -74,7 +74,7 @@ export function SharingPage() {
           queries.invalidateQueries({ queryKey: ["workspaces", workspace.id, "acl"] }),
           queries.invalidateQueries({ queryKey: ["workspace"] }),
         ]),
-      (error: unknown) => toast.failed("Sharing could not be changed", error),
+      (error: unknown) => toast.failed("Failed to update sharing", error),
     );
   const off = settings?.sharing_globally_disabled
     ? "This deployment"
@@ -85,24 +85,24 @@ export function SharingPage() {
     <>
       <PageHead
         title="Workspace sharing"
-        description="People and groups who may open this workspace beside its owner."
+        description="Users and groups that can use this workspace in addition to its owner."
       />
-      {off ? <Notice kind="info" title={`${off} has sharing switched off.`} /> : null}
+      {off ? <Notice kind="info" title={`${off} has sharing disabled`} /> : null}
       {acl.isPending ? <SkeletonRows rows={2} /> : null}
       {acl.isError && !off ? <Failure error={acl.error} retry={() => void acl.refetch()} /> : null}
       {acl.data && !off ? (
         <Section
-          title="Who may use it"
-          description="“Use” opens it: terminal, SSH, applications. “Admin” also starts, stops and changes it."
+          title="Access"
+          description="Use: terminal, SSH and applications. Admin: also start, stop and change the workspace."
         >
           <AccessList
-            label="People and groups"
+            label="Users and groups"
             entries={entries}
             roles={ROLES}
-            found={found}
+            results={results}
             onSearch={setText}
             onChange={change}
-            emptyText="Only its owner can use this workspace. Add somebody above."
+            emptyText="Only the owner can use this workspace. Add a user or a group above."
           />
         </Section>
       ) : null}

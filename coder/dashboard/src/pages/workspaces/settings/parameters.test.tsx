@@ -39,7 +39,9 @@ const workspace = {
   },
 };
 
-/** The page's frame, which follows the workspace: a build that begins, the way to another workspace. */
+/**
+ * The layout of the page, which follows the workspace: a new build, a link to another workspace.
+ */
 function Frame() {
   const [now, setNow] = useState(workspace);
   return (
@@ -108,44 +110,44 @@ const build = (version: string, disk: string) => ({
   },
 });
 
-it("builds with what was typed", async () => {
+it("builds with the entered values", async () => {
   const page = await open("10");
   await screen.findByText("the workspace");
   expect(page.sent).toEqual([build("v1", "20")]);
 });
 
-it("tells whoever saves second, and loses nothing that was typed", async () => {
+it("warns the second of two editors and keeps the input", async () => {
   const page = await open("15");
   expect(await screen.findByText(/changed elsewhere/)).toBeVisible();
   expect(screen.getByText("15")).toBeVisible();
   expect(screen.getByLabelText("disk")).toHaveValue("20");
   expect(page.sent).toEqual([]);
-  await userEvent.click(screen.getByRole("button", { name: "Save mine over it" }));
+  await userEvent.click(screen.getByRole("button", { name: "Save anyway" }));
   await screen.findByText("the workspace");
   expect(page.sent).toEqual([build("v1", "20")]);
 });
 
-it("gives way when asked to", async () => {
+it("discards input on request", async () => {
   await open("15");
-  await userEvent.click(await screen.findByRole("button", { name: "Take what is there now" }));
+  await userEvent.click(await screen.findByRole("button", { name: "Discard my changes" }));
   expect(screen.getByLabelText("disk")).toHaveValue("15");
 });
 
-it("asks for what a newer version wants, and builds with that version", async () => {
+it("asks for a newer version's values and builds with it", async () => {
   const page = await open("10", "/?templateVersionId=v2");
   await screen.findByText("the workspace");
   expect(FakeSocket.to("dynamic-parameters")?.url).toContain("/templateversions/v2/");
   expect(page.sent).toEqual([build("v2", "20")]);
 });
 
-it("keeps what was typed when a build begins meanwhile, and tells when that changed it", async () => {
+it("keeps input when a build starts, and warns of changes", async () => {
   const page = await open("10", "/", "A build begins");
   await screen.findByText("the workspace");
   expect(page.sent).toEqual([build("v1", "20")]);
-  expect(page.asked.filter((asked) => asked.includes("/b2/"))).toHaveLength(1); // by the save, which looks for others' changes
+  expect(page.requests.filter((request) => request.includes("/b2/"))).toHaveLength(1); // by the save, which checks for changes of others
 });
 
-it("does not take the values of one workspace for another's", async () => {
+it("does not mix values of two workspaces", async () => {
   await open("10", "/", "Another workspace");
   await waitFor(() => expect(FakeSocket.opened).toHaveLength(2));
   const socket = FakeSocket.opened[1];

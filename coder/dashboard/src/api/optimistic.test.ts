@@ -1,13 +1,13 @@
 import { QueryClient, QueryObserver } from "@tanstack/react-query";
 import { afterEach, expect, it } from "vitest";
 
-import { changeAhead, seenIn, setKnown, setKnownBelow } from "./overtaken";
+import { changeOptimistically, shownIn, setServerData, setServerDataBelow } from "./optimistic";
 import { soon } from "../test/soon";
 
 type Answer = (value: string[]) => void;
 
-/** A list that is on show, the server's answers played by hand: each fetch waits for one. */
-async function watched(first: string[]) {
+/** A mounted list whose answers the test controls: each fetch waits for one. */
+async function mountList(first: string[]) {
   const queries = new QueryClient({ defaultOptions: { queries: { retry: false } } });
   const fetches: Answer[] = [];
   const observer = new QueryObserver(queries, {
@@ -35,31 +35,31 @@ async function watched(first: string[]) {
   };
 }
 
-/** An answer to a change, given when the test says so. */
+/** An answer to a change, sent when the test decides. */
 function answer<T>() {
-  let give: (value: T) => void = () => undefined;
+  let resolve: (value: T) => void = () => undefined;
   let refuse: (error: Error) => void = () => undefined;
   const promise = new Promise<T>((done, failed) => {
-    give = done;
+    resolve = done;
     refuse = failed;
   });
-  return { promise, give, refuse };
+  return { promise, give: resolve, refuse };
 }
 
 const with_ = (item: string) =>
-  seenIn<string[]>(["list"], (list) => (list.includes(item) ? list : [...list, item]));
+  shownIn<string[]>(["list"], (list) => (list.includes(item) ? list : [...list, item]));
 const stops: (() => void)[] = [];
 afterEach(() => {
   for (const stop of stops.splice(0)) stop();
 });
 
-it("does not let an older answer stand over what the server said meanwhile", async () => {
-  const { queries, fetches, shown, idle } = await watched(["a"]);
+it("discards an older answer than the last state", async () => {
+  const { queries, fetches, shown, idle } = await mountList(["a"]);
   void queries.invalidateQueries({ queryKey: ["list"] });
   await soon(() => {
     expect(fetches).toHaveLength(2);
   });
-  setKnown(queries, ["list", "a"], ["a", "b"]);
+  setServerData(queries, ["list", "a"], ["a", "b"]);
   await soon(() => {
     expect(fetches).toHaveLength(3);
   });
@@ -67,24 +67,24 @@ it("does not let an older answer stand over what the server said meanwhile", asy
   fetches[2]?.(["a", "b"]);
   await idle();
   expect(shown()).toEqual(["a", "b"]);
-  setKnownBelow<string[]>(queries, ["list"], (list) => [...list, "c"]);
+  setServerDataBelow<string[]>(queries, ["list"], (list) => [...list, "c"]);
   expect(shown()).toEqual(["a", "b", "c"]);
   expect(fetches).toHaveLength(3);
 });
 
-it("shows a change from the start, over every answer that does not know of it", async () => {
-  const { queries, fetches, shown, idle } = await watched(["a"]);
-  void queries.invalidateQueries({ queryKey: ["list"] }); // under way when the change is made …
+it("shows a change at once, over answers that predate it", async () => {
+  const { queries, fetches, shown, idle } = await mountList(["a"]);
+  void queries.invalidateQueries({ queryKey: ["list"] }); // in flight when the change is made …
   await soon(() => {
     expect(fetches).toHaveLength(2);
   });
   const saved = answer<null>();
-  const done = changeAhead(queries, [with_("b")], () => saved.promise);
+  const done = changeOptimistically(queries, [with_("b")], () => saved.promise);
   expect(shown()).toEqual(["a", "b"]);
-  fetches[1]?.(["a"]); // … and answered with what was before
+  fetches[1]?.(["a"]); // … and answered with the previous state
   await idle();
   expect(shown()).toEqual(["a", "b"]);
-  void queries.invalidateQueries({ queryKey: ["list"] }); // begun after it, and answered as before all the same
+  void queries.invalidateQueries({ queryKey: ["list"] }); // started after it, but still answered with the previous state
   await soon(() => {
     expect(fetches).toHaveLength(3);
   });
@@ -96,37 +96,37 @@ it("shows a change from the start, over every answer that does not know of it", 
   expect(shown()).toEqual(["a", "x", "b"]);
   await soon(() => {
     expect(fetches).toHaveLength(4);
-  }); // nobody knows which of the two those answers were of
+  }); // either answer may predate the change
   fetches[3]?.(["a", "x", "b"]);
   await idle();
 });
 
-it("asks nobody when nothing came meanwhile", async () => {
-  const { queries, fetches, shown } = await watched(["a"]);
-  await changeAhead(queries, [with_("b")], () => Promise.resolve(null));
+it("refetches nothing if no answer arrived meanwhile", async () => {
+  const { queries, fetches, shown } = await mountList(["a"]);
+  await changeOptimistically(queries, [with_("b")], () => Promise.resolve(null));
   expect(shown()).toEqual(["a", "b"]);
   expect(queries.isFetching()).toBe(0);
   expect(fetches).toHaveLength(1);
 });
 
-it("takes back what was refused, and that alone", async () => {
-  const { queries, fetches, shown, idle } = await watched(["a"]);
+it("rolls back only the rejected change", async () => {
+  const { queries, fetches, shown, idle } = await mountList(["a"]);
   const first = answer<null>();
   const second = answer<null>();
-  const refused = changeAhead(queries, [with_("b")], () => first.promise);
-  const kept = changeAhead(queries, [with_("c")], () => second.promise);
+  const refused = changeOptimistically(queries, [with_("b")], () => first.promise);
+  const ledger = changeOptimistically(queries, [with_("c")], () => second.promise);
   expect(shown()).toEqual(["a", "b", "c"]);
   first.refuse(new Error("no"));
   await expect(refused).rejects.toThrow("no");
   expect(shown()).toEqual(["a", "c"]);
   await soon(() => {
     expect(fetches).toHaveLength(2);
-  }); // it may have been done, and its answer lost
+  }); // it may have been applied, with its answer lost
   fetches[1]?.(["a"]);
   await idle();
   expect(shown()).toEqual(["a", "c"]);
   second.give(null);
-  await kept;
+  await ledger;
   await soon(() => {
     expect(fetches).toHaveLength(3);
   });
@@ -135,11 +135,11 @@ it("takes back what was refused, and that alone", async () => {
   expect(shown()).toEqual(["a", "c"]);
 });
 
-it("puts the server's word below what it has not answered yet", async () => {
-  const { queries, shown } = await watched(["a"]);
+it("updates the base below unanswered changes", async () => {
+  const { queries, shown } = await mountList(["a"]);
   const saved = answer<null>();
-  const done = changeAhead(queries, [with_("b")], () => saved.promise);
-  setKnown<string[]>(queries, ["list", "a"], (list) => ["new", ...(list ?? [])]);
+  const done = changeOptimistically(queries, [with_("b")], () => saved.promise);
+  setServerData<string[]>(queries, ["list", "a"], (list) => ["new", ...(list ?? [])]);
   expect(shown()).toEqual(["new", "a", "b"]);
   saved.give(null);
   await done;

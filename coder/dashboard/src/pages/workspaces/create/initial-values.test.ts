@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
 import type { Preset } from "../../../api/types";
-import { beginning } from "./begin";
+import { initialValues } from "./initial-values";
 
 const preset = (Name: string, values: Record<string, string>, Default = false): Preset => ({
   ID: Name.toLowerCase(),
@@ -15,7 +15,7 @@ const preset = (Name: string, values: Record<string, string>, Default = false): 
 const LARGE = preset("Large", { region: "us", cpu: "8" }, true);
 const SMALL = preset("Small", { region: "eu", cpu: "1" });
 
-describe("what a workspace begins with", () => {
+describe("initial values of a workspace", () => {
   it.each([
     ["the default preset", [LARGE, SMALL], "", {}, "large", { region: "us", cpu: "8" }, undefined],
     [
@@ -64,10 +64,10 @@ describe("what a workspace begins with", () => {
       { region: "us", cpu: "8" },
       undefined,
     ],
-  ] as const)("%s", (_, presets, named, own, chosen, values, left) => {
-    const found = beginning(presets, named, own);
-    expect(found.preset?.ID).toBe(chosen);
-    expect(found.values).toEqual(values);
-    expect(found.left?.changes).toEqual(left);
+  ] as const)("%s", (_, presets, named, own, chosen, values, skipped) => {
+    const result = initialValues(presets, named, own);
+    expect(result.preset?.ID).toBe(chosen);
+    expect(result.values).toEqual(values);
+    expect(result.skipped?.changes).toEqual(skipped);
   });
 });

@@ -1,4 +1,4 @@
-// The frame of pages before the dashboard: a card in the middle under the deployment's name.
+// The frame of the sign-in pages: a centered card under the deployment's name.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
@@ -10,7 +10,7 @@ export function useApplicationName(): string {
   return useQuery(appearance).data?.application_name || "Coder";
 }
 
-export function Door({
+export function SignInCard({
   title,
   description,
   children,

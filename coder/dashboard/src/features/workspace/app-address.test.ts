@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 
 import { addressOf } from "./app-address";
-import { chooseProxy, placeOf } from "../../api/app-place";
+import { chooseProxy, baseOf } from "../../api/app-base";
 import type { Region, Workspace, WorkspaceAgent, WorkspaceApp } from "../../api/types";
 
 const sydney: Region = {
@@ -26,40 +26,40 @@ const app = (more: Partial<WorkspaceApp>) =>
 
 afterEach(() => chooseProxy(""));
 
-describe("where an application opens", () => {
+describe("base address of applications", () => {
   it.each([
     [
       "by path at the proxy",
-      placeOf(sydney, "*.here.test"),
+      baseOf(sydney, "*.here.test"),
       app({}),
       "https://sydney.test/@ana/lab.main/apps/code/",
     ],
     [
       "by host below the proxy",
-      placeOf(sydney, "*.here.test"),
+      baseOf(sydney, "*.here.test"),
       app({ subdomain: true, subdomain_name: "code--lab" }),
       "http://code--lab.sydney.test/",
     ],
     [
       "by path at this server",
-      placeOf(undefined, "*.here.test"),
+      baseOf(undefined, "*.here.test"),
       app({}),
       "/@ana/lab.main/apps/code/",
     ],
     [
       "a command in a terminal of this server",
-      placeOf(sydney, ""),
+      baseOf(sydney, ""),
       app({ command: "htop" }),
       "/@ana/lab.main/terminal?app=code",
     ],
     [
       "nowhere without a wildcard",
-      placeOf(undefined, ""),
+      baseOf(undefined, ""),
       app({ subdomain: true, subdomain_name: "x" }),
       null,
     ],
-  ])("%s", (_, place, one, address) =>
-    expect(addressOf(one, workspace, agent, place)).toBe(address),
+  ])("%s", (_, base, application, address) =>
+    expect(addressOf(application, workspace, agent, base)).toBe(address),
   );
 
   it.each([
@@ -67,17 +67,17 @@ describe("where an application opens", () => {
     ["is this server", { ...sydney, name: "primary" }],
     ["has not registered", { ...sydney, path_app_url: "" }],
   ])("is this server when the chosen proxy %s", (_, proxy) =>
-    expect(placeOf(proxy, "*.here.test")).toEqual({ path: "", host: "*.here.test" }),
+    expect(baseOf(proxy, "*.here.test")).toEqual({ path: "", host: "*.here.test" }),
   );
 
-  it("keeps the server's own hosts where the proxy has none", () =>
-    expect(placeOf({ ...sydney, wildcard_hostname: "" }, "*.here.test").host).toBe("*.here.test"));
+  it("keeps the server's wildcard host if the proxy has none", () =>
+    expect(baseOf({ ...sydney, wildcard_hostname: "" }, "*.here.test").host).toBe("*.here.test"));
 });
 
-describe("an external application's address", () => {
-  const place = { ...placeOf(undefined, ""), server: "https://coder.test" };
+describe("external application's address", () => {
+  const base = { ...baseOf(undefined, ""), server: "https://coder.test" };
   const address = (url: string, viewer = "u") =>
-    addressOf(app({ external: true, url }), workspace, agent, place, viewer);
+    addressOf(app({ external: true, url }), workspace, agent, base, viewer);
 
   it.each([
     "vscode",
@@ -95,13 +95,13 @@ describe("an external application's address", () => {
     "zed",
     "fleet",
     "coder",
-  ])("carries its viewer's key to %s", (scheme) => {
+  ])("carries the viewer's token to %s", (scheme) => {
     expect(address(`${scheme}://open?token=$SESSION_TOKEN`)).toBe(
       `${scheme}://open?token=$SESSION_TOKEN`,
     );
   });
 
-  // The last are nobody's, or somebody's who is not known: an unlisted scheme is no program's that keeps a key.
+  // Unlisted and unknown schemes belong to no program known to keep a token.
   it.each([
     "http",
     "https",
@@ -131,19 +131,19 @@ describe("an external application's address", () => {
     "xvscode",
     "vscode.x",
     "vscode+https",
-  ])("carries no key by %s", (scheme) => {
+  ])("carries no token by %s", (scheme) => {
     expect(address(`${scheme}://evil.test/?a=$SESSION_TOKEN&b=$SESSION_TOKEN`)).toBe(
       `${scheme}://evil.test/?a=&b=`,
     );
   });
 
-  // What a program signs in to is named in its address, which parts of the workspace's parameters may have become.
-  const here = encodeURIComponent(window.location.origin);
+  // The address names the server to sign in at, and may contain workspace parameters.
+  const encodedOrigin = encodeURIComponent(window.location.origin);
   it.each([
-    `vscode://coder.coder-remote/open?url=${here}&token=$SESSION_TOKEN`,
+    `vscode://coder.coder-remote/open?url=${encodedOrigin}&token=$SESSION_TOKEN`,
     "cursor://coder.coder-remote/open?url=https://coder.test/&token=$SESSION_TOKEN",
     "jetbrains-gateway://connect#type=coder&url=https://coder.test&token=$SESSION_TOKEN&ide_download_link=https://ides.test/x",
-  ])("carries a key to this server by %s", (url) => expect(address(url)).toBe(url));
+  ])("carries a token to this server by %s", (url) => expect(address(url)).toBe(url));
   it.each([
     "url=https://evil.test",
     "url=https%3A%2F%2Fevil.test",
@@ -158,19 +158,19 @@ describe("an external application's address", () => {
     "url=evil.test",
     "url=//evil.test",
     "url=",
-    `url=${here}&folder=x&url=https://evil.test`,
-    `folder=x%26url%3Dhttps://evil.test&url=${here}`,
-    `folder=x%2526url%253Dhttps://evil.test&url=${here}`,
-    `folder=x%23url=https://evil.test&url=${here}`,
+    `url=${encodedOrigin}&folder=x&url=https://evil.test`,
+    `folder=x%26url%3Dhttps://evil.test&url=${encodedOrigin}`,
+    `folder=x%2526url%253Dhttps://evil.test&url=${encodedOrigin}`,
+    `folder=x%23url=https://evil.test&url=${encodedOrigin}`,
     "folder=%zz",
     `folder=${"%25".repeat(1)}${"25".repeat(9)}20x`,
     "url=data:x",
-  ])("carries no key to another server: %s", (where) => {
+  ])("carries no token to another server: %s", (where) => {
     for (const start of ["vscode://coder.coder-remote/open?", "jetbrains-gateway://connect#"])
       expect(address(`${start}${where}&token=$SESSION_TOKEN`)).toBe(`${start}${where}&token=`);
   });
 
-  it.each(["somebody", ""])("carries no key where its viewer is not the owner: %j", (viewer) =>
+  it.each(["somebody", ""])("carries no token for a viewer who is not the owner: %j", (viewer) =>
     expect(address("vscode://open?token=$SESSION_TOKEN", viewer)).toBe("vscode://open?token="),
   );
 
@@ -193,5 +193,5 @@ describe("an external application's address", () => {
     "//evil.test",
     "/x",
     "",
-  ])("is none: %j", (url) => expect(address(url)).toBeNull());
+  ])("rejects %j", (url) => expect(address(url)).toBeNull());
 });

@@ -1,7 +1,7 @@
 import { render, screen } from "@testing-library/react";
 import { expect, it } from "vitest";
 
-import { WhereToRun } from "./WhereToRun";
+import { RunHint } from "./RunHint";
 
 const command = (origin: string) =>
   `curl -fsSL "${origin}/api/v2/init-script/linux/amd64" | CODER_AGENT_TOKEN="t" sh`;
@@ -12,8 +12,8 @@ it.each([
   ["https://coder.localhost", "coder.localhost"],
   ["http://[::1]:3000", "[::1]"],
   ["http://127.9.8.7", "127.9.8.7"],
-])("warns that no other machine reaches %s", (origin, host) => {
-  render(<WhereToRun command={command(origin)} />);
+])("warns that no other machine can reach %s", (origin, host) => {
+  render(<RunHint command={command(origin)} />);
   expect(screen.getByRole("status")).toHaveTextContent(
     `Only the machine this server runs on can reach ${host}.`,
   );
@@ -25,13 +25,13 @@ it.each([
   "http://[fd7a::1]:3000",
   "https://localhost.example.com",
   "http://127.example.com",
-])("does not warn of %s", (origin) => {
-  render(<WhereToRun command={command(origin)} />);
+])("does not warn about %s", (origin) => {
+  render(<RunHint command={command(origin)} />);
   expect(screen.queryByRole("status")).toBeNull();
   expect(screen.getByText(/as long as the command runs/)).toBeVisible();
 });
 
-it("warns of nothing while the command is not known", () => {
-  render(<WhereToRun command={undefined} />);
+it("does not warn before the command is known", () => {
+  render(<RunHint command={undefined} />);
   expect(screen.queryByRole("status")).toBeNull();
 });

@@ -1,8 +1,7 @@
-// What was asked for before something newer was known must not come back over it. Data is set by hand here alone: the
-// linter refuses `setQueryData` elsewhere.
-//
-// What is shown is the server's last word, and over it every change it has not answered yet. So an answer that was on
-// its way when the person chose, or was given before the change was done, takes nothing back; a change that is refused does.
+// Optimistic changes that an older answer must not overwrite. Only this module may set query data:
+// the linter rejects `setQueryData` elsewhere. The page shows the last state from the server with
+// every unanswered change applied on top. An answer that was sent before the change was stored
+// takes nothing back; a rejected change is rolled back.
 import {
   matchQuery,
   notifyManager,
@@ -11,7 +10,7 @@ import {
   type QueryKey,
 } from "@tanstack/react-query";
 
-// Before the next picture, not after it: a radio button that was clicked would be off for a moment.
+// Before the next paint, not after it: a clicked radio button would be off for a moment.
 notifyManager.setScheduler(queueMicrotask);
 
 type Change<T> = T | ((now: T | undefined) => T | undefined);
@@ -22,12 +21,15 @@ interface Step {
 }
 
 interface Ledger {
-  /** Made here, not answered yet; in the order they were made. */
+  /** Unanswered changes of this page, in the order in which they were made. */
   steps: Step[];
-  /** The server's last word on each query that a step changes, by its hash. */
+  /** The last state from the server of each query that a change touches, by the query's hash. */
   words: Map<string, unknown>;
-  /** Steps during which something else was answered: whether it is of before or after, nobody says. */
-  unsure: Set<Step>;
+  /**
+   * Changes during which another answer arrived: nothing says whether that answer is from before or
+   * after the change.
+   */
+  uncertain: Set<Step>;
 }
 
 const ledgers = new WeakMap<QueryClient, Ledger>();
@@ -35,13 +37,13 @@ const ledgers = new WeakMap<QueryClient, Ledger>();
 function ledgerOf(queries: QueryClient): Ledger {
   const kept = ledgers.get(queries);
   if (kept) return kept;
-  const ledger: Ledger = { steps: [], words: new Map(), unsure: new Set() };
+  const ledger: Ledger = { steps: [], words: new Map(), uncertain: new Set() };
   ledgers.set(queries, ledger);
   queries.getQueryCache().subscribe((event) => {
     if (event.type !== "updated" || event.action.type !== "success" || event.action.manual) return;
     const over = stepsOver(ledger, event.query);
     if (over.length === 0) return;
-    for (const step of over) ledger.unsure.add(step);
+    for (const step of over) ledger.uncertain.add(step);
     ledger.words.set(event.query.queryHash, event.action.data);
     show(queries, ledger, event.query);
   });
@@ -56,14 +58,17 @@ function show(queries: QueryClient, ledger: Ledger, query: Query): void {
     (now, step) => step.change(now),
     ledger.words.get(query.queryHash),
   );
-  // It is as old as it was, and as doubtful: nobody was asked.
+  // The data stays as old and as uncertain as it was: no request was sent.
   const { dataUpdatedAt, isInvalidated } = query.state;
   queries.setQueryData(query.queryKey, data, { updatedAt: dataUpdatedAt });
   if (isInvalidated) query.invalidate();
 }
 
-/** What the server has just said: an answer to a change, a message. A fetch under way began earlier, and begins anew. */
-export function setKnown<T>(queries: QueryClient, queryKey: QueryKey, data: Change<T>): void {
+/**
+ * Record fresh data from the server, such as an answer to a change or a message. A fetch in flight
+ * began earlier, so it is restarted.
+ */
+export function setServerData<T>(queries: QueryClient, queryKey: QueryKey, data: Change<T>): void {
   const ledger = ledgerOf(queries);
   const query = queries.getQueryCache().find({ queryKey, exact: true });
   if (query && ledger.words.has(query.queryHash)) {
@@ -74,28 +79,32 @@ export function setKnown<T>(queries: QueryClient, queryKey: QueryKey, data: Chan
     );
     show(queries, ledger, query);
   } else queries.setQueryData<T>(queryKey, data);
-  askAgainIfAsking(queries, queryKey);
+  refetchIfFetching(queries, queryKey);
 }
 
-/** The same for all whose keys begin so, of those that are there. */
-export function setKnownBelow<T>(
+/** Do the same for all cached queries whose keys start with this prefix. */
+export function setServerDataBelow<T>(
   queries: QueryClient,
   queryKey: QueryKey,
   change: (now: T) => T,
 ): void {
   for (const query of queries.getQueryCache().findAll({ queryKey })) {
     if (query.state.data !== undefined)
-      setKnown<T>(queries, query.queryKey, (now) => (now === undefined ? now : change(now)));
+      setServerData<T>(queries, query.queryKey, (now) => (now === undefined ? now : change(now)));
   }
 }
 
-/** One kind of data that a change is seen in: all whose keys begin so, of those that are there. */
-export function seenIn<T>(queryKey: QueryKey, change: (now: T) => T): Step {
+/**
+ * One kind of data that a change shows up in: all cached queries whose keys start with this prefix.
+ */
+export function shownIn<T>(queryKey: QueryKey, change: (now: T) => T): Step {
   return { queryKey, change: (now) => (now === undefined ? now : change(now as T)) };
 }
 
-/** Shows a change from now on, and sends it. Raises what `send` raises; then the change is taken back. */
-export async function changeAhead<T>(
+/**
+ * Show a change from now on, and send it. Raises what `send` raises, after rolling the change back.
+ */
+export async function changeOptimistically<T>(
   queries: QueryClient,
   seen: readonly Step[],
   send: () => Promise<T>,
@@ -130,14 +139,14 @@ function end(queries: QueryClient, ledger: Ledger, seen: readonly Step[], done: 
   ledger.steps = ledger.steps.filter((step) => !seen.includes(step));
   for (const query of touched(queries, seen)) {
     show(queries, ledger, query);
-    if (stepsOver(ledger, query).length === 0) ledger.words.delete(query.queryHash); // later words are shown as they are
+    if (stepsOver(ledger, query).length === 0) ledger.words.delete(query.queryHash); // later states are shown unchanged
   }
   if (ledger.steps.length === 0) ledger.words.clear();
   for (const step of seen) {
-    // A refused change may have been done, too: its answer may be what was lost.
-    if (ledger.unsure.delete(step) || !done)
+    // A failed change may have been applied, too: perhaps only its answer was lost.
+    if (ledger.uncertain.delete(step) || !done)
       void queries.invalidateQueries({ queryKey: step.queryKey });
-    else askAgainIfAsking(queries, step.queryKey);
+    else refetchIfFetching(queries, step.queryKey);
   }
 }
 
@@ -151,7 +160,7 @@ const touched = (queries: QueryClient, seen: readonly Step[]): Query[] =>
         seen.some((step) => matchQuery({ queryKey: step.queryKey }, query)),
     );
 
-/** A fetch that is under way began before something was changed: it begins anew. */
-function askAgainIfAsking(queries: QueryClient, queryKey: QueryKey): void {
+/** A fetch in flight began before the change: restart it. */
+function refetchIfFetching(queries: QueryClient, queryKey: QueryKey): void {
   if (queries.isFetching({ queryKey }) > 0) void queries.invalidateQueries({ queryKey });
 }
