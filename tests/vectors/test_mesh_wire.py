@@ -55,7 +55,7 @@ def disco_message(fields: dict[str, Any]) -> disco.Message:
 
 @pytest.mark.parametrize("case", DISCO["messages"], ids=lambda case: case["name"])
 def test_disco_packets_open_and_seal_identically(case: dict[str, Any]) -> None:
-    a, b = (PrivateKey(h(DISCO[f"disco_private_{who}"])) for who in "AB")
+    a, b = (PrivateKey(h(DISCO[f"disco_private_{name}"])) for name in "AB")
     sender, receiver = (a, b) if case["from"] == "A" else (b, a)
     packet, message = h(case["packet"]), disco_message(case["fields"])
     assert disco.is_disco(packet) and len(packet) == case["packet_len"]
@@ -141,14 +141,14 @@ def derp_public(letter: str) -> str:
 
 
 def check_fields(value: derp.Frame, recorded: dict[str, Any]) -> None:
-    found: dict[str, Any] = {
+    encoded: dict[str, Any] = {
         name: getattr(value, name)
         for name in ("packet", "data", "reason", "preferred", "nonce")
         if hasattr(value, name)
     }
-    for name, got in found.items():
+    for name, actual in encoded.items():
         want = recorded[name]
-        assert got == (h(want) if isinstance(want, str) else want), name
+        assert actual == (h(want) if isinstance(want, str) else want), name
     for name in ("key", "source", "destination"):
         letter = recorded.get({"source": "src", "destination": "dst"}.get(name, name), recorded.get("key"))
         if hasattr(value, name) and letter:
@@ -214,8 +214,8 @@ def test_odd_derp_frames_parse_like_upstream() -> None:
         if case["name"] == "peer present with address":
             [present] = frames
             assert isinstance(present, derp.PeerPresent) and present.key == absent
-            found = endpoint_of_bytes(present.address[:16], int.from_bytes(present.address[16:], "big"))
-            assert str(found) == "[2001:db8::1]:8080"
+            encoded = endpoint_of_bytes(present.address[:16], int.from_bytes(present.address[16:], "big"))
+            assert str(encoded) == "[2001:db8::1]:8080"
         else:
             assert frames[-1] == expected[case["name"]], case["name"]
             assert all(isinstance(f, derp.UnknownFrame) for f in frames[:-1])
@@ -271,11 +271,14 @@ def test_wireguard_transcript_matches_recorded_states(scenario: dict[str, Any]) 
     fields, initiated = noise.write_initiation(s.i.public, s.r.public, shared, s.ie, s.stamp)
     after = states["initiation 4: timestamp"]
     assert (initiated.transcript.chain.hex(), initiated.transcript.hash.hex()) == (after["chain_key"], after["hash"])
-    heard = noise.read_initiation_untrusted(s.r, fields.ephemeral, fields.static)
+    opened_initiation = noise.read_initiation_untrusted(s.r, fields.ephemeral, fields.static)
     between = states["initiation 3: static"]
-    assert (heard.transcript.chain.hex(), heard.transcript.hash.hex()) == (between["chain_key"], between["hash"])
-    assert heard.remote == s.i.public
-    opened, accepted = noise.read_timestamp_untrusted(heard, shared, fields.timestamp)
+    assert (opened_initiation.transcript.chain.hex(), opened_initiation.transcript.hash.hex()) == (
+        between["chain_key"],
+        between["hash"],
+    )
+    assert opened_initiation.remote == s.i.public
+    opened, accepted = noise.read_timestamp_untrusted(opened_initiation, shared, fields.timestamp)
     assert opened == s.stamp and accepted.transcript == initiated.transcript
 
     empty, theirs = noise.write_response(accepted, s.re, s.psk)

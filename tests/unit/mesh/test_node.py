@@ -198,9 +198,9 @@ async def test_slow_reader_slows_its_writer() -> None:
                 while True:
                     await ours.send_all(bytes(200_000))
             assert ours.stats.sent < 20_000_000
-            got = 0
-            while got < ours.stats.sent:
-                got += len(await theirs.receive_some(100_000))
+            received = 0
+            while received < ours.stats.sent:
+                received += len(await theirs.receive_some(100_000))
 
 
 class Strange(trio.abc.HalfCloseableStream):

@@ -18,12 +18,12 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 
 
 @asynccontextmanager
-async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes]) -> AsyncIterator[HttpClient]:
+async def client_of(monkeypatch: pytest.MonkeyPatch, *parts: tuple[float, bytes]) -> AsyncIterator[HttpClient]:
     """Return a client of a server that sends each part after so many seconds."""
     async with trio.open_nursery() as nursery:
 
         async def answer(far: trio.abc.Stream) -> None:
-            for delay, part in said:
+            for delay, part in parts:
                 await trio.sleep(delay)
                 await far.send_all(part)
             await trio.sleep_forever()
@@ -43,15 +43,15 @@ async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes])
 @pytest.mark.parametrize("said", [(), ((0, b"HTTP/1.1 200 OK\r\n"),), ((0, b"HTTP/1.1 100 Continue\r\n\r\n"),)])
 async def test_head_has_timeout(
     limit: float | None,
-    said: tuple[tuple[float, bytes], ...],
+    parts: tuple[tuple[float, bytes], ...],
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with client_of(monkeypatch, *said) as client:
+    async with client_of(monkeypatch, *parts) as client:
         began = trio.current_time()
-        asked = client.stream("GET", "/") if limit is None else client.stream("GET", "/", head_timeout=limit)
+        request = client.stream("GET", "/") if limit is None else client.stream("GET", "/", head_timeout=limit)
         with pytest.raises(NetError, match="was not answered within"):
-            async with asked:
+            async with request:
                 pytest.fail("there is no head")
         assert trio.current_time() - began == pytest.approx(limit or REQUEST_TIMEOUT)
 

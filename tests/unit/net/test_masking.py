@@ -43,8 +43,8 @@ SECRET = "kept-to-Oneself%2F9"
         ("/keys=1/token?a=b", "/keys=1/token?a=b"),
     ],
 )
-def test_secrets_are_stars(url: str, shown: str) -> None:
-    assert masked(url) == shown
+def test_secrets_are_stars(url: str, expected: str) -> None:
+    assert masked(url) == expected
 
 
 @pytest.mark.parametrize(

@@ -66,16 +66,16 @@ async def read_by_agent() -> None:
     assert request is not None and len(request.body) == COUNT
 
 
-async def read_by_app_proxy(said: bytes = ANSWER) -> None:
-    to_app = AppConnection(peer_says(said))
+async def read_by_app_proxy(message: bytes = ANSWER) -> None:
+    to_app = AppConnection(peer_says(message))
     await to_app.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await to_app.send(h11.EndOfMessage())
     browser = BoundedHttp(h11.SERVER)
     browser.receive_data(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     browser.next_event()
     visit = SimpleNamespace(connection=browser, stream=peer_says(b""), answered=False, has_body=False, ours=())
-    asked = SimpleNamespace(base_path="/", cors=None, extra=[])
-    await _answer(cast("Any", visit), cast("Any", asked), to_app)
+    app = SimpleNamespace(base_path="/", cors=None, extra=[])
+    await _answer(cast("Any", visit), cast("Any", app), to_app)
 
 
 READERS: list[Callable[[], Awaitable[None]]] = [
@@ -183,8 +183,8 @@ async def test_message_in_pieces_uses_one_buffer(first: bytes, piece: bytes) -> 
     whole = first + frame + (b"\x00" + frame) * 899 + b"\x80" + frame
     for limit, expected in ((901 * len(piece), piece * 901), (901 * len(piece) - 1, None)):
         socket = WebSocketStream(peer_says(whole), client=True, max_message=limit)
-        said = await socket.receive_message()
-        assert (said.encode() if isinstance(said, str) else said) == expected
+        message = await socket.receive_message()
+        assert (message.encode() if isinstance(message, str) else message) == expected
 
 
 # ---- interim answers

@@ -69,10 +69,10 @@ def output_of(code: str) -> str:
 
 
 def test_client_loads_neither_sftp_nor_scp() -> None:
-    found = output_of(
+    output = output_of(
         "import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])"
     )
-    assert found == "[]"
+    assert output == "[]"
 
 
 def test_agent_loads_sftp_with_first_session() -> None:
@@ -106,7 +106,7 @@ def test_constants_match_the_library() -> None:
 
 
 def test_client_modules_use_no_other_constants() -> None:
-    found = output_of(
+    output = output_of(
         "from types import FunctionType\n"
         "import asyncssh.connection, asyncssh.stream\n"
         "kinds = type(asyncssh.connection.SFTPServer)\n"
@@ -114,7 +114,7 @@ def test_client_modules_use_no_other_constants() -> None:
         " if isinstance(value, kinds)]\n"
         "print(len(named) > 3 and all(isinstance(one.real(), (type, FunctionType)) for one in named))"
     )
-    assert found == "True"
+    assert output == "True"
 
 
 class Timers:
@@ -175,7 +175,7 @@ def test_silent_peer_times_out_after_three_requests() -> None:
     connection._reset_keepalive_timer()
     for _ in range(4):
         timers.expire()
-    assert [type(found) for found in requests] == [type(None)] * 3 + [asyncssh.ConnectionLost]
+    assert [type(output) for output in requests] == [type(None)] * 3 + [asyncssh.ConnectionLost]
     assert timers.now == pytest.approx(100 + 4 * 30)
 
 

@@ -27,10 +27,10 @@ async def test_bytes_flow_both_ways_until_close() -> None:
     client, server = pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.send_all, b"a" * 100_000)
-        got = b""
-        while len(got) < 100_000:
-            got += await server.receive_some(4096)
-    assert got == b"a" * 100_000
+        received = b""
+        while len(received) < 100_000:
+            received += await server.receive_some(4096)
+    assert received == b"a" * 100_000
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.close, 1000, "")
         assert await server.receive_some() == b""

@@ -262,15 +262,15 @@ def test_garbage_is_ignored() -> None:
     world.run(1.0)
     generator = random.Random(5)
     for _ in range(300):
-        junk = bytearray(generator.randbytes(generator.randrange(1, 200)))
+        garbage = bytearray(generator.randbytes(generator.randrange(1, 200)))
         if generator.random() < 0.5:
-            junk[:6] = b"TS\xf0\x9f\x92\xac"
-            junk[6:38] = one.endpoint.disco_key
+            garbage[:6] = b"TS\xf0\x9f\x92\xac"
+            garbage[6:38] = one.endpoint.disco_key
         elif generator.random() < 0.5:
-            junk[:1] = bytes([generator.randrange(1, 5)])
-        segment = generator.randrange(1, len(junk) + 1)
-        two.endpoint.receive_udp(junk, len(junk), segment, one.udp_address, world.now)
-        two.endpoint.receive_relay(REGION, one.key, [bytes(junk)], world.now)
+            garbage[:1] = bytes([generator.randrange(1, 5)])
+        segment = generator.randrange(1, len(garbage) + 1)
+        two.endpoint.receive_udp(garbage, len(garbage), segment, one.udp_address, world.now)
+        two.endpoint.receive_relay(REGION, one.key, [bytes(garbage)], world.now)
     two.endpoint.flush(world.now)
     one.say(two, b"fine")
     world.run(2.0)

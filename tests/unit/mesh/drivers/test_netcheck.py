@@ -53,7 +53,7 @@ class Scene:
             seed=1,
             is_active=lambda: self.active,
             on_home=self.homes.append,
-            on_endpoints=lambda found, fresh: self.endpoints.append((found, fresh)),
+            on_endpoints=lambda published, fresh: self.endpoints.append((published, fresh)),
             on_rebind=self.on_rebind,
         )
 
@@ -164,17 +164,17 @@ async def test_local_endpoints_come_before_stun_results(
         assert ("203.0.113.9", 41000) in last, "the mapped address with our own port, for static forwards"
         assert set(first) < set(last)
         assert scene.netcheck.mappings.udp_works
-        asked = len(scene.asked)
+        asked_before = len(scene.asked)
         await trio.sleep(60)
-        assert asked + 2 <= len(scene.asked) <= asked + 3, "every 20 to 26 seconds while a peer is active"
+        assert asked_before + 2 <= len(scene.asked) <= asked_before + 3, "every 20 to 26 seconds while a peer is active"
         scene.active = False
         await trio.sleep(27)
-        asked = len(scene.asked)
+        asked_before = len(scene.asked)
         await trio.sleep(300)
-        assert len(scene.asked) == asked
+        assert len(scene.asked) == asked_before
         scene.netcheck.refresh_endpoints()
         await trio.sleep(0.1)
-        assert len(scene.asked) == asked + 1
+        assert len(scene.asked) == asked_before + 1
 
     await run(scene, script)
 
@@ -254,10 +254,10 @@ async def test_lost_source_address_restarts_paths(
 
     async def script() -> None:
         await trio.sleep(4)
-        asked, probed = len(scene.asked), len(scene.probed)
+        asked_before, probed = len(scene.asked), len(scene.probed)
         await trio.sleep(2)
         assert scene.rebinds == rebinds
-        assert len(scene.asked) > asked, "STUN servers are asked again"
+        assert len(scene.asked) > asked_before, "STUN servers are asked again"
         assert len(scene.probed) == probed + 1
         assert {ip for ip, _ in scene.endpoints[-1][0]} >= set(now.addresses)
 

@@ -18,15 +18,15 @@ from coder.mesh.drivers.udp import DatagramSocket, Sent, equal_runs
 
 
 async def read(sock: DatagramSocket) -> list[tuple[bytes, Address]]:
-    got: list[tuple[bytes, Address]] = []
+    received: list[tuple[bytes, Address]] = []
 
     def on_batch(buffer: bytearray, size: int, segment: int, source: Address) -> None:
-        got.extend((bytes(buffer[at : min(at + segment, size)]), source) for at in range(0, size, segment))
+        received.extend((bytes(buffer[at : min(at + segment, size)]), source) for at in range(0, size, segment))
 
-    while not got:
+    while not received:
         await trio.lowlevel.wait_readable(sock.sock)
         sock.drain(on_batch)
-    return got
+    return received
 
 
 async def test_round_finds_observed_address() -> None:
@@ -128,10 +128,10 @@ async def test_batches_work_with_and_without_offload() -> None:
         assert one.send_batch(batch, 100, ("127.0.0.1", two.port)) is Sent.YES
         many = [b"a" * 10, b"b" * 10, b"c" * 7, b"d" * 30]
         assert one.send_many(many, ("127.0.0.1", two.port)) is Sent.YES
-        got: list[bytes] = []
-        while len(got) < 25:
-            got += [datagram for datagram, _ in await read(two)]
-        assert got == [bytes([i]) * 100 for i in range(20)] + [b"tail", *many]
+        received: list[bytes] = []
+        while len(received) < 25:
+            received += [datagram for datagram, _ in await read(two)]
+        assert received == [bytes([i]) * 100 for i in range(20)] + [b"tail", *many]
         one.close()
         two.close()
 

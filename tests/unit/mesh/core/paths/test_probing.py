@@ -178,11 +178,11 @@ def test_overlay_and_link_local_candidates_rejected() -> None:
 def test_callers_get_current_path_or_relay() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
-    asked = pings(paths.ask(7, 0.0))
-    assert set(asked) == {None, A}
-    assert paths.on_pong(asked[None], None, 0.05) == PingAnswered(7, 0.05, None)
+    outstanding = pings(paths.ask(7, 0.0))
+    assert set(outstanding) == {None, A}
+    assert paths.on_pong(outstanding[None], None, 0.05) == PingAnswered(7, 0.05, None)
     assert paths.relay_latency == 0.05
-    assert paths.on_pong(asked[A], A, 0.06) == PingAnswered(7, 0.06, A)
+    assert paths.on_pong(outstanding[A], A, 0.06) == PingAnswered(7, 0.06, A)
     assert set(pings(paths.ask(8, 0.1))) == {A}
 
 

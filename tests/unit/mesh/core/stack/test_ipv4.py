@@ -177,8 +177,8 @@ def test_tunnel_accepts_allowed_ipv4_sources_only() -> None:
 
 
 @given(st.binary(max_size=120), st.integers(0, 15), st.sampled_from([1, 6, 17, 44]), st.integers(0, 0xFFFF))
-def test_arbitrary_bytes_translate_or_raise(data: bytes, ihl: int, protocol: int, place: int) -> None:
-    head = bytes((0x40 | ihl, 0)) + (20 + len(data)).to_bytes(2, "big") + bytes(2) + place.to_bytes(2, "big")
+def test_arbitrary_bytes_translate_or_raise(data: bytes, ihl: int, protocol: int, fragment_field: int) -> None:
+    head = bytes((0x40 | ihl, 0)) + (20 + len(data)).to_bytes(2, "big") + bytes(2) + fragment_field.to_bytes(2, "big")
     stack = Stack([B4], Random(1).randbytes)
     for packet in (data, head + bytes((64, protocol, 0, 0)) + A4 + B4 + data):
         try:

@@ -274,14 +274,14 @@ def test_source_follows_genuine_datagrams_only() -> None:
     pair.send(pair.a)
     (genuine,) = pair.a.tunnel.seal([pair.packet(pair.a)], 1.0)
     forged = genuine[:-1] + bytes((genuine[-1] ^ 1,))
-    for datagram, place, follows in (
+    for datagram, source, follows in (
         (forged, ("198.51.100.1", 1), False),
         (genuine, ("198.51.100.2", 2), True),
         (genuine, ("198.51.100.3", 3), False),
     ):
-        received = pair.b.device.receive_untrusted(datagram, place, 1.0)
-        assert (pair.b.tunnel.source == place) == follows, "a replayed datagram does not change the source"
-        assert (Roamed(pair.b.tunnel.remote, place) in received.events) == follows
+        received = pair.b.device.receive_untrusted(datagram, source, 1.0)
+        assert (pair.b.tunnel.source == source) == follows, "a replayed datagram does not change the source"
+        assert (Roamed(pair.b.tunnel.remote, source) in received.events) == follows
 
 
 def test_staged_packets_are_dropped_on_give_up() -> None:

@@ -414,10 +414,10 @@ def test_batch_of_mixed_peers_is_dispatched() -> None:
         address = b"\xfd" + bytes(14) + bytes((i,))
         inner = hub.add_peer(device.local.public, 0.0, allowed=[address])
         outer = device.add_peer(hub.local.public, 0.0)
-        place = ("192.0.2.9", i)
-        response = hub.receive_untrusted(outer.start_handshake(0.0)[0], place, 0.0).sends[0][1]
-        confirm = device.receive_untrusted(response, place, 0.0).sends[0][1]
-        hub.receive_untrusted(confirm, place, 0.0)
+        source = ("192.0.2.9", i)
+        response = hub.receive_untrusted(outer.start_handshake(0.0)[0], source, 0.0).sends[0][1]
+        confirm = device.receive_untrusted(response, source, 0.0).sends[0][1]
+        hub.receive_untrusted(confirm, source, 0.0)
         spokes.append((inner, outer, ip_packet(address, bytes(16), b"12345678")))
     datagrams = [outer.seal([packet], 1.0)[0] for _, outer, packet in spokes for _ in range(2)]
     batch = b"".join([*datagrams, b"\x09" * 80, datagrams[0], spokes[0][1].seal([spokes[0][2]], 1.0)[0], b"short"])

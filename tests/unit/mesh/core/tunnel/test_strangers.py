@@ -166,15 +166,15 @@ def test_peer_source_needs_authenticated_data(size: int, kind: int) -> None:
     one.say(two, b"hello")
     world.run(2.0)
     endpoint = two.endpoint
-    heard: list[bytes] = []
-    two.stun = heard.append  # type: ignore[assignment, method-assign]
+    stun_messages: list[bytes] = []
+    two.stun = stun_messages.append  # type: ignore[assignment, method-assign]
     forged = noise(Random(3), size, kind)
     answer = bytes((kind, 1, 0, size - 20)) + (0x2112A442).to_bytes(4, "big") + bytes(size - 8)
     before = endpoint.device.stats.malformed, endpoint.dropped_strangers
     for source in (one.udp_address, ("198.51.100.1", 3478)):
         for datagram in (forged, answer):
             endpoint.receive_udp(bytearray(datagram), size, size, source, world.now)
-    assert heard == [answer, answer]
+    assert stun_messages == [answer, answer]
     assert (endpoint.device.stats.malformed, endpoint.dropped_strangers) == (before[0] + 1, before[1] + 1)
     world.run(200.0)  # the keys are expired
     one.say(two, b"again")
