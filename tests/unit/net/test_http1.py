@@ -40,7 +40,7 @@ async def client_of(monkeypatch: pytest.MonkeyPatch, *parts: tuple[float, bytes]
 
 
 @pytest.mark.parametrize("limit", [None, 5.0])
-@pytest.mark.parametrize("said", [(), ((0, b"HTTP/1.1 200 OK\r\n"),), ((0, b"HTTP/1.1 100 Continue\r\n\r\n"),)])
+@pytest.mark.parametrize("parts", [(), ((0, b"HTTP/1.1 200 OK\r\n"),), ((0, b"HTTP/1.1 100 Continue\r\n\r\n"),)])
 async def test_head_has_timeout(
     limit: float | None,
     parts: tuple[tuple[float, bytes], ...],

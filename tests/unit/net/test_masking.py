@@ -24,7 +24,7 @@ SECRET = "kept-to-Oneself%2F9"
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "expected"),
     [
         ("https://x.example/api/v2/users/me", "https://x.example/api/v2/users/me"),
         ("https://x.example/a?q=owner:me&token=abc-def", "https://x.example/a?q=owner:me&token=***"),

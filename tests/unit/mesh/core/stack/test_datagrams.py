@@ -138,7 +138,7 @@ def test_fragment_header_copies_original_header() -> None:
             assert piece[:4] == packet[:4] and piece[7] == 9
 
 
-@pytest.mark.parametrize(("place", "size"), [(1, 1405), (0xFFF8, 1404)])
+@pytest.mark.parametrize(("offset_field", "size"), [(1, 1405), (0xFFF8, 1404)])
 def test_malformed_fragment_is_not_split(offset_field: int, size: int) -> None:
     body = bytes([17, 0]) + offset_field.to_bytes(2, "big") + bytes(size)
     with pytest.raises(WireError, match="bad fragment"):
