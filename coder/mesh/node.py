@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import trio
 
-from coder.mesh.announced import Announced
+from coder.mesh.announced import PublishedValue
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.endpoint import Endpoint
 from coder.mesh.core.errors import CryptoError
@@ -68,8 +68,8 @@ __all__ = [
 ]
 
 PING_TIMEOUT = 5.0
-FIRST_REACH = 0.05
-LAST_REACH = 30.0
+MIN_PING_INTERVAL = 0.05
+MAX_PING_INTERVAL = 30.0
 
 
 class Node:
@@ -113,7 +113,7 @@ class Node:
             on_rebind=self._rebind,
         )
         self._overlay = Overlay(self._stack, self._pump.kick, nursery)
-        self._info = Announced(self._make_info())
+        self._info = PublishedValue(self._make_info())
         self._pings = WaitingPings()
         self._is_closed = False
 
@@ -236,7 +236,7 @@ class Node:
         began = trio.current_time()
         answered = self._overlay.expect_pong()
         try:
-            delay = FIRST_REACH
+            delay = MIN_PING_INTERVAL
             while True:
                 self._overlay.send_ping(ip4.address16(address.packed), answered)
                 with trio.move_on_after(delay):
@@ -246,7 +246,7 @@ class Node:
                     raise UnreachableError(
                         f"the peer of {address} was removed after {trio.current_time() - began:.1f} s"
                     )
-                delay = min(2 * delay, LAST_REACH)
+                delay = min(2 * delay, MAX_PING_INTERVAL)
         finally:
             self._overlay.forget_pong(answered)
 

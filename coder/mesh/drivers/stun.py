@@ -55,20 +55,20 @@ class StunRound:
         return server, response.source
 
     async def _ask(self, host: str, port: int, families: list[socket.AddressFamily]) -> None:
-        questions: dict[bytes, Address] = {}
+        requests: dict[bytes, Address] = {}
         for address in await resolve(host, port, families):
-            questions[self._random(stun.TX_ID_SIZE)] = address
-        self._asked |= questions
+            requests[self._random(stun.TX_ID_SIZE)] = address
+        self._asked |= requests
         began = trio.current_time()
         for at in (*RETRIES, ROUND):
             with trio.move_on_at(began + at):
-                while not self._asked.keys().isdisjoint(questions):
+                while not self._asked.keys().isdisjoint(requests):
                     await self._answered.wait()
-            open_questions = [tx for tx in questions if tx in self._asked]
-            if not open_questions:
+            unanswered = [tx for tx in requests if tx in self._asked]
+            if not unanswered:
                 return
-            for tx in open_questions:
-                self._send(stun.BindingRequest(tx).encode(), questions[tx])
+            for tx in unanswered:
+                self._send(stun.BindingRequest(tx).encode(), requests[tx])
 
 
 async def resolve(host: str, port: int, families: Iterable[socket.AddressFamily]) -> list[Address]:

@@ -96,7 +96,7 @@ class GatewayStats:
 
     refused: int = 0
     """Packets to or from a peer the client may not reach."""
-    unasked: int = 0
+    unsolicited: int = 0
     """Packets from a peer, without a flow that the client opened."""
     malformed: int = 0
     dropped: int = 0
@@ -302,7 +302,7 @@ class WireguardGateway:
             self.stats.refused += 1
             return []
         if not client.flows.may_enter(packet, now):
-            self.stats.unasked += 1
+            self.stats.unsolicited += 1
             return []
         packet = rewrite.clamp_mss(packet, CLIENT_MTU)
         if translation is not None:

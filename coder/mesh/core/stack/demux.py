@@ -149,7 +149,7 @@ class Demux:
             times = segment.options.timestamps if socket.agreed.timestamps else None
             newer = 0 < (segment.seq - socket.receiver.rx.next) & MASK < HALF
             if newer or (times is not None and 0 < (times[0] - socket.receiver.ts_recent) & MASK < HALF):
-                socket.die(None)
+                socket.fail(None)
                 self._on_syn(socket.remote, socket.local, segment, now)
                 return
         tcp_input.on_segment(socket, packet, segment, now)
@@ -283,7 +283,7 @@ class Demux:
             # an attacker who guesses a sequence number ends connections, and so does a router that fails for a moment.
             elif socket.state is TcpState.SYN_SENT and message.code in _HARD_CODES:
                 # no other address to try: RFC 5461 section 4 leaves it to the implementation
-                socket.die(StackError("refused"))
+                socket.fail(StackError("refused"))
         # UDP has no sequence number to check. Sizes below IPv6's minimum are ignored (`Routes.narrow`), which leaves an
         # attacker little to gain.
         elif is_too_big:

@@ -268,7 +268,7 @@ class Stack:
     def reset_peer(self, destination: bytes, now: float) -> None:
         """Close the connections of a removed peer without sending a packet."""
         for socket in self._table.to(destination):
-            socket.die(StackError("unreachable"))
+            socket.fail(StackError("unreachable"))
         # A held SYN of the peer would otherwise become a connection to a removed peer.
         self._demux.forget_held(destination)
         self._transmit.drop_output(destination)

@@ -37,7 +37,7 @@ _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
 
-def _seal_nothing(*_: object, **__: object) -> Any:
+def _cannot_seal(*_: object, **__: object) -> Any:
     raise AssertionError("a retired keypair cannot seal")
 
 
@@ -115,8 +115,8 @@ class Keypair(Generic[Owner]):
 
         The sealing half is a quarter of an idle peer's memory (2.4 KB of cipher state).
         """
-        self._encrypt = _seal_nothing
-        self._encrypt_into = _seal_nothing
+        self._encrypt = _cannot_seal
+        self._encrypt_into = _cannot_seal
 
     def seal_one(self, packet: bytes, mtu: int) -> bytes:
         """Return a datagram. The plaintext is padded to a multiple of 16, but not beyond the MTU."""

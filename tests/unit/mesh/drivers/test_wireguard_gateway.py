@@ -152,7 +152,7 @@ async def test_agent_opens_no_flow_to_client() -> None:
         await it.phone.packets.receive()
         here = address(2).packed
         for destination in (PHONE, ALIAS):
-            unasked = it.gateway.stats.unasked
+            unsolicited = it.gateway.stats.unsolicited
             tries = [
                 echo(destination, b"boo", here),
                 udp.Datagram(10, 7, b"boo").encode(here, destination),
@@ -161,7 +161,7 @@ async def test_agent_opens_no_flow_to_client() -> None:
             ]
             it.pair.two.send_packets(destination, tries)
             it.pair.two.kick()
-            while it.gateway.stats.unasked < unasked + len(tries):
+            while it.gateway.stats.unsolicited < unsolicited + len(tries):
                 await trio.sleep(0.001)
         with pytest.raises(trio.WouldBlock):
             it.phone.packets.receive_nowait()

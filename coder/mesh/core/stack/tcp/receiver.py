@@ -208,7 +208,7 @@ class Receiver:
         """Count an arriving segment."""
         self.segments_in += 1
 
-    def heard_in_order(self, segments: int, stamp: int, now: float) -> None:
+    def record_in_order(self, segments: int, stamp: int, now: float) -> None:
         """Record predicted segments at RCV.NXT. Called before `received_run` and `receive_segment`."""
         if self.last_ack_sent == self.rx.next:  # as `update_ts_recent`
             self.ts_recent = stamp
@@ -239,7 +239,7 @@ class Receiver:
             self.run_size = len(packet)
         self._schedule_ack(1, size, now)
 
-    def take(self, seq: int, data: Piece, now: float) -> int:
+    def receive(self, seq: int, data: Piece, now: float) -> int:
         """Accept data anywhere in the window; return how many bytes became readable."""
         rx = self.rx
         before = rx.next
@@ -281,7 +281,7 @@ class Receiver:
         elif self._timers.ack_at == NEVER:
             self._timers.delay_ack(now + self._delayed_ack)
 
-    def cut(self, seq: int, payload: memoryview | bytes) -> memoryview | bytes:
+    def trim_to_window(self, seq: int, payload: memoryview | bytes) -> memoryview | bytes:
         """Return the part of a payload inside the advertised window."""
         self.request_ack()  # a peer that probes the window waits for an acknowledgement
         room = self.rcv_adv - seq
@@ -300,12 +300,12 @@ class Receiver:
             self.rcv_adv = self.rx.next
         self.request_ack()
 
-    def repeated(self, seq: int, size: int) -> None:
+    def on_duplicate_data(self, seq: int, size: int) -> None:
         """Acknowledge data that lies entirely below RCV.NXT or beyond the window."""
         if size and seq < self.rx.next and self._agreed.sack:
             self.dsack = (seq, min(seq + size, self.rx.next))
 
-    def learn(self, packet: bytes, segment: Segment) -> None:
+    def predict(self, packet: bytes, segment: Segment) -> None:
         """Expect more segments like this one, which took the slow path."""
         options = segment.options
         # Only what the run's comparison covers: SACK blocks and other header lengths would be read as timestamps.

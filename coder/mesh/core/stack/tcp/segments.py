@@ -78,7 +78,7 @@ class SegmentBuilder:
         self._full = Struct("")
         self._pseudo = 0
 
-    def skip(self, checksums: bool) -> None:
+    def set_skip_checksums(self, checksums: bool) -> None:
         """Set whether checksums are left out; takes effect with `update_mss`."""
         self.skip_checksums = checksums
 

@@ -101,7 +101,7 @@ class Timers:
         self.syn_at = at
         self._note(at)
 
-    def watch(self, rto_at: float, probe_at: float) -> None:
+    def set_retransmission(self, rto_at: float, probe_at: float) -> None:
         """Set the timers of data in flight (NEVER: none is left)."""
         self.rto_at = rto_at
         self.probe_at = probe_at

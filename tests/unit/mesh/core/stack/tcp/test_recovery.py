@@ -277,11 +277,11 @@ def test_retransmitted_syn_gives_no_sample() -> None:
 def test_reordering_window_shrinks_after_sixteen_recoveries() -> None:
     """RFC 8985 section 6.2, step 4."""
     board, rtt = Scoreboard(), RoundTrip(TcpSettings())
-    rtt.sample(0.1, 0.0)
+    rtt.add_sample(0.1, 0.0)
     board.reordering_seen = True
     window = ReorderingWindow(board, rtt)
-    window.duplicate(10, 20)
-    window.duplicate(30, 40)
+    window.on_dsack(10, 20)
+    window.on_dsack(30, 40)
     for _ in range(15):
         window.recovered()
     assert window.size(True, 1000) == pytest.approx(0.075)
