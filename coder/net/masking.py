@@ -14,7 +14,7 @@ authorizes its use."""
 
 STARS = "***"
 MAX_SHOWN = 1024
-"Characters shown of an address. It may be a stranger's, and its message goes into a log line or an answer."
+"Characters shown of an address. The address may be a stranger's, and its message goes into a log line or an answer."
 _WORDS = ("token", "secret", "key", "code", "password", "session", "signature", "state")
 _LOGIN = re.compile(r"//[^/@]*@")
 # Servers treat several slashes as one, and a URL may have its own path before ours. A run of slashes is processed once,

@@ -160,7 +160,7 @@ async def test_reader_yields_to_other_tasks(reader: Callable[[], Awaitable[None]
 
 
 async def test_message_frames_are_limited() -> None:
-    """Their size does not count, and each was stored separately."""
+    """Frames count by number, not by size; each was stored separately."""
     data = EMPTY + b"\x00\x00" * MAX_FRAMES
     socket = WebSocketStream(peer_says(data), client=True, max_message=1024)
     assert await socket.receive_message() is None

@@ -50,7 +50,7 @@ async def test_pieces_yield_to_other_tasks() -> None:
 
 
 async def test_rest_of_packet_is_delivered_together() -> None:
-    """They are one message; the next message's bytes come in pieces again."""
+    """The bytes are one message; the next message's bytes come in pieces again."""
     taker = Taker()
     head, tag = b"16 bytes of head", 16
     size = PIECE + 100

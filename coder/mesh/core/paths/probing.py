@@ -148,7 +148,7 @@ class PeerPaths:
         now."""
         if not self.direct:
             return []
-        # Its actions are dropped: they would call back, and two nodes would call each other for ever
+        # The actions are dropped: they would call back, and two nodes would call each other for ever
         # (docs/protocol/disco.md#hearing). The list replaces the last one: see docs/protocol/disco.md#hearing.
         self._replace(Source.CALLED, addresses, now)
         # The peer's own pings hold its firewall open for a moment only: ping all addresses immediately, without the

@@ -218,7 +218,7 @@ class Demux:
     def on_timer(self, now: float) -> None:
         """Expire held SYNs."""
         for key, pending in list(self.held.items()):
-            # They are ordered by age; the first young one ends the search.
+            # Held SYNs are ordered by age; the first young one ends the search.
             if now - pending.held_at < self._transmit.settings.hold_syn:
                 break
             pending.expire()

@@ -330,7 +330,7 @@ class TcpSocket:
         self.timers.set_keepalive(None if idle is None else (idle, interval, probes), self.receiver.last_heard)
         self.host.mark_ready(self)
 
-    # What the listener, the handshake and the way in decide
+    # Called by the listener, the handshake and segment input
 
     def adopt(self) -> None:
         """Hand the connection to the application."""

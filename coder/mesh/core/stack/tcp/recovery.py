@@ -194,7 +194,7 @@ class Recovery:
             # Beyond one timeout: RFC 5681 section 4.1.
             self.cubic.idle(int(idle / self.rtt.rto))
 
-    # What was sent
+    # Output
 
     def sent_small(self, start: int, end: int, now: float) -> None:
         """Record a segment that passed `may_send_small`."""

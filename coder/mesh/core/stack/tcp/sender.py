@@ -33,8 +33,8 @@ class Sender:
     )
 
     def __init__(self, iss: int, agreed: Agreement, timers: Timers) -> None:
-        """Set the initial sequence number `iss`. It is unpredictable as RFC 6528 requires; random instead of a hash
-        added to a clock."""
+        """Set the initial sequence number `iss`: unpredictable as RFC 6528 requires, random instead of a hash added to
+        a clock."""
         self._agreed = agreed
         self._timers = timers
         self.iss = iss

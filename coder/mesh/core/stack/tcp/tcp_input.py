@@ -53,7 +53,7 @@ def on_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
         return index
     if packet[4:7] == _EMPTY_TCP:
         return _ack_run(c, packets, index, now)
-    return index + _one(c, packet, now)
+    return index + _single_segment(c, packet, now)
 
 
 def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
@@ -151,7 +151,7 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
     return index
 
 
-def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
+def _single_segment(c: TcpSocket, packet: bytes, now: float) -> bool:
     """Process a single in-order segment that may also acknowledge data; False when it needs the slow path.
 
     Interactive and two-way traffic consists of such segments; the slow path costs three times as much.
@@ -206,7 +206,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
         receiver.request_ack()
         return
     if not receiver.is_acceptable(seq, segment):
-        _refuse(c, seq, segment, now)
+        _reject_unacceptable(c, seq, segment, now)
         return
     # Second, RST.
     if segment.flags & tcp.RST:
@@ -262,7 +262,7 @@ def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
         c.timers.send_syn(now)
 
 
-def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
+def _reject_unacceptable(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     """Reject a segment outside the window: old data, a keepalive probe, or an attack. All get an acknowledgement,
     except a RST."""
     receiver = c.receiver
