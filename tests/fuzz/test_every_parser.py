@@ -85,5 +85,5 @@ def test_returns_or_raises_its_error(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_returns_or_raises_its_error_soak(name: str) -> None:
+def test_returns_or_raises_soak(name: str) -> None:
     fuzz(name, 20_000)

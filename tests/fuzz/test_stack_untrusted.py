@@ -127,7 +127,7 @@ def test_arbitrary_bytes_never_break_stack(packets: list[bytes], prefixed: bool)
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_bit_flips_in_transfer_never_raise(seed: int) -> None:
+def test_bit_flips_never_raise(seed: int) -> None:
     """The tunnel would have rejected them; a broken peer behind it would not."""
     random = Random(seed)
     world = LinkedStacks(seed, Link(delay=0.002), Link(delay=0.002))

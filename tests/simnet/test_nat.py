@@ -192,7 +192,7 @@ def test_relay_carries_everything_without_udp(blocked: tuple[bool, bool]) -> Non
     assert len(b.heard()) == len(set(b.heard())) == words
 
 
-def test_one_way_path_is_not_used() -> None:
+def test_one_way_path_not_used() -> None:
     world = NatWorld()
     world.one_way = True
     a = world.add_machine(1, Nat("198.51.100.1", EI, EI))
@@ -204,7 +204,7 @@ def test_one_way_path_is_not_used() -> None:
 
 
 @pytest.mark.parametrize("death", ["blocked", "one way", "router restarted"])
-def test_dead_path_falls_back_and_recovers(death: str) -> None:
+def test_dead_path_recovers(death: str) -> None:
     world = NatWorld()
     nat = Nat("198.51.100.1", EI, PD)
     a, b = world.add_machine(1, nat), world.add_machine(2, Nat("198.51.100.2", EI, PD))

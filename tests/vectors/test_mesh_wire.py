@@ -54,7 +54,7 @@ def disco_message(fields: dict[str, Any]) -> disco.Message:
 
 
 @pytest.mark.parametrize("case", DISCO["messages"], ids=lambda case: case["name"])
-def test_disco_packets_open_and_seal_identically(case: dict[str, Any]) -> None:
+def test_disco_packets_open_and_seal(case: dict[str, Any]) -> None:
     a, b = (PrivateKey(h(DISCO[f"disco_private_{name}"])) for name in "AB")
     sender, receiver = (a, b) if case["from"] == "A" else (b, a)
     packet, message = h(case["packet"]), disco_message(case["fields"])
@@ -67,7 +67,7 @@ def test_disco_packets_open_and_seal_identically(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", DISCO["parser_cases"], ids=lambda case: case["name"])
-def test_odd_disco_cleartexts_parse_like_upstream(case: dict[str, Any]) -> None:
+def test_odd_disco_cleartexts_like_upstream(case: dict[str, Any]) -> None:
     if "error" in case:
         with pytest.raises(WireError) as refused:
             disco.parse_untrusted(h(case["cleartext"]))
@@ -156,7 +156,7 @@ def check_fields(value: derp.Frame, recorded: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_derp_frames_decode_and_encode_identically(client: str) -> None:
+def test_derp_frames_match_recording(client: str) -> None:
     for recorded in CONNECTIONS[client]["frames"]:
         raw = h(recorded["hex"])
         [(kind, body)] = derp_reader.FrameReader().feed_untrusted(raw)
@@ -167,7 +167,7 @@ def test_derp_frames_decode_and_encode_identically(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_derp_infos_open_and_seal_identically(client: str) -> None:
+def test_derp_infos_match_recording(client: str) -> None:
     server = PrivateKey(h(DERP["keys"]["server_private"]))
     key = PrivateKey(h(DERP["keys"]["clients"][client]["private"]))
     frames = {f["name"]: f for f in CONNECTIONS[client]["frames"]}
@@ -187,7 +187,7 @@ def test_derp_infos_open_and_seal_identically(client: str) -> None:
 
 @pytest.mark.parametrize("client", ["A", "M"])
 @pytest.mark.parametrize("chunk", [1, 7, 4096])
-def test_derp_streams_split_into_recorded_frames(client: str, chunk: int) -> None:
+def test_derp_streams_match_recorded_frames(client: str, chunk: int) -> None:
     connection = CONNECTIONS[client]
     for direction, data in connection["bytes_after_http"].items():
         raw, reader, frames = h(data), derp_reader.FrameReader(), []
@@ -197,7 +197,7 @@ def test_derp_streams_split_into_recorded_frames(client: str, chunk: int) -> Non
         assert reader.pending == 0
 
 
-def test_odd_derp_frames_parse_like_upstream() -> None:
+def test_odd_derp_frames_like_upstream() -> None:
     absent = PublicKey(h(DERP["keys"]["nobody_public"]))
     expected: dict[str, derp.Frame] = {
         "health, problem text": derp.Health("some problem"),
@@ -238,7 +238,7 @@ class Sides:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["name"])
-def test_wireguard_messages_decode_and_encode_identically(scenario: dict[str, Any]) -> None:
+def test_wireguard_messages_match_recording(scenario: dict[str, Any]) -> None:
     names = {
         wireguard.Initiation: ("initiation",),
         wireguard.HandshakeResponse: ("response",),

@@ -101,7 +101,7 @@ def test_calls_match_recording(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
-def test_whole_sessions_replay_on_both_ends(prefix: str) -> None:
+def test_sessions_replay_on_both_ends(prefix: str) -> None:
     """Both ends replayed: the client's bytes to our server end and the reverse; nothing is rejected."""
     server, client = yamux.Yamux(client=False), yamux.Yamux(client=True)
     received: dict[tuple[str, int], bytes] = defaultdict(bytes)

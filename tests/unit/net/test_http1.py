@@ -56,7 +56,7 @@ async def test_head_has_timeout(
         assert trio.current_time() - began == pytest.approx(limit or REQUEST_TIMEOUT)
 
 
-async def test_body_has_time_of_its_reader(
+async def test_body_has_its_readers_time(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with client_of(monkeypatch, (1, HEAD), (1000, b"o"), (1000, b"k")) as client:
@@ -73,7 +73,7 @@ async def test_request_may_exceed_head_timeout(
         assert (await client.request("GET", "/", timeout=20 * REQUEST_TIMEOUT)).body == b"ok"
 
 
-async def test_early_answer_to_large_body_is_read() -> None:
+async def test_early_answer_is_read() -> None:
     """The server closes during the body, which breaks the sending; its answer is readable."""
 
     async def refuse(stream: trio.SocketStream) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coder.net.request_log import Exchange, RequestLog
 
 
-def test_listener_gets_each_and_last_is_kept() -> None:
+def test_listener_gets_each_exchange() -> None:
     log = RequestLog()
     exchanges: list[Exchange] = []
     log.note("GET", "https://x.example/a", 200, 0.5)

@@ -171,7 +171,7 @@ async def test_message_frames_are_limited() -> None:
 
 
 @pytest.mark.parametrize(("first", "piece"), [(b"\x01", "\u00e9".encode()), (b"\x02", b"\xe9")])
-async def test_message_in_pieces_uses_one_buffer(first: bytes, piece: bytes) -> None:
+async def test_message_pieces_share_buffer(first: bytes, piece: bytes) -> None:
     frame = bytes((len(piece),)) + piece
     socket = WebSocketStream(
         peer_says(first + frame + (b"\x00" + frame) * 900), client=True, max_message=901 * len(piece)

@@ -161,7 +161,7 @@ async def test_welcomed_client_can_receive(autojump_clock: trio.testing.MockCloc
         nursery.cancel_scope.cancel()
 
 
-async def test_slow_reader_loses_oldest_then_connection(
+async def test_slow_reader_loses_connection(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     server = DerpServer(private_key(9))
@@ -208,7 +208,7 @@ async def test_last_writing_connection_receives(autojump_clock: trio.testing.Moc
         nursery.cancel_scope.cancel()
 
 
-async def test_absent_peers_reported_for_disco_only(
+async def test_absent_peers_reported_for_disco(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     server = DerpServer(private_key(9))
@@ -301,7 +301,7 @@ async def test_nodes_communicate_through_pool(autojump_clock: trio.testing.MockC
         nursery.cancel_scope.cancel()
 
 
-async def test_home_stays_while_idle_regions_close(autojump_clock: trio.testing.MockClock) -> None:
+async def test_idle_regions_close_home_stays(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         inbox = Inbox()
@@ -411,7 +411,7 @@ async def test_keepalives_adapt_to_cut_silences(
         nursery.cancel_scope.cancel()
 
 
-async def test_long_queue_and_its_end_are_reported(autojump_clock: trio.testing.MockClock) -> None:
+async def test_long_queue_is_reported(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         sides: list[PipeStream] = []
 
@@ -436,7 +436,7 @@ async def test_long_queue_and_its_end_are_reported(autojump_clock: trio.testing.
         nursery.cancel_scope.cancel()
 
 
-async def test_sender_is_slowed_to_reader_pace(autojump_clock: trio.testing.MockClock) -> None:
+async def test_sender_slows_to_reader(autojump_clock: trio.testing.MockClock) -> None:
     """A receiver that reads, but slowly, gets everything; only its sender waits for it."""
     server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
@@ -463,7 +463,7 @@ async def test_sender_is_slowed_to_reader_pace(autojump_clock: trio.testing.Mock
         nursery.cancel_scope.cancel()
 
 
-async def test_greedy_sender_leaves_room_for_others(autojump_clock: trio.testing.MockClock) -> None:
+async def test_greedy_sender_leaves_room(autojump_clock: trio.testing.MockClock) -> None:
     """One sender floods a slow reader; every packet of another sender comes through, and soon."""
     server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:

@@ -10,7 +10,7 @@ from coder.mesh.drivers import interfaces
 from coder.mesh.drivers.interfaces import Network
 
 
-def test_addresses_are_usable_and_ipv4_first() -> None:
+def test_usable_addresses_ipv4_first() -> None:
     addresses = interfaces.local_addresses()
     assert addresses
     assert len(set(addresses)) == len(addresses)

@@ -58,7 +58,7 @@ print(full - resident_bytes(), full - kept)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's function")
-def test_freed_memory_is_returned_on_request() -> None:
+def test_freed_memory_returned_on_request() -> None:
     done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, check=True, text=True)
     given, by_itself = map(int, done.stdout.split())
     assert given > 50 and by_itself < 10, "MiB of 64"

@@ -84,7 +84,7 @@ async def run(scene: Scene, script: Callable[[], Any]) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_single_relay_is_home_before_measurement(autojump_clock: trio.testing.MockClock) -> None:
+async def test_single_relay_home_before_measurement(autojump_clock: trio.testing.MockClock) -> None:
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {1: 2.0})
 
     async def script() -> None:
@@ -122,7 +122,7 @@ async def test_nearest_relay_becomes_home(autojump_clock: trio.testing.MockClock
         ({2: 0.05}, {3, 2}),  # the first choice is dead
     ],
 )
-async def test_embedded_relay_is_home_until_measured(
+async def test_embedded_relay_home_until_measured(
     autojump_clock: trio.testing.MockClock, latencies: dict[int, float], homes: set[int]
 ) -> None:
     scene = Scene(map_of(region(1), region(2), replace(region(3), embedded_relay=True)), latencies)
@@ -151,7 +151,7 @@ async def test_relay_is_chosen_without_probe(autojump_clock: trio.testing.MockCl
     await run(scene, script)
 
 
-async def test_local_endpoints_come_before_stun_results(
+async def test_local_endpoints_before_stun_results(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {})
@@ -193,7 +193,7 @@ async def test_silent_servers_delay_no_result(autojump_clock: trio.testing.MockC
     await run(scene, script)
 
 
-async def test_disabled_direct_paths_publish_no_endpoints(autojump_clock: trio.testing.MockClock) -> None:
+async def test_disabled_direct_paths_publish_nothing(autojump_clock: trio.testing.MockClock) -> None:
     scene = Scene(map_of(region(1), region(2, stun_only=True)), {}, direct=False)
 
     async def script() -> None:
@@ -264,7 +264,7 @@ async def test_lost_source_address_restarts_paths(
     await run(scene, script)
 
 
-async def test_dead_first_node_keeps_region_measurable(autojump_clock: trio.testing.MockClock) -> None:
+async def test_dead_first_node_is_skipped(autojump_clock: trio.testing.MockClock) -> None:
     dead, living = DerpNode("1a", 1, "dead.test"), DerpNode("1b", 1, "living.test")
     scene = Scene(map_of(DerpRegion(1, "r1", "Region 1", (dead, living))), {})
 

@@ -51,7 +51,7 @@ async def test_round_finds_observed_address() -> None:
     sock.close()
 
 
-async def test_lost_requests_are_repeated_until_round_ends(autojump_clock: trio.testing.MockClock) -> None:
+async def test_lost_requests_are_repeated(autojump_clock: trio.testing.MockClock) -> None:
     sent: list[float] = []
     round_ = StunRound(os.urandom, lambda data, to: sent.append(trio.current_time()))
     began = trio.current_time()
@@ -65,7 +65,7 @@ def stock_request(cookie: bytes, *attributes: bytes) -> bytes:
     return b"\0\1" + len(body).to_bytes(2, "big") + cookie + b"twelve bytes" + body
 
 
-async def test_foreign_clients_are_answered_up_to_rate(
+async def test_foreign_clients_answered_up_to_rate(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """RFC 5389 without our attributes, RFC 3489 without a cookie; a request of another source address is not
@@ -119,7 +119,7 @@ async def test_server_answers_whole_requests_only() -> None:
     sock.close()
 
 
-async def test_batches_work_with_and_without_offload() -> None:
+async def test_batches_with_and_without_offload() -> None:
     for offload in (True, False):
         one, two = (DatagramSocket(socket.AF_INET, host="127.0.0.1") for _ in range(2))
         if not offload:

@@ -34,7 +34,7 @@ def _name(node: ast.expr) -> str | None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_attributes_are_assigned_by_owner_only(path: Path) -> None:
+def test_attributes_assigned_by_owner(path: Path) -> None:
     """`x.attribute = ...` is allowed only in methods of the class (`self`) or in the file that defines it."""
     tree = ast.parse(path.read_text())
     here = set().union(*_slots(tree).values())

@@ -79,7 +79,7 @@ FLOODS: dict[str, Callable[[Device, Random, int], bytes]] = {
 
 @pytest.mark.parametrize("kind", FLOODS)
 @pytest.mark.parametrize("under_load", [False, True])
-def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None:
+def test_stranger_flood_leaves_no_state(kind: str, under_load: bool) -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
@@ -99,7 +99,7 @@ def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None
     assert pair.b.inbox[-1][40:50] == b"still here"
 
 
-def test_strangers_with_keys_leave_no_state() -> None:
+def test_keyed_strangers_leave_no_state() -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
@@ -111,7 +111,7 @@ def test_strangers_with_keys_leave_no_state() -> None:
     assert device.stats.refused == 60
 
 
-def test_whole_node_keeps_no_stranger_state() -> None:
+def test_node_keeps_no_stranger_state() -> None:
     """Disco, WireGuard and noise by UDP and by relay, from unknown addresses and keys."""
     world = SimulatedNetwork()
     one, two = acquainted(world)

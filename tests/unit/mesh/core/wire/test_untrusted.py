@@ -163,7 +163,7 @@ def test_endpoints_round_trip(endpoint: UdpAddress) -> None:
     assert len(endpoint.wire) == 18
 
 
-def test_sockets_report_addresses_in_many_forms() -> None:
+def test_socket_addresses_in_many_forms() -> None:
     assert endpoint("::ffff:192.0.2.1", 80) == ("192.0.2.1", 80)
     assert endpoint("fe80::1%eth0", 80) == ("fe80::1", 80)
     assert endpoint("2001:DB8:0::1", 80) == ("2001:db8::1", 80)
