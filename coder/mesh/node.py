@@ -214,10 +214,9 @@ class Node:
         self._tell()
 
     def send_packets(self, address: bytes, packets: list[bytes]) -> bool:
-        """Queue whole inner packets for the peer that owns the address; `kick` sends them. Return False without such a
-        peer.
+        """Queue whole inner packets for the peer that owns the address; `kick` sends them.
 
-        They are dropped, as by any router, while the peer's queue is full.
+        Return False without such a peer. They are dropped, as by any router, while the peer's queue is full.
         """
         if self.endpoint.peer_of(address) is None:
             return False

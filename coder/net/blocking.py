@@ -57,8 +57,10 @@ class BlockingClient:
         headers: tuple[tuple[str, str], ...] = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
     ) -> HttpAnswer:
-        """Send a request. Raises HttpError for a status not in `expect`, NetError when there is no usable
-        connection."""
+        """Send a request.
+
+        Raises HttpError for a status not in `expect`, NetError when there is no usable connection.
+        """
         fields = dict(common_headers(self.policy)) | dict(headers)
         if json is not None:
             import msgspec

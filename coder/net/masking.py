@@ -24,8 +24,7 @@ _PART, _REST = re.compile(_BEFORE + "[^?#]+"), re.compile(_BEFORE + ".+", re.DOT
 
 
 def masked(url: str) -> str:
-    """Return the URL, or path with a query, with stars for the login, a secret in the path and fields that look
-    secret."""
+    """Return the URL, or path with a query, with stars for the login, a secret in the path and secret fields."""
     first, *others = _PART.sub(rf"\1{STARS}", url).split("&")
     whole = "&".join((_masked_field(first), *(_masked_field(f"?{text}")[1:] for text in others)))
     return shortened(_LOGIN.sub(f"//{STARS}@", whole))

@@ -123,8 +123,7 @@ _words = itertools.count()
 
 
 def exchange_words(world: NatWorld, one: Machine, two: Machine, until: float) -> int:
-    """Send a word ten times a second in both directions, all different, and wait for the last; return words each
-    way."""
+    """Send words ten times a second in both directions, all different, and wait for the last; return words each way."""
     words = 0
     while world.now < until:
         one.say(two, b"%d" % next(_words))
@@ -143,8 +142,11 @@ NATS = list(itertools.product((EI, AD, PD), (EI, AD, PD)))
 
 
 def can_connect(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> bool:
-    """Return whether hole punching can work: a router that changes ports needs a far one that does not filter by port,
-    and two such routers need one that filters nothing."""
+    """Return whether hole punching can work.
+
+    A router that changes ports needs a far one that does not filter by port, and two such routers need one that filters
+    nothing.
+    """
     (map1, filter1), (map2, filter2) = one, two
     if map1 is EI and map2 is EI:
         return True

@@ -64,8 +64,10 @@ class RelayRegions:
         self._worked[region] = node
 
     async def reach(self, number: int, unproven: str) -> LoggedInNode:
-        """Dial and log in: to the node that worked last, else to another, `unproven` after all others. Raises
-        RelayError."""
+        """Dial and log in: to the node that worked last, else to another, `unproven` after all others.
+
+        Raises RelayError.
+        """
         region = self.derp_map.regions.get(number)
         nodes = region.relay_nodes() if region else ()
         if region is None or not nodes:

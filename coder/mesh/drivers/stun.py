@@ -44,8 +44,10 @@ class StunRound:
                     nursery.start_soon(self._ask, host, port, family_list)
 
     def on_answer_untrusted(self, datagram: bytes) -> tuple[Address, Address] | None:
-        """Return (server asked, address it saw) when the datagram answers a request of this round. Raises WireError if
-        malformed."""
+        """Return (server asked, address it saw) when the datagram answers a request of this round.
+
+        Raises WireError if malformed.
+        """
         response = stun.parse_response_untrusted(datagram)
         server = self._asked.pop(response.tx_id, None)
         if server is None:

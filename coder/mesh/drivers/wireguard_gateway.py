@@ -134,8 +134,10 @@ class _Client:
 
 
 class WireguardGateway:
-    """Created by `open_gateway`. `on_missing_peer(address)` is called for a client's packet to a peer the node does not
-    have."""
+    """Created by `open_gateway`.
+
+    `on_missing_peer(address)` is called for a client's packet to a peer the node does not have.
+    """
 
     def __init__(
         self,

@@ -38,8 +38,10 @@ _BLOCK = 16
 
 
 class MtuState(Enum):
-    """RFC 8899 section 5.2. The RFC's DISABLED and BASE are an address that has not answered, which has no search at
-    all."""
+    """RFC 8899 section 5.2.
+
+    The RFC's DISABLED and BASE are an address that has not answered, which has no search at all.
+    """
 
     SEARCHING = "searching"
     """Larger sizes are being probed."""

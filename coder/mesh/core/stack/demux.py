@@ -108,8 +108,10 @@ class Demux:
         transmit.notifier.flush()
 
     def _on_packet(self, packet: bytes, socket: TcpSocket | None, now: float) -> None:
-        """Process an inner packet outside of a run. `socket`: the connection whose key its first bytes match, or
-        None."""
+        """Process an inner packet outside of a run.
+
+        `socket`: the connection whose key its first bytes match, or None.
+        """
         try:
             # The bytes may match by accident in a packet of another protocol: the protocol is checked only now.
             if socket is not None and packet[6] == ip.PROTOCOL_TCP and packet[0] >> 4 == 6:

@@ -88,8 +88,10 @@ class FlowTable:
         return True
 
     def _is_about_a_flow(self, quoted: bytes, inside: bytes, now: float) -> bool:
-        """Return whether an ICMP error quotes a packet of a flow that `inside` sent. The quote may be truncated behind
-        the ports."""
+        """Return whether an ICMP error quotes a packet of a flow that `inside` sent.
+
+        The quote may be truncated behind the ports.
+        """
         if len(quoted) < ip.HEADER_SIZE or quoted[0] >> 4 != 6 or quoted[8:24] != inside:
             return False
         # The quote may end anywhere behind the IPv6 header. Four bytes are the ports, which identify a flow together

@@ -65,7 +65,7 @@ class Routes:
             self._mtu_to[destination] = max(mtu, _LEAST_MTU)
 
     def narrow(self, destination: bytes, mtu: int, now: float) -> bool:
-        """Record that a router takes packets of at most `mtu` bytes (RFC 8201), for ten minutes; return whether that is
+        """Record that a router takes packets of at most `mtu` bytes (RFC 8201), for ten minutes; return whether it is
         new."""
         self.forget_narrowings(now)
         # RFC 8201 section 4: for IPv6 a size below 1280 has to be discarded. No link is that narrow, and a router that
@@ -104,10 +104,9 @@ class Routes:
 
     @property
     def own_mss(self) -> int:
-        """Return the MSS to announce (RFC 9293 3.7.1). Larger packets than usual are announced by SAME_STACK_PACKET
-        instead.
+        """Return the MSS to announce (RFC 9293 3.7.1).
 
-        Smaller ones are not announced: the path may widen, an MSS is permanent, and the peer measures its own
-        direction.
+        Larger packets than usual are announced by SAME_STACK_PACKET instead. Smaller ones are not announced: the path
+        may widen, an MSS is permanent, and the peer measures its own direction.
         """
         return self.mtu - _FIXED_HEADERS

@@ -131,8 +131,10 @@ class Keypair(Generic[Owner]):
         return _pack_header(TYPE_TRANSPORT, self.remote_index, counter) + self._encrypt(_nonce(counter), packet, None)
 
     def seal_into(self, txbuf: TxBuf, packets: int, size: int, last: int) -> int:
-        """Seal the slots of a superbuffer in place; return total bytes. `size` and `last` are padded plaintext
-        sizes."""
+        """Seal the slots of a superbuffer in place; return total bytes.
+
+        `size` and `last` are padded plaintext sizes.
+        """
         layout = txbuf.layout(size)
         stride = layout.stride
         buf = txbuf.buf
@@ -265,8 +267,7 @@ class Keypairs(Generic[Owner]):
         return [k for k in discarded if k is not None]
 
     def confirm(self, keypair: Keypair[Owner]) -> list[Keypair[Owner]] | None:
-        """Confirm keys by which a datagram opened: return None unless they were waiting for it, else discarded
-        keypairs."""
+        """Confirm keys by which a datagram opened: return None unless they were waiting for it, else discarded keys."""
         if keypair is not self.next:
             return None
         discarded = self.previous

@@ -110,8 +110,10 @@ class FrameReader:
 
 
 def parse_untrusted(kind: int, body: bytes) -> Frame:
-    """Return the value of a frame. Raises WireError when the body is too short for its type. Unknown types give
-    UnknownFrame."""
+    """Return the value of a frame. Raises WireError when the body is too short for its type.
+
+    Unknown types give UnknownFrame.
+    """
     parser = _PARSERS.get(kind)
     # An unknown type is skipped, as in docs/protocol/derp.md#frames: newer relays need no new version.
     if parser is None:

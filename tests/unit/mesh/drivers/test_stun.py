@@ -68,8 +68,7 @@ def stock_request(cookie: bytes, *attributes: bytes) -> bytes:
 async def test_foreign_clients_answered_up_to_rate(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """RFC 5389 without our attributes, RFC 3489 without a cookie; a request of another source address is not
-    answered."""
+    """RFC 5389 without our attributes, RFC 3489 without a cookie; requests of another source are not answered."""
     source = UdpAddress("192.0.2.7", 4660)
     modern = stun.answer_anybody_untrusted(stock_request(b"\x21\x12\xa4\x42"), source)
     assert stun.parse_response_untrusted(modern) == stun.BindingResponse(b"twelve bytes", source)

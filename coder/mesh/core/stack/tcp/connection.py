@@ -295,8 +295,7 @@ class TcpSocket:
         self.host.mark_ready(self)
 
     def close(self) -> None:
-        """Close the connection for its application: finish our side, and reset if the peer continues to send (RFC 2525
-        2.17).
+        """Close for the application: finish our side, and reset if the peer continues to send (RFC 2525 2.17).
 
         Queued data is still delivered, unless the peer accepts nothing for `orphan_give_up` seconds.
         """

@@ -89,11 +89,10 @@ class LossDetector:
         self.dup_acks = 0
 
     def detect(self, now: float, mss: int, recovery_point: int, *, is_open: bool, progress: bool) -> int:
-        """Mark what this acknowledgement shows to be lost; return the bytes newly marked. With SACK there has to be a
-        hole.
+        """Mark what this acknowledgement shows to be lost; return the bytes newly marked.
 
-        `is_open`: no loss is being repaired, else everything below `recovery_point` is; `progress`: it acknowledged new
-        data.
+        With SACK there has to be a hole. `is_open`: no loss is being repaired, else everything below `recovery_point`
+        is; `progress`: it acknowledged new data.
         """
         if self._agreed.sack:
             return self.on_reordering_timer(now, mss, is_open=is_open)
@@ -116,7 +115,7 @@ class LossDetector:
         return self._board.mark_first_lost()
 
     def on_reordering_timer(self, now: float, mss: int, *, is_open: bool) -> int:
-        """Mark segments whose reordering window has passed, and set the timer for the others; return the bytes newly
+        """Mark segments beyond their reordering window, and set the timer for the others; return the bytes newly
         marked."""
         # RFC 8985 section 6.2, step 5: the timer is for the segment that has longest to wait; an acknowledgement checks
         # earlier.

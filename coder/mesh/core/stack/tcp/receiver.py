@@ -125,7 +125,7 @@ class Receiver:
     # The window
 
     def window(self) -> int:
-        """Return the bytes the peer may send beyond RCV.NXT: what the buffer takes, and no more than survives as one
+        """Return the bytes the peer may send beyond RCV.NXT: the room in the buffer, at most what survives as one
         burst."""
         rx = self.rx
         # The same limit as for sending: data in flight may sit in our socket buffer before we read it.
@@ -176,8 +176,7 @@ class Receiver:
     # Acceptance tests
 
     def fails_paws(self, stamp: int, now: float) -> bool:
-        """Return whether PAWS (RFC 7323 5.3) rejects the timestamp: an older one belongs to an earlier lap of the
-        numbers."""
+        """Return whether PAWS (RFC 7323 5.3) rejects the timestamp as one of an earlier lap of the numbers."""
         # RFC 7323 section 5.2 compares like sequence numbers; by section 5.5 the comparison is void after 24 days of
         # silence.
         return (stamp - self.ts_recent) & MASK >= HALF and now - self.ts_recent_at < _PAWS_AGE

@@ -187,7 +187,7 @@ class Recovery:
         )
 
     def restart_idle_window(self, now: float) -> None:
-        """Shrink the window when sending resumes after a silence: an old window says nothing about the path (RFC 5681
+        """Shrink the window when sending resumes after a silence: an old window does not describe the path (RFC 5681
         4.1)."""
         idle = now - self.last_sent
         if idle > self.rtt.rto:
@@ -210,8 +210,7 @@ class Recovery:
         self._after_send(now)
 
     def next_lost(self, limit: int, now: float) -> tuple[int, int] | None:
-        """Return the next lost range, at most `limit` bytes of it, and mark it as retransmitted; None: no range is
-        left."""
+        """Return the next lost range, at most `limit` bytes of it, marked as retransmitted; None: no range is left."""
         sender = self._sender
         taken = self.scoreboard.next_lost(limit, now, sender.snd_una + sender.snd_wnd)
         if taken is not None:
@@ -247,8 +246,7 @@ class Recovery:
         return not (board.retransmissions or board.sacked or self._detector.dup_acks) and self.probe.end < 0
 
     def on_full_ack(self, now: float) -> bool:
-        """Process an acknowledgement of everything sent, when it was sent in one moment; False when `on_ack` has to do
-        it.
+        """Process an acknowledgement of a flight that was sent in one moment; False when `on_ack` has to do it.
 
         The case of a request and its answer; a sixth of the work.
         """
@@ -449,8 +447,7 @@ class Recovery:
         self._timers.set_retransmission(now + self.rtt.timeout(), NEVER)
 
     def _process_probe_ack(self, ack: int, tsecr: int, bare: bool) -> None:
-        """Process the acknowledgement of a tail loss probe; a loss that it repaired reduces the window like any
-        other."""
+        """Process the acknowledgement of a tail loss probe; a loss that it repaired reduces the window like others."""
         was_again = not self.probe.is_new and self.phase is Phase.OPEN
         if self.probe.repaired(ack, tsecr, self._undo.retransmit_ts if was_again else -1, bare):
             # The lost segment was in flight too, and is acknowledged by now.

@@ -57,10 +57,10 @@ class TailProbe:
         return at if at < rto_at else NEVER
 
     def begin(self, mss: int) -> bool:
-        """Choose the probe (section 7.3). Returns False for a retransmission of the last segment, which now counts as
-        lost.
+        """Choose the probe (section 7.3).
 
-        New data, when there is some and the peer takes it: it provokes an answer as well and is never sent twice.
+        Returns False for a retransmission of the last segment, which now counts as lost. New data, when there is some
+        and the peer takes it: it provokes an answer as well and is never sent twice.
         """
         sender = self._sender
         room = sender.snd_una + sender.snd_wnd - sender.snd_nxt

@@ -263,8 +263,10 @@ def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
 
 
 def _reject_unacceptable(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
-    """Reject a segment outside the window: old data, a keepalive probe, or an attack. All get an acknowledgement,
-    except a RST."""
+    """Reject a segment outside the window: old data, a keepalive probe, or an attack.
+
+    All get an acknowledgement, except a RST.
+    """
     receiver = c.receiver
     if segment.flags & tcp.RST:
         return
@@ -382,8 +384,8 @@ def _acknowledged(c: TcpSocket, ack: int, blocks: Blocks, echo: int, now: float,
 
 
 def _wait_for_fin(c: TcpSocket, now: float) -> None:
-    """Wait for repetitions of the peer's FIN after ours was acknowledged, or, once the application closed, for its
-    first."""
+    """Wait for a repeated FIN of the peer after ours was acknowledged; once the application closed, for its first
+    FIN."""
     if c.state is TcpState.TIME_WAIT:
         c.begin_time_wait(now)
     elif c.state is TcpState.FIN_WAIT_2 and c.receiver.discards:

@@ -66,8 +66,10 @@ class Timers:
         "Entries of this connection in the stack's heap, the earliest last; the heap keeps them."
 
     def refresh(self) -> float:
-        """Recompute the earliest deadline. Comparing eight for every packet would cost a tenth of a conversation's
-        work."""
+        """Recompute the earliest deadline.
+
+        Comparing eight for every packet would cost a tenth of a conversation's work.
+        """
         self.earliest = min(
             self.rto_at,
             self.probe_at,

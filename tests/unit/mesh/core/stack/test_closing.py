@@ -137,8 +137,10 @@ def test_closed_socket_leaves_silent_peer() -> None:
 
 
 def test_closed_socket_resets_unresponsive_peer() -> None:
-    """RFC 9293 section 3.8.3 (R2). While the application is there its data has `give_up` seconds, a quarter of an
-    hour."""
+    """RFC 9293 section 3.8.3 (R2).
+
+    While the application is there its data has `give_up` seconds, a quarter of an hour.
+    """
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 5000)

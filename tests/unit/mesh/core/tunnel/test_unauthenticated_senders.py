@@ -159,8 +159,7 @@ def test_node_keeps_no_stranger_state() -> None:
 
 @pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
 def test_peer_source_needs_authenticated_data(size: int, kind: int) -> None:
-    """Forged handshakes are rejected by mac1; answers of a STUN server, which begin alike, do not count as
-    handshakes."""
+    """Forged handshakes fail at mac1; answers of a STUN server, which begin alike, do not count as handshakes."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")

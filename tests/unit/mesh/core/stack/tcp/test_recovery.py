@@ -222,8 +222,8 @@ def test_sleep_is_not_silence() -> None:
 
 @pytest.mark.parametrize("options", [MODERN, Options(mss=1220)], ids=["timestamps", "neither timestamps nor SACK"])
 def test_rtt_above_rto_is_measured(options: Options) -> None:
-    """RFC 6298 section 5 and RFC 7323 section 4.1: otherwise each segment would be retransmitted before its answer can
-    come."""
+    """RFC 6298 section 5, RFC 7323 section 4.1: otherwise each segment would be retransmitted before its answer
+    comes."""
     peer = ScriptedTcpPeer(options=options)
     socket = peer.accepted()
     copies = []
