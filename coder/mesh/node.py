@@ -139,7 +139,7 @@ class Node:
             addresses=self._config.addresses,
         )
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         self._info.publish(self._make_info())
 
     # -- peers ------------------------------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ class Node:
         """Claim these addresses in addition to our own: peers answer them, `set_router` gets packets to them."""
         own_addresses = self._config.addresses[:1]
         self._config = replace(self._config, addresses=own_addresses + others)
-        self._tell()
+        self._publish()
 
     def send_packets(self, address: bytes, packets: list[bytes]) -> bool:
         """Queue whole inner packets for the peer that owns the address; `kick` sends them.
@@ -326,16 +326,16 @@ class Node:
     def on_relay_connected(self, region: int, connected: bool) -> None:
         """Record that a relay connection was opened or lost."""
         self._trace("relay", region=region, connected=connected)
-        self._tell()
+        self._publish()
 
     def _set_home(self, region: int) -> None:
         self._relays.set_home(region)
-        self._tell()
+        self._publish()
 
     def _set_endpoints(self, endpoints: list[Address], fresh_for: float) -> None:
         self.endpoint.set_own_endpoints(endpoints, trio.current_time(), fresh_for)
         self._pump.kick()
-        self._tell()
+        self._publish()
 
     def _rebind(self, slept: float) -> None:
         self._trace("rebind", slept=round(slept, 3))

@@ -32,7 +32,7 @@ class StunRound:
     def __init__(self, random: Callable[[int], bytes], send: Callable[[bytes, Address], object]) -> None:
         self._random = random
         self._send = send
-        self._asked: dict[bytes, Address] = {}
+        self._outstanding: dict[bytes, Address] = {}
         self._answered = trio.Event()
 
     async def ask(self, servers: Iterable[tuple[str, int]], families: Iterable[socket.AddressFamily]) -> None:
@@ -49,7 +49,7 @@ class StunRound:
         Raises WireError if malformed.
         """
         response = stun.parse_response_untrusted(datagram)
-        server = self._asked.pop(response.tx_id, None)
+        server = self._outstanding.pop(response.tx_id, None)
         if server is None:
             return None
         self._answered.set()
@@ -60,13 +60,13 @@ class StunRound:
         requests: dict[bytes, Address] = {}
         for address in await resolve(host, port, families):
             requests[self._random(stun.TX_ID_SIZE)] = address
-        self._asked |= requests
+        self._outstanding |= requests
         began = trio.current_time()
         for at in (*RETRIES, ROUND):
             with trio.move_on_at(began + at):
-                while not self._asked.keys().isdisjoint(requests):
+                while not self._outstanding.keys().isdisjoint(requests):
                     await self._answered.wait()
-            unanswered = [tx for tx in requests if tx in self._asked]
+            unanswered = [tx for tx in requests if tx in self._outstanding]
             if not unanswered:
                 return
             for tx in unanswered:

@@ -111,10 +111,10 @@ class FlowTable:
 
 
 def _transport(packet: bytes, needed: int = 0) -> tuple[int, int, tuple[bytes, bytes, bytes] | None]:
-    """Return (protocol, offset of its header, identification).
+    """Return (protocol, offset of its header, datagram of a later fragment).
 
-    The offset is 0 for packets without a header of the three protocols; a later fragment has the identification of its
-    datagram.
+    The offset is 0 for packets without a header of the three protocols. The third item is None unless the packet is a
+    later fragment: then it identifies the datagram.
     """
     protocol, at = packet[6], ip.HEADER_SIZE
     if protocol == _FRAGMENT:

@@ -70,8 +70,8 @@ class Routes:
         self.forget_narrowings(now)
         # RFC 8201 section 4: for IPv6 a size below 1280 has to be discarded. No link is that narrow, and a router that
         # claims it tries to make us send tiny packets or fragments (RFC 8021). IPv4 has no such minimum.
-        least = _LEAST_MTU if ip4.is_ipv4(destination) else ip.MIN_MTU
-        if not least <= mtu < self.limit_to(destination) or len(self.narrowed) >= _MAX_NARROWED:
+        min_mtu = _LEAST_MTU if ip4.is_ipv4(destination) else ip.MIN_MTU
+        if not min_mtu <= mtu < self.limit_to(destination) or len(self.narrowed) >= _MAX_NARROWED:
             return False
         self.narrowed[destination] = (mtu, now)
         return True

@@ -149,7 +149,7 @@ def _peer_gone(body: bytes) -> Frame:
     return PeerGone(_key(body), body[KEY_SIZE] if len(body) > KEY_SIZE else GONE_DISCONNECTED)
 
 
-# type: (least, most bytes of the body, how to read it)
+# type: (minimum and maximum bytes of the body, parser)
 # The minimum is the size of the fields, the maximum bounds the memory of a stranger's frame: only packets have a
 # tighter bound than a frame, as everything else is rare.
 _PARSERS = {

@@ -166,8 +166,8 @@ class Receiver:
         """
         rx = self.rx
         window = self.window()
-        least = (window if window < self.rcv_wnd else self.rcv_wnd) // 2
-        return rx.next + window - self.rcv_adv >= (least if least > 2 * mss else 2 * mss)
+        min_update = (window if window < self.rcv_wnd else self.rcv_wnd) // 2
+        return rx.next + window - self.rcv_adv >= (min_update if min_update > 2 * mss else 2 * mss)
 
     def discard(self) -> None:
         """Discard data that arrives from now on: the application left."""
