@@ -9,7 +9,7 @@ import trio
 Value = TypeVar("Value")
 
 
-class Announced(Generic[Value]):
+class PublishedValue(Generic[Value]):
     """A published value of a node."""
 
     def __init__(self, value: Value) -> None:

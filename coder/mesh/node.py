@@ -17,7 +17,7 @@ from dataclasses import replace
 
 import trio
 
-from coder.mesh.announced import Announced
+from coder.mesh.announced import PublishedValue
 from coder.mesh.core.crypto.keys import PrivateKey, PublicKey
 from coder.mesh.core.endpoint import Endpoint
 from coder.mesh.core.errors import CryptoError
@@ -68,8 +68,8 @@ __all__ = [
 ]
 
 PING_TIMEOUT = 5.0
-FIRST_REACH = 0.05
-LAST_REACH = 30.0
+MIN_PING_INTERVAL = 0.05
+MAX_PING_INTERVAL = 30.0
 
 
 class Node:
@@ -113,7 +113,7 @@ class Node:
             on_rebind=self._rebind,
         )
         self._overlay = Overlay(self._stack, self._pump.kick, nursery)
-        self._info = Announced(self._make_info())
+        self._info = PublishedValue(self._make_info())
         self._pings = WaitingPings()
         self._is_closed = False
 
@@ -139,7 +139,7 @@ class Node:
             addresses=self._config.addresses,
         )
 
-    def _tell(self) -> None:
+    def _publish(self) -> None:
         self._info.publish(self._make_info())
 
     # -- peers ------------------------------------------------------------------------------------------------------
@@ -211,13 +211,12 @@ class Node:
         """Claim these addresses in addition to our own: peers answer them, `set_router` gets packets to them."""
         own_addresses = self._config.addresses[:1]
         self._config = replace(self._config, addresses=own_addresses + others)
-        self._tell()
+        self._publish()
 
     def send_packets(self, address: bytes, packets: list[bytes]) -> bool:
-        """Queue whole inner packets for the peer that owns the address; `kick` sends them. Return False without such a
-        peer.
+        """Queue whole inner packets for the peer that owns the address; `kick` sends them.
 
-        They are dropped, as by any router, while the peer's queue is full.
+        Return False without such a peer. They are dropped, as by any router, while the peer's queue is full.
         """
         if self.endpoint.peer_of(address) is None:
             return False
@@ -236,7 +235,7 @@ class Node:
         began = trio.current_time()
         answered = self._overlay.expect_pong()
         try:
-            delay = FIRST_REACH
+            delay = MIN_PING_INTERVAL
             while True:
                 self._overlay.send_ping(ip4.address16(address.packed), answered)
                 with trio.move_on_after(delay):
@@ -246,7 +245,7 @@ class Node:
                     raise UnreachableError(
                         f"the peer of {address} was removed after {trio.current_time() - began:.1f} s"
                     )
-                delay = min(2 * delay, LAST_REACH)
+                delay = min(2 * delay, MAX_PING_INTERVAL)
         finally:
             self._overlay.forget_pong(answered)
 
@@ -327,16 +326,16 @@ class Node:
     def on_relay_connected(self, region: int, connected: bool) -> None:
         """Record that a relay connection was opened or lost."""
         self._trace("relay", region=region, connected=connected)
-        self._tell()
+        self._publish()
 
     def _set_home(self, region: int) -> None:
         self._relays.set_home(region)
-        self._tell()
+        self._publish()
 
     def _set_endpoints(self, endpoints: list[Address], fresh_for: float) -> None:
         self.endpoint.set_own_endpoints(endpoints, trio.current_time(), fresh_for)
         self._pump.kick()
-        self._tell()
+        self._publish()
 
     def _rebind(self, slept: float) -> None:
         self._trace("rebind", slept=round(slept, 3))

@@ -17,7 +17,7 @@ def status_of(peer: Peer, region: int) -> PeerStatus:
     stats = peer.tunnel.stats
     return PeerStatus(
         public_key=peer.config.public_key,
-        addresses=tuple(_shown(ip) for ip in peer.tunnel.allowed),
+        addresses=tuple(_overlay_address(ip) for ip in peer.tunnel.allowed),
         path=selector.state.value,
         endpoint=str(UdpAddress(*best.address)) if best else "",
         region=region,
@@ -30,5 +30,5 @@ def status_of(peer: Peer, region: int) -> PeerStatus:
     )
 
 
-def _shown(address: bytes) -> OverlayAddress:
+def _overlay_address(address: bytes) -> OverlayAddress:
     return IPv4Address(address[12:]) if ip4.is_ipv4(address) else IPv6Address(address)

@@ -57,8 +57,10 @@ class BlockingClient:
         headers: tuple[tuple[str, str], ...] = (),
         expect: tuple[int, ...] = (200, 201, 202, 204, 304),
     ) -> HttpAnswer:
-        """Send a request. Raises HttpError for a status not in `expect`, NetError when there is no usable
-        connection."""
+        """Send a request.
+
+        Raises HttpError for a status not in `expect`, NetError when there is no usable connection.
+        """
         fields = dict(common_headers(self.policy)) | dict(headers)
         if json is not None:
             import msgspec
@@ -88,7 +90,7 @@ class BlockingClient:
             if not is_fresh and isinstance(error, DisconnectedError | BrokenPipeError | ConnectionResetError):
                 # The server closed a kept connection meanwhile; a fresh one decides.
                 return self._exchange(method, target, body, fields)
-            failure = _failure(self.policy, f'{method.title()} "{_shown(self.policy, target)}"', error)
+            failure = _failure(self.policy, f'{method.title()} "{_masked_url(self.policy, target)}"', error)
             raise failure from (None if failure.code == "unreachable" else error)  # its message says everything
         if not is_kept:
             self.close()
@@ -142,7 +144,7 @@ def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:
     return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
-def _shown(policy: DialPolicy, target: str) -> str:
+def _masked_url(policy: DialPolicy, target: str) -> str:
     """Return the URL without a login or other secrets in it."""
     from coder.net.masking import masked
 

@@ -38,8 +38,10 @@ class TunnelRefusedError(Exception):
 
 
 class HttpConnection:
-    """A connection, opened by the constructor. Raises OSError (TLS failures are), BadAnswerError,
-    TunnelRefusedError."""
+    """A connection, opened by the constructor.
+
+    Raises OSError (TLS failures are), BadAnswerError, TunnelRefusedError.
+    """
 
     def __init__(
         self,

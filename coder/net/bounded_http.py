@@ -52,8 +52,11 @@ class _CountedLines(ReceiveBuffer):
 
 
 class BoundedHttp(h11.Connection):
-    """`next_event` raises h11.RemoteProtocolError for a head or trailers of more than HEAD_LINES lines (431), and for
-    more than MAX_INTERIM answers of 1xx before an answer."""
+    """h11's connection with bounds on lines and interim answers.
+
+    `next_event` raises h11.RemoteProtocolError for a head or trailers of more than HEAD_LINES lines (431), and for more
+    than MAX_INTERIM answers of 1xx before an answer.
+    """
 
     def __init__(
         self, our_role: type[h11.CLIENT] | type[h11.SERVER], max_incomplete_event_size: int = 16 << 10

@@ -213,7 +213,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
             await self._drop()
             raise
         else:
-            await self._take(chunk)
+            await self._process_chunk(chunk)
 
     def _mark_timeout(self) -> float:
         return self._wait + SLACK if self._polls else MARK_TIMEOUT
@@ -250,7 +250,7 @@ class CarriedStream(trio.abc.HalfCloseableStream):
         self._answer, self._chunks, self._marked = stack, chunks, False
         self._heard_at = trio.current_time()
 
-    async def _take(self, chunk: bytes | None) -> None:
+    async def _process_chunk(self, chunk: bytes | None) -> None:
         if chunk is None:
             self._failures = 0
             stack, self._answer, self._chunks = self._answer, None, None

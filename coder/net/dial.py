@@ -19,8 +19,10 @@ __all__ = ["DialPolicy", "connect"]
 
 
 async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCloseableStream:
-    """Open a TCP or TLS stream to the host of `url` (default: the policy's). Raises NetError within
-    `policy.timeout`."""
+    """Open a TCP or TLS stream to the host of `url` (default: the policy's).
+
+    Raises NetError within `policy.timeout`.
+    """
     target = urlsplit(url or policy.url)
     host = target.hostname or ""
     port = target.port or default_port(target.scheme)

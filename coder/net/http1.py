@@ -229,8 +229,7 @@ class StreamedResponse:
         self.finished = False
 
     async def first(self, size: int) -> bytes:
-        """Return the body, or the first `size` bytes of a longer one; in one buffer, as pieces may be of a byte
-        each."""
+        """Return the body, or the first `size` bytes of a longer one; in one buffer, as pieces may be single bytes."""
         content = bytearray()
         async with aclosing(self.chunks()) as pieces:
             async for piece in pieces:

@@ -14,7 +14,7 @@ authorizes its use."""
 
 STARS = "***"
 MAX_SHOWN = 1024
-"Characters shown of an address. It may be a stranger's, and its message goes into a log line or an answer."
+"Characters shown of an address. The address may be a stranger's, and its message goes into a log line or an answer."
 _WORDS = ("token", "secret", "key", "code", "password", "session", "signature", "state")
 _LOGIN = re.compile(r"//[^/@]*@")
 # Servers treat several slashes as one, and a URL may have its own path before ours. A run of slashes is processed once,
@@ -24,8 +24,7 @@ _PART, _REST = re.compile(_BEFORE + "[^?#]+"), re.compile(_BEFORE + ".+", re.DOT
 
 
 def masked(url: str) -> str:
-    """Return the URL, or path with a query, with stars for the login, a secret in the path and fields that look
-    secret."""
+    """Return the URL, or path with a query, with stars for the login, a secret in the path and secret fields."""
     first, *others = _PART.sub(rf"\1{STARS}", url).split("&")
     whole = "&".join((_masked_field(first), *(_masked_field(f"?{text}")[1:] for text in others)))
     return shortened(_LOGIN.sub(f"//{STARS}@", whole))

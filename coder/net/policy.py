@@ -147,8 +147,10 @@ def _bypassed(host: str, no_proxy: str) -> bool:
 
 
 def _matches(host: str, entry: str) -> bool:
-    """Return whether one entry of NO_PROXY matches this host: `*`, a name with its subdomains, an address, a network;
-    any port."""
+    """Return whether an entry of NO_PROXY matches the host: `*`, a name with its subdomains, an address, a network.
+
+    The port does not matter.
+    """
     if not entry:
         return False
     if entry == "*":

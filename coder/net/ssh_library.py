@@ -26,7 +26,7 @@ CONSTANTS = {"MIN_SFTP_VERSION": 3, "SEEK_SET": 0, "SEEK_CUR": 1, "SEEK_END": 2}
 "Names there that are neither class nor function, and are default values of arguments."
 
 
-def _nothing(name: str) -> str | None:  # noqa: ARG001 - the signature of what it stands for
+def _no_library(name: str) -> str | None:  # noqa: ARG001 - the signature of what it stands for
     return None
 
 
@@ -71,7 +71,7 @@ def _load() -> None:
     for name in _LAZY:
         sys.modules[name] = _LazyModule(name)
     find = ctypes.util.find_library
-    ctypes.util.find_library = _nothing
+    ctypes.util.find_library = _no_library
     try:
         loaded = importlib.import_module("asyncssh")
     finally:
@@ -143,8 +143,10 @@ def _keep_early_bytes() -> None:
 
 
 def _keep_one_timer() -> None:
-    """Make connections record when they heard from the peer. One keepalive timer per connection checks that when it
-    expires, instead of a new timer for every packet."""
+    """Make connections record when they heard from the peer.
+
+    One keepalive timer per connection checks that when it expires, instead of a new timer for every packet.
+    """
     from asyncssh.connection import SSHConnection
 
     plain = SSHConnection._keepalive_timer_callback

@@ -112,8 +112,10 @@ class WebSocketStream(trio.abc.HalfCloseableStream):
         return await self._receive(pieces=False)
 
     async def _receive(self, *, pieces: bool) -> bytes | str | None:
-        """Return a message, with `pieces` also a part of one that has not ended. A peer must not make a stream collect
-        for ever."""
+        """Return a message, with `pieces` also a part of one that has not ended.
+
+        A peer must not make a stream collect for ever.
+        """
         async with self._receive_lock:
             await self._rest()
             while self.close_code is None:  # data after a refusal is not accepted as a message

@@ -17,20 +17,20 @@ MARK = "_untrusted"
 
 def parsers() -> set[str]:
     """Return `path:name` of every function whose name marks it as a parser of untrusted bytes."""
-    found = set()
+    parsers_found = set()
 
-    def proxy_request(node: ast.AST, inside: list[str], place: str) -> None:
+    def visit(node: ast.AST, inside: list[str], location: str) -> None:
         for child in ast.iter_child_nodes(node):
             if isinstance(child, ast.ClassDef):
-                proxy_request(child, [*inside, child.name], place)
+                visit(child, [*inside, child.name], location)
             elif isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef) and child.name.endswith(MARK):
-                found.add(f"{place}:{'.'.join([*inside, child.name])}")
+                parsers_found.add(f"{location}:{'.'.join([*inside, child.name])}")
 
     for path in SOURCE.rglob("*.py"):
         text = path.read_text()
         if MARK in text:
-            proxy_request(ast.parse(text), [], path.relative_to(SOURCE).as_posix())
-    return found
+            visit(ast.parse(text), [], path.relative_to(SOURCE).as_posix())
+    return parsers_found
 
 
 def test_parsers_and_harnesses_match() -> None:
@@ -85,5 +85,5 @@ def test_returns_or_raises_its_error(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_returns_or_raises_its_error_soak(name: str) -> None:
+def test_returns_or_raises_soak(name: str) -> None:
     fuzz(name, 20_000)

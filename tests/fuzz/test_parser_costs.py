@@ -101,5 +101,5 @@ def test_cost_is_bounded(name: str) -> None:
 
 @pytest.mark.soak
 @pytest.mark.parametrize("name", sorted(HARNESSES))
-def test_cost_is_bounded_in_every_position(name: str) -> None:
+def test_cost_bounded_in_every_position(name: str) -> None:
     measure(name, SIZE, mixed=True)

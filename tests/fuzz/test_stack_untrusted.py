@@ -109,8 +109,8 @@ def test_arbitrary_segments_leave_stack_consistent(steps: list[tuple], connects:
 @settings(max_examples=200, deadline=None)
 def test_arbitrary_fragments_never_break(pieces: list[tuple[bytes, int, bool]]) -> None:
     stack = ScriptedTcpPeer().stack
-    for data, place, more in pieces:
-        body = b"\x11\0" + (8 * place | more).to_bytes(2, "big") + bytes(4) + data
+    for data, offset, more in pieces:
+        body = b"\x11\0" + (8 * offset | more).to_bytes(2, "big") + bytes(4) + data
         stack.input_batch([ip.Packet(44, PEER, OURS, body).encode()], 1.0)
 
 
@@ -127,7 +127,7 @@ def test_arbitrary_bytes_never_break_stack(packets: list[bytes], prefixed: bool)
 
 @given(st.integers(0, 10_000))
 @settings(max_examples=25, deadline=None)
-def test_bit_flips_in_transfer_never_raise(seed: int) -> None:
+def test_bit_flips_never_raise(seed: int) -> None:
     """The tunnel would have rejected them; a broken peer behind it would not."""
     random = Random(seed)
     world = LinkedStacks(seed, Link(delay=0.002), Link(delay=0.002))

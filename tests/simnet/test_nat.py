@@ -89,8 +89,8 @@ class NatWorld(SimulatedNetwork):
         inner = machine.udp_address
         nat = self.nats.get(inner)
         seen = [nat.translate_out(inner, server) for server in STUN] if nat else [inner]
-        found = [address for address in seen if address is not None]
-        machine.endpoint.set_own_endpoints(own_endpoints(found, [inner[0]], inner[1], 0), self.now, 1e9)
+        addresses = [address for address in seen if address is not None]
+        machine.endpoint.set_own_endpoints(own_endpoints(addresses, [inner[0]], inner[1], 0), self.now, 1e9)
 
     def send_udp(self, source: Address, to: Address, datagram: bytes) -> None:
         nat = self.nats.get(source)
@@ -123,16 +123,15 @@ _words = itertools.count()
 
 
 def exchange_words(world: NatWorld, one: Machine, two: Machine, until: float) -> int:
-    """Send a word ten times a second in both directions, all different, and wait for the last; return words each
-    way."""
-    said = 0
+    """Send words ten times a second in both directions, all different, and wait for the last; return words each way."""
+    words = 0
     while world.now < until:
         one.say(two, b"%d" % next(_words))
         two.say(one, b"%d" % next(_words))
-        said += 1
+        words += 1
         world.run(world.now + 0.1)
     world.run(world.now + 0.2)
-    return said
+    return words
 
 
 def path(machine: Machine, other: Machine) -> PathState:
@@ -143,8 +142,11 @@ NATS = list(itertools.product((EI, AD, PD), (EI, AD, PD)))
 
 
 def can_connect(one: tuple[Kind, Kind], two: tuple[Kind, Kind]) -> bool:
-    """Return whether hole punching can work: a router that changes ports needs a far one that does not filter by port,
-    and two such routers need one that filters nothing."""
+    """Return whether hole punching can work.
+
+    A router that changes ports needs a far one that does not filter by port, and two such routers need one that filters
+    nothing.
+    """
     (map1, filter1), (map2, filter2) = one, two
     if map1 is EI and map2 is EI:
         return True
@@ -164,11 +166,11 @@ def test_direct_paths_by_nat_type(one: tuple[Kind, Kind], two: tuple[Kind, Kind]
     a.say(b, b"first")
     world.run(0.3)
     assert b.heard()[0] == b"first", "the relay carries the first word immediately"
-    said = exchange_words(world, a, b, 3.0)
+    words = exchange_words(world, a, b, 3.0)
     expected = PathState.DIRECT if can_connect(one, two) else PathState.RELAYED
     assert (path(a, b), path(b, a)) == (expected, expected)
     assert len(b.heard()) == len(set(b.heard())), "nothing twice"
-    assert len(b.heard()) == len(a.heard()) + 1 == said + 1, "nothing lost while paths change"
+    assert len(b.heard()) == len(a.heard()) + 1 == words + 1, "nothing lost while paths change"
 
 
 @pytest.mark.parametrize("hairpin", [True, False])
@@ -187,24 +189,24 @@ def test_relay_carries_everything_without_udp(blocked: tuple[bool, bool]) -> Non
     a = world.add_machine(1, Nat("198.51.100.1", EI, EI, blocks_udp=blocked[0]))
     b = world.add_machine(2, Nat("198.51.100.2", EI, EI, blocks_udp=blocked[1]))
     introduce(world, a, b)
-    said = exchange_words(world, a, b, 20.0)
+    words = exchange_words(world, a, b, 20.0)
     assert path(a, b) is path(b, a) is PathState.RELAYED
-    assert len(b.heard()) == len(set(b.heard())) == said
+    assert len(b.heard()) == len(set(b.heard())) == words
 
 
-def test_one_way_path_is_not_used() -> None:
+def test_one_way_path_not_used() -> None:
     world = NatWorld()
     world.one_way = True
     a = world.add_machine(1, Nat("198.51.100.1", EI, EI))
     b = world.add_machine(2, Nat("198.51.100.2", EI, EI))
     introduce(world, a, b)
-    said = exchange_words(world, a, b, 20.0)
+    words = exchange_words(world, a, b, 20.0)
     assert path(a, b) is path(b, a) is PathState.RELAYED
-    assert len(b.heard()) == len(set(b.heard())) == said
+    assert len(b.heard()) == len(set(b.heard())) == words
 
 
 @pytest.mark.parametrize("death", ["blocked", "one way", "router restarted"])
-def test_dead_path_falls_back_and_recovers(death: str) -> None:
+def test_dead_path_recovers(death: str) -> None:
     world = NatWorld()
     nat = Nat("198.51.100.1", EI, PD)
     a, b = world.add_machine(1, nat), world.add_machine(2, Nat("198.51.100.2", EI, PD))
@@ -218,9 +220,9 @@ def test_dead_path_falls_back_and_recovers(death: str) -> None:
     exchange_words(world, a, b, 8.0)
     for machine in (a, b):
         machine.stack.received.clear()
-    said = exchange_words(world, a, b, 12.0)
-    assert len(set(b.heard())) == said, "every word after five seconds arrives"
-    assert len(set(a.heard())) == said
+    words = exchange_words(world, a, b, 12.0)
+    assert len(set(b.heard())) == words, "every word after five seconds arrives"
+    assert len(set(a.heard())) == words
     nat.blocks_udp = world.one_way = False
     world.measure(a)
     began = world.now

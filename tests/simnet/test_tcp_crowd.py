@@ -29,7 +29,7 @@ def test_fifty_connections_share_bad_link() -> None:
     assert world.a.next_wake() is None
 
 
-def test_bulk_transfer_leaves_room_for_conversation() -> None:
+def test_bulk_transfer_leaves_room() -> None:
     """Connections take turns: a small answer never waits for a whole window of another connection."""
     world = LinkedStacks(5, Link(delay=0.0005), Link(delay=0.0005))
     world.a.burst_limit = world.b.burst_limit = 1 << 20

@@ -54,8 +54,8 @@ def disco_message(fields: dict[str, Any]) -> disco.Message:
 
 
 @pytest.mark.parametrize("case", DISCO["messages"], ids=lambda case: case["name"])
-def test_disco_packets_open_and_seal_identically(case: dict[str, Any]) -> None:
-    a, b = (PrivateKey(h(DISCO[f"disco_private_{who}"])) for who in "AB")
+def test_disco_packets_open_and_seal(case: dict[str, Any]) -> None:
+    a, b = (PrivateKey(h(DISCO[f"disco_private_{name}"])) for name in "AB")
     sender, receiver = (a, b) if case["from"] == "A" else (b, a)
     packet, message = h(case["packet"]), disco_message(case["fields"])
     assert disco.is_disco(packet) and len(packet) == case["packet_len"]
@@ -67,7 +67,7 @@ def test_disco_packets_open_and_seal_identically(case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("case", DISCO["parser_cases"], ids=lambda case: case["name"])
-def test_odd_disco_cleartexts_parse_like_upstream(case: dict[str, Any]) -> None:
+def test_odd_disco_cleartexts_like_upstream(case: dict[str, Any]) -> None:
     if "error" in case:
         with pytest.raises(WireError) as refused:
             disco.parse_untrusted(h(case["cleartext"]))
@@ -141,14 +141,14 @@ def derp_public(letter: str) -> str:
 
 
 def check_fields(value: derp.Frame, recorded: dict[str, Any]) -> None:
-    found: dict[str, Any] = {
+    encoded: dict[str, Any] = {
         name: getattr(value, name)
         for name in ("packet", "data", "reason", "preferred", "nonce")
         if hasattr(value, name)
     }
-    for name, got in found.items():
+    for name, actual in encoded.items():
         want = recorded[name]
-        assert got == (h(want) if isinstance(want, str) else want), name
+        assert actual == (h(want) if isinstance(want, str) else want), name
     for name in ("key", "source", "destination"):
         letter = recorded.get({"source": "src", "destination": "dst"}.get(name, name), recorded.get("key"))
         if hasattr(value, name) and letter:
@@ -156,7 +156,7 @@ def check_fields(value: derp.Frame, recorded: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_derp_frames_decode_and_encode_identically(client: str) -> None:
+def test_derp_frames_match_recording(client: str) -> None:
     for recorded in CONNECTIONS[client]["frames"]:
         raw = h(recorded["hex"])
         [(kind, body)] = derp_reader.FrameReader().feed_untrusted(raw)
@@ -167,7 +167,7 @@ def test_derp_frames_decode_and_encode_identically(client: str) -> None:
 
 
 @pytest.mark.parametrize("client", CONNECTIONS)
-def test_derp_infos_open_and_seal_identically(client: str) -> None:
+def test_derp_infos_match_recording(client: str) -> None:
     server = PrivateKey(h(DERP["keys"]["server_private"]))
     key = PrivateKey(h(DERP["keys"]["clients"][client]["private"]))
     frames = {f["name"]: f for f in CONNECTIONS[client]["frames"]}
@@ -187,7 +187,7 @@ def test_derp_infos_open_and_seal_identically(client: str) -> None:
 
 @pytest.mark.parametrize("client", ["A", "M"])
 @pytest.mark.parametrize("chunk", [1, 7, 4096])
-def test_derp_streams_split_into_recorded_frames(client: str, chunk: int) -> None:
+def test_derp_streams_match_recorded_frames(client: str, chunk: int) -> None:
     connection = CONNECTIONS[client]
     for direction, data in connection["bytes_after_http"].items():
         raw, reader, frames = h(data), derp_reader.FrameReader(), []
@@ -197,7 +197,7 @@ def test_derp_streams_split_into_recorded_frames(client: str, chunk: int) -> Non
         assert reader.pending == 0
 
 
-def test_odd_derp_frames_parse_like_upstream() -> None:
+def test_odd_derp_frames_like_upstream() -> None:
     absent = PublicKey(h(DERP["keys"]["nobody_public"]))
     expected: dict[str, derp.Frame] = {
         "health, problem text": derp.Health("some problem"),
@@ -214,8 +214,8 @@ def test_odd_derp_frames_parse_like_upstream() -> None:
         if case["name"] == "peer present with address":
             [present] = frames
             assert isinstance(present, derp.PeerPresent) and present.key == absent
-            found = endpoint_of_bytes(present.address[:16], int.from_bytes(present.address[16:], "big"))
-            assert str(found) == "[2001:db8::1]:8080"
+            encoded = endpoint_of_bytes(present.address[:16], int.from_bytes(present.address[16:], "big"))
+            assert str(encoded) == "[2001:db8::1]:8080"
         else:
             assert frames[-1] == expected[case["name"]], case["name"]
             assert all(isinstance(f, derp.UnknownFrame) for f in frames[:-1])
@@ -238,7 +238,7 @@ class Sides:
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda s: s["name"])
-def test_wireguard_messages_decode_and_encode_identically(scenario: dict[str, Any]) -> None:
+def test_wireguard_messages_match_recording(scenario: dict[str, Any]) -> None:
     names = {
         wireguard.Initiation: ("initiation",),
         wireguard.HandshakeResponse: ("response",),
@@ -271,11 +271,14 @@ def test_wireguard_transcript_matches_recorded_states(scenario: dict[str, Any]) 
     fields, initiated = noise.write_initiation(s.i.public, s.r.public, shared, s.ie, s.stamp)
     after = states["initiation 4: timestamp"]
     assert (initiated.transcript.chain.hex(), initiated.transcript.hash.hex()) == (after["chain_key"], after["hash"])
-    heard = noise.read_initiation_untrusted(s.r, fields.ephemeral, fields.static)
+    opened_initiation = noise.read_initiation_untrusted(s.r, fields.ephemeral, fields.static)
     between = states["initiation 3: static"]
-    assert (heard.transcript.chain.hex(), heard.transcript.hash.hex()) == (between["chain_key"], between["hash"])
-    assert heard.remote == s.i.public
-    opened, accepted = noise.read_timestamp_untrusted(heard, shared, fields.timestamp)
+    assert (opened_initiation.transcript.chain.hex(), opened_initiation.transcript.hash.hex()) == (
+        between["chain_key"],
+        between["hash"],
+    )
+    assert opened_initiation.remote == s.i.public
+    opened, accepted = noise.read_timestamp_untrusted(opened_initiation, shared, fields.timestamp)
     assert opened == s.stamp and accepted.transcript == initiated.transcript
 
     empty, theirs = noise.write_response(accepted, s.re, s.psk)

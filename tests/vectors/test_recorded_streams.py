@@ -32,16 +32,16 @@ FRAMES = SESSION[1:]
 
 @pytest.mark.parametrize("chunk", [1, 13, 1 << 16])
 @pytest.mark.parametrize("direction", ["c2s", "s2c"])
-def test_relayed_session_splits_and_encodes_identically(direction: str, chunk: int) -> None:
+def test_relayed_session_matches_recording(direction: str, chunk: int) -> None:
     recorded = [frame["hex"] for frame in FRAMES if frame["dir"] == direction]
     data = bytes.fromhex("".join(recorded))
     reader = derp_reader.FrameReader()
-    found = []
+    frames = []
     for at in range(0, len(data), chunk):
-        found += [
+        frames += [
             derp_reader.parse_untrusted(kind, body) for kind, body in reader.feed_untrusted(data[at : at + chunk])
         ]
-    assert [frame.encode().hex() for frame in found] == recorded
+    assert [frame.encode().hex() for frame in frames] == recorded
     assert reader.pending == 0
 
 
@@ -175,8 +175,8 @@ async def test_client_reads_recorded_frames(example: str) -> None:
     lines = WEBSOCKETS[example]
     async with trio.open_nursery() as nursery:
         nursery.start_soon(far.send_all, b"".join(raw_frame(line) for line in lines if line["dir"] == "s2c"))
-        got = []
+        received = []
         while (message := await client.receive_message()) is not None:
-            got.append(message if isinstance(message, str) else message.decode())
-    assert got == messages(lines)
+            received.append(message if isinstance(message, str) else message.decode())
+    assert received == messages(lines)
     assert client.close_code == next(line["code"] for line in lines if line["op"] == "close")

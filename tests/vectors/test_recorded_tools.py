@@ -28,12 +28,12 @@ TERMINAL = load_lines("pty.jsonl")
 
 
 async def read_exactly(stream: trio.abc.ReceiveStream, size: int) -> bytes:
-    got = b""
-    while len(got) < size:
-        piece = await stream.receive_some(size - len(got))
-        assert piece, got
-        got += piece
-    return got
+    received = b""
+    while len(received) < size:
+        piece = await stream.receive_some(size - len(received))
+        assert piece, received
+        received += piece
+    return received
 
 
 @pytest.mark.parametrize("case", MEASURED, ids=lambda case: case["direction"])
@@ -124,11 +124,11 @@ async def test_recorded_terminal_is_replayed(tmp_path: Path) -> None:
             for at, line in enumerate(TERMINAL):
                 if line["connection"] != connection or line.get("dir") != "c2s":
                     continue
-                wanted = normalized(output_before(connection, before=at))
+                expected = normalized(output_before(connection, before=at))
                 with trio.move_on_after(60):
-                    while normalized(output) != wanted:
+                    while normalized(output) != expected:
                         output += await near.receive_some()
-                assert normalized(output) == wanted
+                assert normalized(output) == expected
                 if line["op"] == "binary":
                     await near.send_all(bytes.fromhex(line["hex"]))
             if connection == 2:  # `exit` was typed: the stream ends, as the recorded one did

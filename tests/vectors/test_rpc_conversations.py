@@ -21,7 +21,7 @@ def unary_calls(prefix: str) -> list[dict[str, Any]]:
     for direction, data in both_directions(load_lines(f"{prefix}.jsonl")):
         for frame in readers[direction].receive_untrusted(data):
             raw[frame.stream][direction] += frame.body
-    found = []
+    calls = []
     for call in load_lines(f"{prefix}_decoded.jsonl"):
         kinds = {d: [p["kind"] for p in call["packets"] if p["dir"] == d] for d in ("c2s", "s2c")}
         is_unary = kinds["c2s"] == ["Invoke", "Message", "CloseSend", "Close"] and kinds["s2c"] == [
@@ -29,8 +29,8 @@ def unary_calls(prefix: str) -> list[dict[str, Any]]:
             "CloseSend",
         ]
         if is_unary:
-            found.append({**call, **raw[call["stream"]]})
-    return found
+            calls.append({**call, **raw[call["stream"]]})
+    return calls
 
 
 CALLS = [
@@ -57,7 +57,7 @@ def test_every_link_has_calls() -> None:
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call['rpc'].rsplit('/', 1)[-1]}-{call['stream']}")
 async def test_calls_and_answers_match_recording(call: dict[str, Any]) -> None:
     request, answer = message_of(call, "c2s"), message_of(call, "s2c")
-    said = {"c2s": b"", "s2c": b""}
+    sent = {"c2s": b"", "s2c": b""}
 
     async def respond(received: Any) -> Any:
         assert received == request
@@ -68,7 +68,7 @@ async def test_calls_and_answers_match_recording(call: dict[str, Any]) -> None:
 
     async def carry(direction: str, source: Any, target: Any) -> None:
         async for data in source:
-            said[direction] += bytes(data)
+            sent[direction] += bytes(data)
             await target.send_all(data)
         await target.send_eof()
 
@@ -80,4 +80,4 @@ async def test_calls_and_answers_match_recording(call: dict[str, Any]) -> None:
         await trio.testing.wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     for direction in ("c2s", "s2c"):
-        assert packets(said[direction]) == packets(call[direction])
+        assert packets(sent[direction]) == packets(call[direction])

@@ -42,14 +42,14 @@ def packets_of(chunks: list[tuple[str, bytes]]) -> list[tuple[str, drpc.DrpcPack
     return [(d, packet) for d, data in chunks for packet in readers[d].receive_untrusted(data)]
 
 
-def check_packets(found: list[tuple[str, drpc.DrpcPacket]], expected: list[dict[str, Any]]) -> None:
+def check_packets(actual: list[tuple[str, drpc.DrpcPacket]], expected: list[dict[str, Any]]) -> None:
     for direction in ("c2s", "s2c"):
-        ours = [p for d, p in found if d == direction]
+        own = [p for d, p in actual if d == direction]
         theirs = [p for p in expected if p["dir"] == direction]
-        assert [(KINDS[p.kind], p.stream, p.message, len(p.data)) for p in ours] == [
+        assert [(KINDS[p.kind], p.stream, p.message, len(p.data)) for p in own] == [
             (p["kind"], p["sid"], p["mid"], p["len"]) for p in theirs
         ]
-        for packet, want in zip(ours, theirs, strict=True):
+        for packet, want in zip(own, theirs, strict=True):
             check_body(packet, want)
 
 
@@ -66,15 +66,15 @@ def check_body(packet: drpc.DrpcPacket, want: dict[str, Any]) -> None:
 @pytest.mark.parametrize("prefix", PREFIXES)
 def test_frames_match_recording(prefix: str) -> None:
     expected = load_lines(f"{prefix}_yamux.jsonl")
-    found = yamux_frames(f"{prefix}.jsonl")
+    actual = yamux_frames(f"{prefix}.jsonl")
     for direction in ("c2s", "s2c"):
-        ours = [
+        own = [
             (FRAME_NAMES[f.type], sorted(str(flag.name) for flag in f.flags), f.stream, f.length)
-            for d, f in found
+            for d, f in actual
             if d == direction
         ]
         theirs = [(e["type"], sorted(e["flags"]), e["stream"], e["length"]) for e in expected if e["dir"] == direction]
-        assert ours == theirs
+        assert own == theirs
 
 
 @pytest.mark.parametrize("name", [f"{prefix}.jsonl" for prefix in PREFIXES] + ["prov_daemon.jsonl"])
@@ -101,7 +101,7 @@ def test_calls_match_recording(prefix: str) -> None:
 
 
 @pytest.mark.parametrize("prefix", [*PREFIXES, "prov_daemon"])
-def test_whole_sessions_replay_on_both_ends(prefix: str) -> None:
+def test_sessions_replay_on_both_ends(prefix: str) -> None:
     """Both ends replayed: the client's bytes to our server end and the reverse; nothing is rejected."""
     server, client = yamux.Yamux(client=False), yamux.Yamux(client=True)
     received: dict[tuple[str, int], bytes] = defaultdict(bytes)

@@ -76,8 +76,10 @@ class DerpSendQueue:
         return False
 
     def release(self) -> bool:
-        """End the wait of senders: they may choose another path, and we drop what exceeds the bound. Return whether any
-        waited."""
+        """End the wait of senders: they may choose another path, and we drop what exceeds the bound.
+
+        Return whether any waited.
+        """
         was, self.is_long = self.is_long, False
         return was
 

@@ -26,10 +26,10 @@ PING_TIMEOUT = 3.0
 ANSWER_TIMEOUT = 6.0
 """Ours: seconds a ping on an idle connection may go unanswered; data that waits for a retransmission is not lost
 yet."""
-FIRST_RETRY = 0.1
-LAST_RETRY = 2.5
+MIN_RETRY_DELAY = 0.1
+MAX_RETRY_DELAY = 2.5
 """Ours: upstream waits up to 5 s. Users of a shell should not notice a relay that restarts."""
-STEADY = 10.0
+BACKOFF_RESET_AFTER = 10.0
 """A connection that lived this long resets the backoff."""
 MAX_RESTART_WAIT = 30.0
 
@@ -122,7 +122,7 @@ class RelayConnection:
     async def run(self) -> None:
         """Connect again and again; return when the region was unused for long."""
         with self.scope:
-            delay = FIRST_RETRY
+            delay = MIN_RETRY_DELAY
             while True:
                 began = trio.current_time()
                 try:
@@ -134,13 +134,13 @@ class RelayConnection:
                 self._lost()
                 if self.region != self._regions.home and trio.current_time() - self.used > IDLE_CLOSE:
                     break
-                if trio.current_time() - began > STEADY:
-                    delay = FIRST_RETRY
+                if trio.current_time() - began > BACKOFF_RESET_AFTER:
+                    delay = MIN_RETRY_DELAY
                 self.retry_now = trio.Event()
                 with trio.move_on_after(max(self.restart_in, delay * (0.5 + random() / 2))):
                     await self.retry_now.wait()
                 self.restart_in = 0.0
-                delay = min(2 * delay, LAST_RETRY)
+                delay = min(2 * delay, MAX_RETRY_DELAY)
         self._lost()
 
     def _lost(self) -> None:

@@ -24,7 +24,7 @@ from coder.mesh.drivers.transport import DerpTransport
 Dial = Callable[[], Awaitable[DerpTransport]]
 """Opens a connection to the other relay. Raises RelayError, OSError, trio.BrokenResourceError."""
 
-FIRST_RETRY, LAST_RETRY = 0.25, 10.0
+MIN_RETRY_DELAY, MAX_RETRY_DELAY = 0.25, 10.0
 READ_TIMEOUT = 120.0
 QUEUE_BYTES = 4 << 20
 """Ours: bytes that may wait for another relay; more is dropped, as for any slow reader."""
@@ -62,10 +62,10 @@ class _Link:
         """Process a frame of the other relay."""
         if isinstance(frame, derp.PeerPresent) and frame.key != own_key:
             self._there.add(frame.key)
-            self._server.add_elsewhere(frame.key, self.forward)
+            self._server.add_remote_peer(frame.key, self.forward)
         elif isinstance(frame, derp.PeerGone):
             self._there.discard(frame.key)
-            self._server.remove_elsewhere(frame.key, self.forward)
+            self._server.remove_remote_peer(frame.key, self.forward)
         elif isinstance(frame, derp.DerpPing):
             self._queue.append(derp.DerpPong(frame.data).encode())
             self._wake.set()
@@ -73,7 +73,7 @@ class _Link:
     def forget(self) -> None:
         """Forget the connection's clients after it was lost."""
         for key in self._there:
-            self._server.remove_elsewhere(key, self.forward)
+            self._server.remove_remote_peer(key, self.forward)
 
     async def write(self) -> None:
         while True:
@@ -86,17 +86,17 @@ class _Link:
 async def keep_meshed(server: DerpServer, dial: Dial, mesh_key: str, private: PrivateKey | None = None) -> None:
     """Stay connected to another relay, for ever."""
     own_key = private or PrivateKey.generate(os.urandom)
-    delay = FIRST_RETRY
+    delay = MIN_RETRY_DELAY
     while True:
         try:
             transport = await dial()
             async with transport.stream:
-                delay = FIRST_RETRY
+                delay = MIN_RETRY_DELAY
                 await _mesh(server, transport, mesh_key, own_key)
         except* _ERRORS:
             pass  # it restarts, or the network failed: retried below
         await trio.sleep(delay * (0.5 + random() / 2))
-        delay = min(2 * delay, LAST_RETRY)
+        delay = min(2 * delay, MAX_RETRY_DELAY)
 
 
 async def _mesh(server: DerpServer, transport: DerpTransport, mesh_key: str, own_key: PrivateKey) -> None:

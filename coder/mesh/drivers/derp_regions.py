@@ -27,7 +27,7 @@ CONNECT_TIMEOUT = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class LoggedInNode:
     """A node after our login."""
 
     node: str
@@ -63,9 +63,11 @@ class RelayRegions:
         """Record that a node of the region let us in: it is tried first next time."""
         self._worked[region] = node
 
-    async def reach(self, number: int, unproven: str) -> Reached:
-        """Dial and log in: to the node that worked last, else to another, `unproven` after all others. Raises
-        RelayError."""
+    async def reach(self, number: int, unproven: str) -> LoggedInNode:
+        """Dial and log in: to the node that worked last, else to another, `unproven` after all others.
+
+        Raises RelayError.
+        """
         region = self.derp_map.regions.get(number)
         nodes = region.relay_nodes() if region else ()
         if region is None or not nodes:
@@ -77,7 +79,7 @@ class RelayRegions:
                 reached = await first_to_answer(
                     sorted(nodes, key=lambda node: (node.name == unproven, node.name != last)),
                     lambda node: self._reach_node(region, node),
-                    Reached.drop,
+                    LoggedInNode.drop,
                 )
         except Exception as error:
             raise RelayError(f"cannot connect to the relay of region {number}") from error
@@ -85,12 +87,12 @@ class RelayRegions:
             raise RelayError(f"no relay of region {number} answered within {CONNECT_TIMEOUT:g} s")
         return reached
 
-    async def _reach_node(self, region: DerpRegion, node: DerpNode) -> Reached:
+    async def _reach_node(self, region: DerpRegion, node: DerpNode) -> LoggedInNode:
         transport = await self._dialer(region, node)
         try:
             limit_unsent(transport.stream)
             inbox = FrameBuffer(transport.stream, transport.leftover)
-            return Reached(node.name, transport, inbox, await self._log_in(transport.stream, inbox))
+            return LoggedInNode(node.name, transport, inbox, await self._log_in(transport.stream, inbox))
         except BaseException:
             with trio.CancelScope(shield=True):
                 await trio.aclose_forcefully(transport.stream)

@@ -177,14 +177,14 @@ class DerpServer:
                 continue
             limit = READ_SIZE
             if client.busy is not None:
-                await client.busy.let_drain(client.key)
+                await client.busy.wait_for_drain(client.key)
                 client.busy, limit = None, BUSY_READ
             if not await inbox.more(limit):
                 return
 
     async def _hold_to_rate(self, client: ConnectedClient, used: int) -> None:
         """Delay reading the client's next bytes until its allowance covers the last ones; TCP slows it down."""
-        seconds = client.overdrawn(used, self._rate)
+        seconds = client.rate_delay(used, self._rate)
         if seconds:
             self.counters.throttled += 1
             await trio.sleep(seconds)
@@ -286,11 +286,11 @@ class DerpServer:
             self.counters.moves_out += not here
 
     # -- the mesh of relays -----------------------------------------------------------------------------------------
-    def add_elsewhere(self, key: bytes, forward: Forward) -> None:
+    def add_remote_peer(self, key: bytes, forward: Forward) -> None:
         """Record a peer of another relay; packets for it go there while it is not connected here."""
         self._elsewhere[key] = forward
 
-    def remove_elsewhere(self, key: bytes, forward: Forward) -> None:
+    def remove_remote_peer(self, key: bytes, forward: Forward) -> None:
         """Forget a peer that left the other relay, or whose relay was lost."""
         if self._elsewhere.get(key) is forward:
             del self._elsewhere[key]

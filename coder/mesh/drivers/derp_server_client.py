@@ -160,14 +160,14 @@ class ConnectedClient:
         self.gone_tokens -= 1
         return True
 
-    def overdrawn(self, used: int, rate: int) -> float:
+    def rate_delay(self, used: int, rate: int) -> float:
         """Spend `used` bytes of its allowance; return seconds until `rate` bytes a second have covered them, 0: now."""
         now = trio.current_time()
         self._tokens = min(self._burst, self._tokens + (now - self._tokens_at) * rate) - used
         self._tokens_at = now
         return max(0.0, -self._tokens / rate)
 
-    async def let_drain(self, sender: bytes) -> None:
+    async def wait_for_drain(self, sender: bytes) -> None:
         """Wait a moment while this receiver reads the packets a sender has queued for it."""
         with trio.move_on_after(PAUSE):
             while self.data.is_crowded_by(sender) and trio.current_time() - self.wrote_at < STALLED_AFTER:

@@ -67,7 +67,7 @@ class FairQueue:
             victim = max(self.shares, key=lambda key: self.shares[key].bytes)
             if len(self.shares) == 1 and len(self.shares[victim].runs) == 1:
                 break
-            dropped += self._take(victim)[0]
+            dropped += self._pop_from(victim)[0]
         return dropped
 
     def is_crowded_by(self, sender: bytes) -> bool:
@@ -82,11 +82,11 @@ class FairQueue:
             share = self.shares[sender]
             if share.credit > 0:
                 share.credit -= len(share.runs[0][1])
-                return self._take(sender)
+                return self._pop_from(sender)
             share.credit += TURN_BYTES
             self.turns.rotate(-1)
 
-    def _take(self, sender: bytes) -> tuple[int, bytes]:
+    def _pop_from(self, sender: bytes) -> tuple[int, bytes]:
         share = self.shares[sender]
         packets, frames = share.pop()
         self.packets -= packets

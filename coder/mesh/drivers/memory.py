@@ -27,8 +27,10 @@ def keep_freed_memory() -> bool:
 
 
 def give_back_freed_memory() -> bool:
-    """Return every free page of all threads' heaps to the kernel; some milliseconds. Return False without
-    malloc_trim."""
+    """Return every free page of all threads' heaps to the kernel; some milliseconds.
+
+    Return False without malloc_trim.
+    """
     trim = _function("malloc_trim")
     return trim is not None and bool(trim(0))
 

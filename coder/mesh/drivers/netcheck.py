@@ -33,7 +33,7 @@ from coder.mesh.drivers.transport import LatencyProbe
 
 PROBE_TIMEOUT = 5.0
 CLOCK_TICK = 5.0
-SLEPT = 20.0
+MIN_SLEEP = 20.0
 """Seconds by which the boot clock must be ahead of ours to mean sleep, not a busy machine."""
 FIRST_ANSWER_WAIT = 0.5
 """Ours: a peer that waits for our endpoints gets the local ones after this time, the rest when they are known."""
@@ -215,7 +215,7 @@ class Netcheck:
         while True:
             await trio.sleep(CLOCK_TICK)
             now = elapsed() - trio.current_time()
-            if now - offset > SLEPT:
+            if now - offset > MIN_SLEEP:
                 self._on_rebind(now - offset)
                 self._measure_now.set()
                 self._ask_now.set()

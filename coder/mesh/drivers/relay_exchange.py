@@ -36,8 +36,10 @@ class _Client:
             pass
 
     async def send_repeatedly(self, to: PublicKey) -> None:
-        """Send again and again, until cancelled. Only the writer repeats: not every stream survives a cancelled
-        read."""
+        """Send again and again, until cancelled.
+
+        Only the writer repeats: not every stream survives a cancelled read.
+        """
         message = derp.encode_send_packet(to, _MESSAGE)
         while True:
             await self.stream.send_all(message)
@@ -52,10 +54,9 @@ class _Client:
 
 
 async def exchange(first_transport: DerpTransport, second_transport: DerpTransport) -> float:
-    """Return the seconds of a message to the second client and back. Closes both. Raises WireError,
-    BrokenResourceError, OSError.
+    """Return the seconds of a message to the second client and back. Closes both.
 
-    Messages are repeated until they arrive: the caller sets the limit.
+    Raises WireError, BrokenResourceError, OSError. Messages are repeated until they arrive: the caller sets the limit.
     """
     first, second = _Client(first_transport), _Client(second_transport)
     async with first_transport.stream, second_transport.stream:

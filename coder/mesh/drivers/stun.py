@@ -32,7 +32,7 @@ class StunRound:
     def __init__(self, random: Callable[[int], bytes], send: Callable[[bytes, Address], object]) -> None:
         self._random = random
         self._send = send
-        self._asked: dict[bytes, Address] = {}
+        self._outstanding: dict[bytes, Address] = {}
         self._answered = trio.Event()
 
     async def ask(self, servers: Iterable[tuple[str, int]], families: Iterable[socket.AddressFamily]) -> None:
@@ -44,10 +44,12 @@ class StunRound:
                     nursery.start_soon(self._ask, host, port, family_list)
 
     def on_answer_untrusted(self, datagram: bytes) -> tuple[Address, Address] | None:
-        """Return (server asked, address it saw) when the datagram answers a request of this round. Raises WireError if
-        malformed."""
+        """Return (server asked, address it saw) when the datagram answers a request of this round.
+
+        Raises WireError if malformed.
+        """
         response = stun.parse_response_untrusted(datagram)
-        server = self._asked.pop(response.tx_id, None)
+        server = self._outstanding.pop(response.tx_id, None)
         if server is None:
             return None
         self._answered.set()
@@ -55,20 +57,20 @@ class StunRound:
         return server, response.source
 
     async def _ask(self, host: str, port: int, families: list[socket.AddressFamily]) -> None:
-        questions: dict[bytes, Address] = {}
+        requests: dict[bytes, Address] = {}
         for address in await resolve(host, port, families):
-            questions[self._random(stun.TX_ID_SIZE)] = address
-        self._asked |= questions
+            requests[self._random(stun.TX_ID_SIZE)] = address
+        self._outstanding |= requests
         began = trio.current_time()
         for at in (*RETRIES, ROUND):
             with trio.move_on_at(began + at):
-                while not self._asked.keys().isdisjoint(questions):
+                while not self._outstanding.keys().isdisjoint(requests):
                     await self._answered.wait()
-            open_questions = [tx for tx in questions if tx in self._asked]
-            if not open_questions:
+            unanswered = [tx for tx in requests if tx in self._outstanding]
+            if not unanswered:
                 return
-            for tx in open_questions:
-                self._send(stun.BindingRequest(tx).encode(), questions[tx])
+            for tx in unanswered:
+                self._send(stun.BindingRequest(tx).encode(), requests[tx])
 
 
 async def resolve(host: str, port: int, families: Iterable[socket.AddressFamily]) -> list[Address]:

@@ -96,7 +96,7 @@ class GatewayStats:
 
     refused: int = 0
     """Packets to or from a peer the client may not reach."""
-    unasked: int = 0
+    unsolicited: int = 0
     """Packets from a peer, without a flow that the client opened."""
     malformed: int = 0
     dropped: int = 0
@@ -134,19 +134,22 @@ class _Client:
 
 
 class WireguardGateway:
-    """Created by `open_gateway`. `on_wanted(address)` is called when a client needs a peer the node does not have."""
+    """Created by `open_gateway`.
+
+    `on_missing_peer(address)` is called for a client's packet to a peer the node does not have.
+    """
 
     def __init__(
         self,
         node: MeshNode,
         private_key: PrivateKey,
-        on_wanted: Callable[[bytes], None],
+        on_missing_peer: Callable[[bytes], None],
         sockets: Iterable[DatagramSocket],
     ) -> None:
         self.public_key = private_key.public
         self.stats = GatewayStats()
         self._node = node
-        self._on_wanted = on_wanted
+        self._on_missing_peer = on_missing_peer
         self._sockets = {sock.family: sock for sock in sockets}
         self._device = Device(private_key, os.urandom, wall_offset=time.time() - trio.current_time(), mtu=CLIENT_MTU)
         self._clients: dict[bytes, _Client] = {}
@@ -268,7 +271,7 @@ class WireguardGateway:
                 self.stats.dropped += 1
             staged.append((now, client, packet))
         if is_new:
-            self._on_wanted(destination)
+            self._on_missing_peer(destination)
 
     def _answer(self, client: _Client, packet: bytes, make: Callable[[bytes], bytes], now: float) -> None:
         if rewrite.may_answer(packet) and client.may_refuse(now):
@@ -302,7 +305,7 @@ class WireguardGateway:
             self.stats.refused += 1
             return []
         if not client.flows.may_enter(packet, now):
-            self.stats.unasked += 1
+            self.stats.unsolicited += 1
             return []
         packet = rewrite.clamp_mss(packet, CLIENT_MTU)
         if translation is not None:
@@ -366,7 +369,7 @@ class WireguardGateway:
 
 @asynccontextmanager
 async def open_gateway(
-    node: MeshNode, private_key: PrivateKey, host: str, port: int, on_wanted: Callable[[bytes], None]
+    node: MeshNode, private_key: PrivateKey, host: str, port: int, on_missing_peer: Callable[[bytes], None]
 ) -> AsyncIterator[WireguardGateway]:
     """Open a gateway on a UDP address (host empty: all addresses of both families) until the block is left.
 
@@ -374,7 +377,7 @@ async def open_gateway(
     """
     sockets = _bind(host, port)
     try:
-        gateway = WireguardGateway(node, private_key, on_wanted, sockets)
+        gateway = WireguardGateway(node, private_key, on_missing_peer, sockets)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(gateway.run)
             yield gateway

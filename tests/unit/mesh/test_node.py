@@ -64,7 +64,7 @@ async def become_direct(node: Node, to: IPv6Address | IPv4Address) -> None:
             await trio.sleep(0.01)
 
 
-async def test_ten_megabytes_each_way_by_relay() -> None:
+async def test_bulk_each_way_by_relay() -> None:
     with trio.fail_after(60):
         async with node_pair(direct=False) as pair:
             ours, theirs = await connect(pair, 80)
@@ -79,7 +79,7 @@ async def test_ten_megabytes_each_way_by_relay() -> None:
             assert pair.one.self_info.endpoints == ()
 
 
-async def test_ten_megabytes_each_way_by_direct_path() -> None:
+async def test_bulk_each_way_by_direct_path() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             ours, theirs = await connect(pair, 80)
@@ -165,7 +165,7 @@ async def test_removed_peer_ends_wait_reachable() -> None:
                 pair.one.remove_peer(pair.two.self_info.public_key)
 
 
-async def test_refused_ports_and_half_closed_streams() -> None:
+async def test_refused_ports_and_half_close() -> None:
     with trio.fail_after(60):
         async with node_pair() as pair:
             with pytest.raises(UnreachableError):
@@ -198,9 +198,9 @@ async def test_slow_reader_slows_its_writer() -> None:
                 while True:
                     await ours.send_all(bytes(200_000))
             assert ours.stats.sent < 20_000_000
-            got = 0
-            while got < ours.stats.sent:
-                got += len(await theirs.receive_some(100_000))
+            received = 0
+            while received < ours.stats.sent:
+                received += len(await theirs.receive_some(100_000))
 
 
 class Strange(trio.abc.HalfCloseableStream):
@@ -331,7 +331,7 @@ async def test_connections_survive_relay_restart() -> None:
                 assert await theirs.receive_some() == b"still here %d" % number
 
 
-async def test_peers_with_invalid_fields_are_installed() -> None:
+async def test_invalid_peer_fields_are_ignored() -> None:
     with trio.fail_after(60):
         async with node_pair(endpoints=False) as pair:
             info = pair.two.self_info

@@ -28,12 +28,12 @@ def connection(role: type[h11.CLIENT] | type[h11.SERVER]) -> BoundedHttp:
 
 
 def events(reader: BoundedHttp, pieces: Iterator[bytes]) -> list[type]:
-    found: list[type] = []
+    read: list[type] = []
     for piece in pieces:
         reader.receive_data(piece)
         while (event := reader.next_event()) not in (h11.NEED_DATA, h11.PAUSED):
-            found.append(type(event))
-    return found
+            read.append(type(event))
+    return read
 
 
 def in_one_piece(data: bytes) -> Iterator[bytes]:
@@ -79,8 +79,8 @@ def test_following_message_is_not_counted() -> None:
 def test_count_restarts_with_each_message() -> None:
     reader = connection(h11.SERVER)
     for _ in range(3):
-        found = events(reader, in_one_piece(REQUEST + b"a: b\r\n" * (HEAD_LINES - 10) + b"\r\n"))
-        assert found == [h11.Request, h11.EndOfMessage]
+        read = events(reader, in_one_piece(REQUEST + b"a: b\r\n" * (HEAD_LINES - 10) + b"\r\n"))
+        assert read == [h11.Request, h11.EndOfMessage]
         reader.send(h11.Response(status_code=204, headers=[]))
         reader.send(h11.EndOfMessage())
         reader.start_next_cycle()

@@ -42,7 +42,7 @@ def test_wrong_clock_is_reported(days: int, why: str, tmp_path: Path) -> None:
     assert "the clock of this machine" in error.hint and "--client-tls-ca-file" not in error.hint
 
 
-def test_untrusted_authority_is_not_a_clock_error(tmp_path: Path) -> None:
+def test_untrusted_authority_is_reported(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir()
     error = refusal(Authority(tmp_path).server_context(HOST), Authority(tmp_path / "other").file)
     assert "is not trusted" in error.message and "--client-tls-ca-file" in error.hint and "clock" not in error.hint

@@ -18,12 +18,12 @@ HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"
 
 
 @asynccontextmanager
-async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes]) -> AsyncIterator[HttpClient]:
+async def client_of(monkeypatch: pytest.MonkeyPatch, *parts: tuple[float, bytes]) -> AsyncIterator[HttpClient]:
     """Return a client of a server that sends each part after so many seconds."""
     async with trio.open_nursery() as nursery:
 
         async def answer(far: trio.abc.Stream) -> None:
-            for delay, part in said:
+            for delay, part in parts:
                 await trio.sleep(delay)
                 await far.send_all(part)
             await trio.sleep_forever()
@@ -40,23 +40,23 @@ async def client_of(monkeypatch: pytest.MonkeyPatch, *said: tuple[float, bytes])
 
 
 @pytest.mark.parametrize("limit", [None, 5.0])
-@pytest.mark.parametrize("said", [(), ((0, b"HTTP/1.1 200 OK\r\n"),), ((0, b"HTTP/1.1 100 Continue\r\n\r\n"),)])
+@pytest.mark.parametrize("parts", [(), ((0, b"HTTP/1.1 200 OK\r\n"),), ((0, b"HTTP/1.1 100 Continue\r\n\r\n"),)])
 async def test_head_has_timeout(
     limit: float | None,
-    said: tuple[tuple[float, bytes], ...],
+    parts: tuple[tuple[float, bytes], ...],
     monkeypatch: pytest.MonkeyPatch,
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    async with client_of(monkeypatch, *said) as client:
+    async with client_of(monkeypatch, *parts) as client:
         began = trio.current_time()
-        asked = client.stream("GET", "/") if limit is None else client.stream("GET", "/", head_timeout=limit)
+        request = client.stream("GET", "/") if limit is None else client.stream("GET", "/", head_timeout=limit)
         with pytest.raises(NetError, match="was not answered within"):
-            async with asked:
+            async with request:
                 pytest.fail("there is no head")
         assert trio.current_time() - began == pytest.approx(limit or REQUEST_TIMEOUT)
 
 
-async def test_body_has_time_of_its_reader(
+async def test_body_has_its_readers_time(
     monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with client_of(monkeypatch, (1, HEAD), (1000, b"o"), (1000, b"k")) as client:
@@ -73,7 +73,7 @@ async def test_request_may_exceed_head_timeout(
         assert (await client.request("GET", "/", timeout=20 * REQUEST_TIMEOUT)).body == b"ok"
 
 
-async def test_early_answer_to_large_body_is_read() -> None:
+async def test_early_answer_is_read() -> None:
     """The server closes during the body, which breaks the sending; its answer is readable."""
 
     async def refuse(stream: trio.SocketStream) -> None:

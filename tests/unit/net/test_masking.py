@@ -24,7 +24,7 @@ SECRET = "kept-to-Oneself%2F9"
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "expected"),
     [
         ("https://x.example/api/v2/users/me", "https://x.example/api/v2/users/me"),
         ("https://x.example/a?q=owner:me&token=abc-def", "https://x.example/a?q=owner:me&token=***"),
@@ -43,8 +43,8 @@ SECRET = "kept-to-Oneself%2F9"
         ("/keys=1/token?a=b", "/keys=1/token?a=b"),
     ],
 )
-def test_secrets_are_stars(url: str, shown: str) -> None:
-    assert masked(url) == shown
+def test_secrets_are_stars(url: str, expected: str) -> None:
+    assert masked(url) == expected
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ async def answers(policy: DialPolicy) -> bool:
     return bool(patient == await trio.to_thread.run_sync(ask, policy))
 
 
-async def test_own_authority_client_certificate_and_proxy(tmp_path: Path) -> None:
+async def test_own_authority_and_client_certificate(tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     cert, key = authority.issue("coder.test")
     mine = authority.issue("ana")

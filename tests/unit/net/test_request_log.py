@@ -5,14 +5,14 @@ from __future__ import annotations
 from coder.net.request_log import Exchange, RequestLog
 
 
-def test_listener_gets_each_and_last_is_kept() -> None:
+def test_listener_gets_each_exchange() -> None:
     log = RequestLog()
-    heard: list[Exchange] = []
+    exchanges: list[Exchange] = []
     log.note("GET", "https://x.example/a", 200, 0.5)
-    log.listener = heard.append
+    log.listener = exchanges.append
     log.note("GET", "https://user:pass@x.example/a?token=b", 0, 0.0124)
-    assert [str(one) for one in heard] == ["GET https://***@x.example/a?token=*** no answer (12 ms)"]
-    assert heard == [log.last]
+    assert [str(exchange) for exchange in exchanges] == ["GET https://***@x.example/a?token=*** no answer (12 ms)"]
+    assert exchanges == [log.last]
 
 
 def test_raw_address_is_private() -> None:

@@ -66,16 +66,16 @@ async def read_by_agent() -> None:
     assert request is not None and len(request.body) == COUNT
 
 
-async def read_by_app_proxy(said: bytes = ANSWER) -> None:
-    to_app = AppConnection(peer_says(said))
+async def read_by_app_proxy(message: bytes = ANSWER) -> None:
+    to_app = AppConnection(peer_says(message))
     await to_app.send(h11.Request(method="GET", target="/", headers=[("Host", "x")]))
     await to_app.send(h11.EndOfMessage())
     browser = BoundedHttp(h11.SERVER)
     browser.receive_data(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
     browser.next_event()
     visit = SimpleNamespace(connection=browser, stream=peer_says(b""), answered=False, has_body=False, ours=())
-    asked = SimpleNamespace(base_path="/", cors=None, extra=[])
-    await _answer(cast("Any", visit), cast("Any", asked), to_app)
+    app = SimpleNamespace(base_path="/", cors=None, extra=[])
+    await _answer(cast("Any", visit), cast("Any", app), to_app)
 
 
 READERS: list[Callable[[], Awaitable[None]]] = [
@@ -160,7 +160,7 @@ async def test_reader_yields_to_other_tasks(reader: Callable[[], Awaitable[None]
 
 
 async def test_message_frames_are_limited() -> None:
-    """Their size does not count, and each was stored separately."""
+    """Frames count by number, not by size; each was stored separately."""
     data = EMPTY + b"\x00\x00" * MAX_FRAMES
     socket = WebSocketStream(peer_says(data), client=True, max_message=1024)
     assert await socket.receive_message() is None
@@ -171,7 +171,7 @@ async def test_message_frames_are_limited() -> None:
 
 
 @pytest.mark.parametrize(("first", "piece"), [(b"\x01", "\u00e9".encode()), (b"\x02", b"\xe9")])
-async def test_message_in_pieces_uses_one_buffer(first: bytes, piece: bytes) -> None:
+async def test_message_pieces_share_buffer(first: bytes, piece: bytes) -> None:
     frame = bytes((len(piece),)) + piece
     socket = WebSocketStream(
         peer_says(first + frame + (b"\x00" + frame) * 900), client=True, max_message=901 * len(piece)
@@ -183,8 +183,8 @@ async def test_message_in_pieces_uses_one_buffer(first: bytes, piece: bytes) -> 
     whole = first + frame + (b"\x00" + frame) * 899 + b"\x80" + frame
     for limit, expected in ((901 * len(piece), piece * 901), (901 * len(piece) - 1, None)):
         socket = WebSocketStream(peer_says(whole), client=True, max_message=limit)
-        said = await socket.receive_message()
-        assert (said.encode() if isinstance(said, str) else said) == expected
+        message = await socket.receive_message()
+        assert (message.encode() if isinstance(message, str) else message) == expected
 
 
 # ---- interim answers

@@ -35,7 +35,7 @@ def forwarder(peer: Any = None) -> Any:
     return asyncssh.forward.SSHForwarder(peer)
 
 
-def test_early_bytes_are_kept_in_order() -> None:
+def test_early_bytes_kept_in_order() -> None:
     target, channel = forwarder(), Sink()
     target.connection_made(Sink())
     target.data_received(b"220 hello, ")  # no receiver yet
@@ -46,7 +46,7 @@ def test_early_bytes_are_kept_in_order() -> None:
     assert b"".join(channel.got) == b"220 hello, this is mail\r\n250 ok\r\n"
 
 
-def test_early_eof_arrives_and_closed_end_rejects() -> None:
+def test_early_eof_arrives() -> None:
     target, channel = forwarder(), Sink()
     target.connection_made(Sink())
     target.data_received(b"busy\n")
@@ -68,14 +68,14 @@ def output_of(code: str) -> str:
     ).stdout.strip()
 
 
-def test_client_loads_neither_sftp_nor_scp() -> None:
-    found = output_of(
+def test_client_loads_no_file_transfer() -> None:
+    output = output_of(
         "import coder.client.shell\nprint([m for m in ('asyncssh.sftp', 'asyncssh.scp') if m in sys.modules])"
     )
-    assert found == "[]"
+    assert output == "[]"
 
 
-def test_agent_loads_sftp_with_first_session() -> None:
+def test_agent_loads_sftp_on_use() -> None:
     assert output_of("import coder.agent.ssh.server\nprint('asyncssh.sftp' in sys.modules)") == "False"
 
 
@@ -105,8 +105,8 @@ def test_constants_match_the_library() -> None:
     assert output_of("print(all(getattr(asyncssh.sftp, name) == value for name, value in CONSTANTS.items()))") == "True"
 
 
-def test_client_modules_use_no_other_constants() -> None:
-    found = output_of(
+def test_client_modules_use_listed_constants() -> None:
+    output = output_of(
         "from types import FunctionType\n"
         "import asyncssh.connection, asyncssh.stream\n"
         "kinds = type(asyncssh.connection.SFTPServer)\n"
@@ -114,7 +114,7 @@ def test_client_modules_use_no_other_constants() -> None:
         " if isinstance(value, kinds)]\n"
         "print(len(named) > 3 and all(isinstance(one.real(), (type, FunctionType)) for one in named))"
     )
-    assert found == "True"
+    assert output == "True"
 
 
 class Timers:
@@ -169,13 +169,13 @@ def test_thousand_packets_set_one_timer() -> None:
     assert len(requests) == 1 and timers.now == pytest.approx(last + 30)
 
 
-def test_silent_peer_times_out_after_three_requests() -> None:
+def test_silent_peer_times_out() -> None:
     timers, requests = Timers(), list[Any]()
     connection = accepted_connection(timers, requests)
     connection._reset_keepalive_timer()
     for _ in range(4):
         timers.expire()
-    assert [type(found) for found in requests] == [type(None)] * 3 + [asyncssh.ConnectionLost]
+    assert [type(output) for output in requests] == [type(None)] * 3 + [asyncssh.ConnectionLost]
     assert timers.now == pytest.approx(100 + 4 * 30)
 
 

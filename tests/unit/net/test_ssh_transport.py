@@ -49,8 +49,8 @@ async def test_pieces_yield_to_other_tasks() -> None:
     assert turns.count >= READ_SIZE // PIECE
 
 
-async def test_rest_of_packet_is_delivered_together() -> None:
-    """They are one message; the next message's bytes come in pieces again."""
+async def test_packet_rest_delivered_together() -> None:
+    """The bytes are one message; the next message's bytes come in pieces again."""
     taker = Taker()
     head, tag = b"16 bytes of head", 16
     size = PIECE + 100
@@ -84,7 +84,7 @@ class Answerer(Taker):
         self.transport.write(b"taken")
 
 
-async def test_answers_to_one_read_leave_together() -> None:
+async def test_answers_to_one_read_together() -> None:
     answerer = Answerer()
     ours, peer = trio.testing.memory_stream_pair()
     sent: list[bytes] = []
@@ -104,7 +104,7 @@ async def test_answers_to_one_read_leave_together() -> None:
         transport.abort()
 
 
-async def test_answers_do_not_wait_while_paused() -> None:
+async def test_paused_answers_do_not_wait() -> None:
     """A peer may pause until it is answered: its data is not taken before."""
     answerer = Answerer(most=PIECE)
     ours, peer = trio.testing.memory_stream_pair()

@@ -23,14 +23,14 @@ def test_accept_key_of_rfc_example() -> None:
     assert accept_key("dGhlIHNhbXBsZSBub25jZQ==") == "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 
-async def test_bytes_flow_both_ways_until_close() -> None:
+async def test_bytes_flow_until_close() -> None:
     client, server = pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.send_all, b"a" * 100_000)
-        got = b""
-        while len(got) < 100_000:
-            got += await server.receive_some(4096)
-    assert got == b"a" * 100_000
+        received = b""
+        while len(received) < 100_000:
+            received += await server.receive_some(4096)
+    assert received == b"a" * 100_000
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.close, 1000, "")
         assert await server.receive_some() == b""
@@ -53,7 +53,7 @@ async def test_lost_transport_breaks_stream() -> None:
         await client.receive_some()
 
 
-async def test_text_is_rejected_in_binary_mode() -> None:
+async def test_text_rejected_in_binary_mode() -> None:
     client, server = pair(binary_only=True)
     await client.send_message("text")
     with pytest.raises(trio.BrokenResourceError):
@@ -81,7 +81,7 @@ async def test_endless_message_flows_through_stream() -> None:
     assert not receiver._partial
 
 
-async def test_ping_is_answered_while_peer_reads(autojump_clock: trio.testing.MockClock) -> None:
+async def test_ping_answered_while_peer_reads(autojump_clock: trio.testing.MockClock) -> None:
     client, server = pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.receive_message)
@@ -133,7 +133,7 @@ async def _serve_once(stream: trio.SocketStream) -> None:
             await stream.send_all(out)
 
 
-async def test_requests_and_websockets_on_real_socket() -> None:
+async def test_requests_on_real_socket() -> None:
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(trio.serve_tcp, _serve_once, 0)
         port = listeners[0].socket.getsockname()[1]

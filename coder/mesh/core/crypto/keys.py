@@ -39,8 +39,10 @@ def _load() -> tuple[_Multiply, Callable[[bytes], bytes]]:
 
 
 class PublicKey(bytes):
-    """A peer's key, 32 bytes. As it is a `bytes`, a raw slice of a frame finds the same dictionary entry without a
-    copy."""
+    """A peer's key, 32 bytes.
+
+    As it is a `bytes`, a raw slice of a frame finds the same dictionary entry without a copy.
+    """
 
     __slots__ = ()
 
@@ -150,8 +152,10 @@ class PrivateKey:
         return PRIVATE_PREFIX + self._raw.hex()
 
     def exchange(self, peer: bytes) -> bytes:
-        """Return the X25519 shared secret. Raises CryptoError for a peer's point of low order (the result would be
-        zero)."""
+        """Return the X25519 shared secret.
+
+        Raises CryptoError for a peer's point of low order (the result would be zero).
+        """
         try:
             return (_multiply or _load()[0])(self._raw, peer)
         except (RuntimeError, ValueError) as error:

@@ -38,8 +38,10 @@ _BLOCK = 16
 
 
 class MtuState(Enum):
-    """RFC 8899 section 5.2. The RFC's DISABLED and BASE are an address that has not answered, which has no search at
-    all."""
+    """RFC 8899 section 5.2.
+
+    The RFC's DISABLED and BASE are an address that has not answered, which has no search at all.
+    """
 
     SEARCHING = "searching"
     """Larger sizes are being probed."""
@@ -92,7 +94,7 @@ class MtuSearch:
         if now < self.at:
             return None
         if self.state is MtuState.COMPLETE:
-            self._take(MtuEvent.RAISE_DUE)
+            self._transition(MtuEvent.RAISE_DUE)
             self.ceiling = self._limit + 1
         elif self._pending:
             self._tries += 1
@@ -103,7 +105,7 @@ class MtuSearch:
                 self._too_large(self._pending)
         size = self._pending or self._next()
         if size is None:
-            self._take(MtuEvent.EXHAUSTED)
+            self._transition(MtuEvent.EXHAUSTED)
             self.at = now + RAISE_AFTER
             return None
         self._pending = size
@@ -120,7 +122,7 @@ class MtuSearch:
             self.carried = min(self.carried, STANDARD)
             self.ceiling = min(self.ceiling, STANDARD + 1)
         if size > self.carried:
-            self._take(MtuEvent.ANSWERED)
+            self._transition(MtuEvent.ANSWERED)
             self.carried = size
             # Larger than believed possible: the belief was wrong (three probes lost by chance), the answer is not.
             self.ceiling = max(self.ceiling, size + 1)
@@ -141,7 +143,7 @@ class MtuSearch:
 
         The lost size is probed once more as well: two lost pings may have been bad luck.
         """
-        self._take(MtuEvent.BLACK_HOLE)
+        self._transition(MtuEvent.BLACK_HOLE)
         # RFC 8899 5.2 (from COMPLETE back to BASE): a size that was carried earlier is no promise.
         self.ceiling = self.carried + 1
         self.carried = FLOOR
@@ -161,7 +163,7 @@ class MtuSearch:
         return middle if middle > self.carried else None
 
     def _too_large(self, size: int) -> None:
-        self._take(MtuEvent.TOO_LARGE)
+        self._transition(MtuEvent.TOO_LARGE)
         self.ceiling = min(self.ceiling, size)
         self._pending = self._tries = 0
 
@@ -169,5 +171,5 @@ class MtuSearch:
         self._pending = self._tries = 0
         self.at = now
 
-    def _take(self, event: MtuEvent) -> None:
+    def _transition(self, event: MtuEvent) -> None:
         self.state = TABLE[self.state, event]

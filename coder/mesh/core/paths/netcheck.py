@@ -166,11 +166,11 @@ def own_endpoints(
     mapped: Address | None = None,
     limit: int = 32,
 ) -> list[Address]:
-    """Return the endpoints to publish: the mapped port of the router, STUN addresses, STUN IPv4 with the local port,
-    local addresses; each once, in that order.
+    """Return the endpoints to publish, each once.
 
-    Ports are those of the sockets, 0 when the family has none. A loopback address is published only when the machine
-    has no other, as upstream does.
+    The order: the mapped port of the router, STUN addresses, STUN IPv4 with the local port, local addresses. Ports are
+    those of the sockets, 0 when the family has none. A loopback address is published only when the machine has no
+    other, as upstream does.
     """
     observed = list(observed)
     # The router's mapping first: that port is open to all senders.

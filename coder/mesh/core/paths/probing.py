@@ -105,8 +105,7 @@ class PeerPaths:
 
     @property
     def carries(self) -> int:
-        """Return the bytes of the largest datagram that the current address is known to carry; the standard size
-        without one."""
+        """Return the largest datagram, in bytes, that the current address carries; the standard size without one."""
         search = self._search_in_use()
         return STANDARD if search is None else search.carried
 
@@ -144,11 +143,10 @@ class PeerPaths:
         return self._replace(Source.CONFIGURED, addresses, now)
 
     def on_call_me_maybe(self, addresses: Iterable[Address], now: float) -> list[Action]:
-        """Process a call-me-maybe: the peer listed its addresses by relay and is pinging us; its firewall is open
-        now."""
+        """Process a call-me-maybe: the peer lists its addresses by relay and is pinging us; its firewall is open."""
         if not self.direct:
             return []
-        # Its actions are dropped: they would call back, and two nodes would call each other for ever
+        # The actions are dropped: they would call back, and two nodes would call each other for ever
         # (docs/protocol/disco.md#receiving). The list replaces the last one: see docs/protocol/disco.md#receiving.
         self._replace(Source.CALLED, addresses, now)
         # The peer's own pings hold its firewall open for a moment only: ping all addresses immediately, without the
@@ -172,8 +170,10 @@ class PeerPaths:
         return [self._ping(source, now, candidate=candidate, size=max(min(size, STANDARD), FLOOR))]
 
     def on_pong(self, tx: bytes, source: Address | None, now: float, size: int = 0) -> PingAnswered | bool:
-        """Process a pong of `size` bytes (0: as the ping). Return False without a ping, PingAnswered for a caller's
-        ping."""
+        """Process a pong of `size` bytes (0: as the ping).
+
+        Return False without a ping, PingAnswered for a caller's ping.
+        """
         sent = self._outstanding.take(tx)
         # Pinged by relay and answered by UDP, or the other way round: that proves neither path. `source` itself is not
         # compared: a router may send the answer by another address of its own.
@@ -212,8 +212,7 @@ class PeerPaths:
                 self._narrow_answered = True
 
     def on_sending_failed(self, address: Address, now: float) -> list[Action]:
-        """Handle an operating system's refusal to send to this address: it is unreachable, or the datagram is too
-        large."""
+        """Handle the operating system's refusal to send to this address: unreachable, or the datagram is too large."""
         was = self.selector.state
         # The kernel reports at once what a timeout would show in seconds.
         self.selector.on_sending_failed(address, now)

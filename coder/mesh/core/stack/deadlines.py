@@ -56,8 +56,10 @@ class DeadlineHeap:
         return None
 
     def purge(self, living: int) -> None:
-        """Drop entries of closed connections; `living` connections are left. A keepalive three days away must not keep
-        dead ones in memory."""
+        """Drop entries of closed connections; `living` connections are left.
+
+        A keepalive three days away must not keep dead ones in memory.
+        """
         # Rebuilt when most of it is dead, as with peers (paths/timer_queue.py). That keeps the cost per closed
         # connection constant.
         if len(self._heap) > 64 + 4 * living:

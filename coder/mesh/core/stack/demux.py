@@ -108,8 +108,10 @@ class Demux:
         transmit.notifier.flush()
 
     def _on_packet(self, packet: bytes, socket: TcpSocket | None, now: float) -> None:
-        """Process an inner packet outside of a run. `socket`: the connection whose key its first bytes match, or
-        None."""
+        """Process an inner packet outside of a run.
+
+        `socket`: the connection whose key its first bytes match, or None.
+        """
         try:
             # The bytes may match by accident in a packet of another protocol: the protocol is checked only now.
             if socket is not None and packet[6] == ip.PROTOCOL_TCP and packet[0] >> 4 == 6:
@@ -149,7 +151,7 @@ class Demux:
             times = segment.options.timestamps if socket.agreed.timestamps else None
             newer = 0 < (segment.seq - socket.receiver.rx.next) & MASK < HALF
             if newer or (times is not None and 0 < (times[0] - socket.receiver.ts_recent) & MASK < HALF):
-                socket.die(None)
+                socket.fail(None)
                 self._on_syn(socket.remote, socket.local, segment, now)
                 return
         tcp_input.on_segment(socket, packet, segment, now)
@@ -218,7 +220,7 @@ class Demux:
     def on_timer(self, now: float) -> None:
         """Expire held SYNs."""
         for key, pending in list(self.held.items()):
-            # They are ordered by age; the first young one ends the search.
+            # Held SYNs are ordered by age; the first young one ends the search.
             if now - pending.held_at < self._transmit.settings.hold_syn:
                 break
             pending.expire()
@@ -283,7 +285,7 @@ class Demux:
             # an attacker who guesses a sequence number ends connections, and so does a router that fails for a moment.
             elif socket.state is TcpState.SYN_SENT and message.code in _HARD_CODES:
                 # no other address to try: RFC 5461 section 4 leaves it to the implementation
-                socket.die(StackError("refused"))
+                socket.fail(StackError("refused"))
         # UDP has no sequence number to check. Sizes below IPv6's minimum are ignored (`Routes.narrow`), which leaves an
         # attacker little to gain.
         elif is_too_big:

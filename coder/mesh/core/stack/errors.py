@@ -17,8 +17,10 @@ _TEXTS = {
 
 
 class StackError(MeshError):
-    """An error of a socket. `code` is reset, refused, timeout, aborted, unreachable, closed, port_in_use, no_ports or
-    impossible."""
+    """An error of a socket.
+
+    `code` is reset, refused, timeout, aborted, unreachable, closed, port_in_use, no_ports or impossible.
+    """
 
     def __init__(self, code: str, message: str = "") -> None:
         super().__init__(code, message or _TEXTS.get(code, code))

@@ -88,8 +88,10 @@ class FlowTable:
         return True
 
     def _is_about_a_flow(self, quoted: bytes, inside: bytes, now: float) -> bool:
-        """Return whether an ICMP error quotes a packet of a flow that `inside` sent. The quote may be truncated behind
-        the ports."""
+        """Return whether an ICMP error quotes a packet of a flow that `inside` sent.
+
+        The quote may be truncated behind the ports.
+        """
         if len(quoted) < ip.HEADER_SIZE or quoted[0] >> 4 != 6 or quoted[8:24] != inside:
             return False
         # The quote may end anywhere behind the IPv6 header. Four bytes are the ports, which identify a flow together
@@ -109,10 +111,10 @@ class FlowTable:
 
 
 def _transport(packet: bytes, needed: int = 0) -> tuple[int, int, tuple[bytes, bytes, bytes] | None]:
-    """Return (protocol, offset of its header, identification).
+    """Return (protocol, offset of its header, datagram of a later fragment).
 
-    The offset is 0 for packets without a header of the three protocols; a later fragment has the identification of its
-    datagram.
+    The offset is 0 for packets without a header of the three protocols. The third item is None unless the packet is a
+    later fragment: then it identifies the datagram.
     """
     protocol, at = packet[6], ip.HEADER_SIZE
     if protocol == _FRAGMENT:

@@ -77,8 +77,10 @@ class Assembler:
         self._partials: dict[bytes, _Partial] = {}
 
     def add(self, packet: ip.Packet, now: float) -> ip.Packet | None:
-        """Add a fragment; return the whole packet when it was the last one missing. Raises WireError for malformed
-        fragments."""
+        """Add a fragment; return the whole packet when it was the last one missing.
+
+        Raises WireError for malformed fragments.
+        """
         if len(packet.payload) <= _SIZE:
             raise WireError("short_fragment")
         protocol, offset_field, _ = _HEADER.unpack_from(packet.payload)

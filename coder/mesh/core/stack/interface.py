@@ -72,8 +72,10 @@ class Stack:
         self._demux.input_batch(packets, now)
 
     def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
-        """Fill the superbuffer with TCP data for one peer, or return None when there is none. Connections take
-        turns."""
+        """Fill the superbuffer with TCP data for one peer, or return None when there is none.
+
+        Connections take turns.
+        """
         return self._transmit.emit(txbuf, now)
 
     def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
@@ -239,10 +241,10 @@ class Stack:
         self._routes.burst.set(size, 2 * self._routes.mtu)
 
     def set_mtu_to(self, destination: bytes, mtu: int | None) -> None:
-        """Set the largest inner packet for a peer, None: default. Sizes above the stack's own need a peer of the same
-        stack.
+        """Set the largest inner packet for a peer, None: default.
 
-        Sizes below IPv6's minimum are accepted as well: TCP sends smaller segments, everything else is fragmented.
+        Sizes above the stack's own need a peer of the same stack. Sizes below IPv6's minimum are accepted as well: TCP
+        sends smaller segments, everything else is fragmented.
         """
         self._routes.set_mtu(destination, mtu)
         for socket in self._table.to(destination):
@@ -268,7 +270,7 @@ class Stack:
     def reset_peer(self, destination: bytes, now: float) -> None:
         """Close the connections of a removed peer without sending a packet."""
         for socket in self._table.to(destination):
-            socket.die(StackError("unreachable"))
+            socket.fail(StackError("unreachable"))
         # A held SYN of the peer would otherwise become a connection to a removed peer.
         self._demux.forget_held(destination)
         self._transmit.drop_output(destination)

@@ -65,13 +65,13 @@ class Routes:
             self._mtu_to[destination] = max(mtu, _LEAST_MTU)
 
     def narrow(self, destination: bytes, mtu: int, now: float) -> bool:
-        """Record that a router takes packets of at most `mtu` bytes (RFC 8201), for ten minutes; return whether that is
+        """Record that a router takes packets of at most `mtu` bytes (RFC 8201), for ten minutes; return whether it is
         new."""
         self.forget_narrowings(now)
         # RFC 8201 section 4: for IPv6 a size below 1280 has to be discarded. No link is that narrow, and a router that
         # claims it tries to make us send tiny packets or fragments (RFC 8021). IPv4 has no such minimum.
-        least = _LEAST_MTU if ip4.is_ipv4(destination) else ip.MIN_MTU
-        if not least <= mtu < self.limit_to(destination) or len(self.narrowed) >= _MAX_NARROWED:
+        min_mtu = _LEAST_MTU if ip4.is_ipv4(destination) else ip.MIN_MTU
+        if not min_mtu <= mtu < self.limit_to(destination) or len(self.narrowed) >= _MAX_NARROWED:
             return False
         self.narrowed[destination] = (mtu, now)
         return True
@@ -104,10 +104,9 @@ class Routes:
 
     @property
     def own_mss(self) -> int:
-        """Return the MSS to announce (RFC 9293 3.7.1). Larger packets than usual are announced by SAME_STACK_PACKET
-        instead.
+        """Return the MSS to announce (RFC 9293 3.7.1).
 
-        Smaller ones are not announced: the path may widen, an MSS is permanent, and the peer measures its own
-        direction.
+        Larger packets than usual are announced by SAME_STACK_PACKET instead. Smaller ones are not announced: the path
+        may widen, an MSS is permanent, and the peer measures its own direction.
         """
         return self.mtu - _FIXED_HEADERS

@@ -65,8 +65,10 @@ class Transmitter(Host):
     # Output
 
     def emit(self, txbuf: TxBuf, now: float) -> Batch | None:
-        """Fill the superbuffer with TCP data for one peer, or return None when there is none. Connections take
-        turns."""
+        """Fill the superbuffer with TCP data for one peer, or return None when there is none.
+
+        Connections take turns.
+        """
         ready = self._ready
         self.now = now
         while ready:
@@ -109,8 +111,7 @@ class Transmitter(Host):
         self.deadlines.schedule(socket)
 
     def take_output(self, now: float) -> list[tuple[bytes, list[bytes]]]:
-        """Return all other packets, per peer and in order: acknowledgements, SYN, RST, UDP, ICMP, TSMP, single small
-        segments.
+        """Return all other packets, per peer and in order: acknowledgements, SYN, RST, UDP, ICMP, TSMP, small segments.
 
         TCP data that `emit` did not fetch is returned here too, as single packets.
         """

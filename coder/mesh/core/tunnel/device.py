@@ -267,8 +267,7 @@ class Device:
             self.stats.refused += 1
 
     def refuses_untrusted(self, buffer: bytes | bytearray, at: int, size: int) -> bool:
-        """Return whether the datagram at an offset has the size of a handshake message and a wrong mac1; if so, count
-        it.
+        """Return whether the datagram at an offset has a handshake message's size and a wrong mac1; if so, count it.
 
         Done before any parsing: a flood of garbage is refused at 1 us per datagram.
         """

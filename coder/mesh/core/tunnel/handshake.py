@@ -51,11 +51,11 @@ class Handshaker:
         "_heard_at",
         "_heard_stamp",
         "_initiated",
+        "_last_timestamp",
         "_local",
         "_psk",
         "_random",
         "_remote",
-        "_said",
         "_shared",
         "jar",
         "pending_index",
@@ -75,7 +75,7 @@ class Handshaker:
         self.pending_index: int | None = None
         "Index under which the response to our last initiation will arrive."
         # The last timestamp we sent, as (seconds, nanoseconds).
-        self._said = (0, 0)
+        self._last_timestamp = (0, 0)
         # Zeros are less than any timestamp. Kept in memory only: after a restart a replayed initiation is answered
         # once. That has no effect, as the attacker lacks the keys to continue.
         self._heard_stamp = bytes(12)
@@ -138,12 +138,12 @@ class Handshaker:
     def _timestamp(self, unix_time: float) -> bytes:
         seconds = int(unix_time)
         nanoseconds = int((unix_time - seconds) * _SECOND) // _COARSE * _COARSE
-        if (seconds, nanoseconds) <= self._said:
+        if (seconds, nanoseconds) <= self._last_timestamp:
             # Also after a clock was set back: the timestamp then advances from the last one in the smallest steps. The
             # responder accepts only later ones, and within a tick of the coarse clock there are none.
-            seconds, nanoseconds = self._said
+            seconds, nanoseconds = self._last_timestamp
             nanoseconds += _COARSE
             if nanoseconds >= _SECOND:
                 seconds, nanoseconds = seconds + 1, 0
-        self._said = (seconds, nanoseconds)
+        self._last_timestamp = (seconds, nanoseconds)
         return tai64n(seconds, nanoseconds)

@@ -37,7 +37,7 @@ _SOURCE_END = 24
 _NO_HEAD = b"\0"  # no IPv6 packet begins with it
 
 
-def _seal_nothing(*_: object, **__: object) -> Any:
+def _cannot_seal(*_: object, **__: object) -> Any:
     raise AssertionError("a retired keypair cannot seal")
 
 
@@ -115,8 +115,8 @@ class Keypair(Generic[Owner]):
 
         The sealing half is a quarter of an idle peer's memory (2.4 KB of cipher state).
         """
-        self._encrypt = _seal_nothing
-        self._encrypt_into = _seal_nothing
+        self._encrypt = _cannot_seal
+        self._encrypt_into = _cannot_seal
 
     def seal_one(self, packet: bytes, mtu: int) -> bytes:
         """Return a datagram. The plaintext is padded to a multiple of 16, but not beyond the MTU."""
@@ -131,8 +131,10 @@ class Keypair(Generic[Owner]):
         return _pack_header(TYPE_TRANSPORT, self.remote_index, counter) + self._encrypt(_nonce(counter), packet, None)
 
     def seal_into(self, txbuf: TxBuf, packets: int, size: int, last: int) -> int:
-        """Seal the slots of a superbuffer in place; return total bytes. `size` and `last` are padded plaintext
-        sizes."""
+        """Seal the slots of a superbuffer in place; return total bytes.
+
+        `size` and `last` are padded plaintext sizes.
+        """
         layout = txbuf.layout(size)
         stride = layout.stride
         buf = txbuf.buf
@@ -265,8 +267,7 @@ class Keypairs(Generic[Owner]):
         return [k for k in discarded if k is not None]
 
     def confirm(self, keypair: Keypair[Owner]) -> list[Keypair[Owner]] | None:
-        """Confirm keys by which a datagram opened: return None unless they were waiting for it, else discarded
-        keypairs."""
+        """Confirm keys by which a datagram opened: return None unless they were waiting for it, else discarded keys."""
         if keypair is not self.next:
             return None
         discarded = self.previous

@@ -122,8 +122,7 @@ class Tunnel(KeyOwner):
         return self._sending_keys(now) is not None
 
     def seal(self, packets: list[bytes], now: float) -> list[bytes]:
-        """Return datagrams for these IP packets. Without a session they are staged and an initiation is returned, if
-        due."""
+        """Return datagrams for these IP packets; without a session stage them and return an initiation, if due."""
         keypair = self._sending_keys(now)
         if keypair is None:
             self._stage(packets)
@@ -163,8 +162,8 @@ class Tunnel(KeyOwner):
         return [] if self.is_ready(now) else self._initiate(now)
 
     def set_persistent_keepalive(self, seconds: float, now: float) -> None:
-        """Set the seconds of silence in both directions before a keepalive; 0 disables it. The first is due
-        immediately."""
+        """Send keepalives after so many seconds of silence in both directions, the first immediately; 0 disables
+        them."""
         was = self._timers.interval
         self._timers.interval = seconds
         if not seconds:
@@ -282,8 +281,7 @@ class Tunnel(KeyOwner):
     def accept_response_untrusted(
         self, message: HandshakeResponse, source: Source, now: float, events: list[Event]
     ) -> list[bytes]:
-        """Return the packets staged for the session (or a keepalive, which confirms it). Raises CryptoError when not
-        genuine."""
+        """Return the packets staged for the session, or a confirming keepalive. Raises CryptoError when not genuine."""
         keys: TransportKeys = self._handshaker.accept_response_untrusted(message)
         # The same index now identifies the session; the response used it.
         self._indices.handshakes.pop(message.receiver, None)
@@ -323,8 +321,7 @@ class Tunnel(KeyOwner):
 
     # -- receiving, called by the device ----------------------------------------------------------------------------
     def is_settled(self, keypair: Keypair[Tunnel], source: Source, now: float) -> bool:
-        """Return whether datagrams of these keys from this source change only counters and timers: then `heard` is
-        enough."""
+        """Return whether datagrams of these keys from this source change only counters and timers (for `heard`)."""
         return (
             keypair is self._keypairs.current
             and source == self.source

@@ -18,8 +18,10 @@ _MAX_PORT = 0xFFFF
 
 
 class UdpAddress(NamedTuple):
-    """Destination of datagrams. A tuple of a canonical address text and a port: hashable in C, and the form sockets
-    use."""
+    """Destination of datagrams.
+
+    A tuple of a canonical address text and a port: hashable in C, and the form sockets use.
+    """
 
     host: str
     "`192.0.2.1` or `2001:db8::1`: always the shortest form."
@@ -48,7 +50,7 @@ class UdpAddress(NamedTuple):
 
     @property
     def cookie_source(self) -> bytes:
-        """Return the source that a WireGuard cookie is bound to: the address bytes, then the port, little endian (as
+        """Return the source that binds a WireGuard cookie: address bytes, then the port, little endian (as
         upstream)."""
         # Only we check our cookies (WireGuard paper, section 5.4.7), so any order of bytes would do.
         return self.ip.packed + self.port.to_bytes(2, "little")
@@ -58,8 +60,10 @@ class UdpAddress(NamedTuple):
 
 
 def endpoint(host: str, port: int) -> UdpAddress:
-    """Return the UdpAddress of a socket's report: zone cut off, mapped IPv4 unmapped. Raises ValueError for other
-    texts."""
+    """Return the UdpAddress of a socket's report: zone cut off, mapped IPv4 unmapped.
+
+    Raises ValueError for other texts.
+    """
     ip = ip_address(host.partition("%")[0])
     # A dual-stack socket reports IPv4 senders as mapped: kept so, one peer would be two candidates.
     if ip.version == 6 and ip.ipv4_mapped is not None:

@@ -52,7 +52,7 @@ class ServerInfo:
     rate_bytes_per_second: int = 0
     # A promise of the relay about itself: a faster sender is slowed down by unread bytes, without a message.
     "0: no limit."
-    # How much may come at once before the rate holds.
+    # Bytes of a burst before the rate limit applies.
     rate_burst_bytes: int = 0
 
     def encode(self) -> bytes:

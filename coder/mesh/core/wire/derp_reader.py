@@ -110,8 +110,10 @@ class FrameReader:
 
 
 def parse_untrusted(kind: int, body: bytes) -> Frame:
-    """Return the value of a frame. Raises WireError when the body is too short for its type. Unknown types give
-    UnknownFrame."""
+    """Return the value of a frame. Raises WireError when the body is too short for its type.
+
+    Unknown types give UnknownFrame.
+    """
     parser = _PARSERS.get(kind)
     # An unknown type is skipped, as in docs/protocol/derp.md#frames: newer relays need no new version.
     if parser is None:
@@ -147,7 +149,7 @@ def _peer_gone(body: bytes) -> Frame:
     return PeerGone(_key(body), body[KEY_SIZE] if len(body) > KEY_SIZE else GONE_DISCONNECTED)
 
 
-# type: (least, most bytes of the body, how to read it)
+# type: (minimum and maximum bytes of the body, parser)
 # The minimum is the size of the fields, the maximum bounds the memory of a stranger's frame: only packets have a
 # tighter bound than a frame, as everything else is rare.
 _PARSERS = {

@@ -115,8 +115,10 @@ def sender_untrusted(datagram: bytes) -> PublicKey:
 
 
 def seal(box: SharedBox, sender: PublicKey, nonce: bytes, message: Message) -> bytes:
-    """Return a whole packet. `nonce` is 24 random bytes, `box` is between the sender's and the receiver's disco
-    keys."""
+    """Return a whole packet.
+
+    `nonce` is 24 random bytes, `box` is between the sender's and the receiver's disco keys.
+    """
     # Random nonces: 24 bytes never repeat by chance, so no counter has to survive restarts (Bernstein's reason for
     # XSalsa20).
     return MAGIC + sender + nonce + box.seal(nonce, message.encode())
@@ -136,8 +138,10 @@ def open_untrusted(box: SharedBox, datagram: bytes) -> Message:
 
 
 def parse_untrusted(clear: bytes) -> Message:
-    """Return the message in an opened box. Raises WireError when short or of unknown type. Trailing bytes are
-    padding."""
+    """Return the message in an opened box. Raises WireError when short or of unknown type.
+
+    Trailing bytes are padding.
+    """
     if len(clear) < 2:
         raise WireError("short_message")
     # Both bytes are inside the box: no observer on the path can turn a ping into a pong.

@@ -71,8 +71,7 @@ def parse_untrusted(payload: bytes) -> Message:
 
 # From the address the datagram was sent to, which is ours: RFC 4443 section 2.2 (a).
 def port_unreachable(packet: bytes, source: bytes, destination: bytes) -> bytes:
-    """Return the error for a datagram to an unbound port, quoting as much of it as the minimum MTU allows (RFC 4443,
-    3.1)."""
+    """Return the error for a datagram to an unbound port, with a quote within the minimum MTU (RFC 4443, 3.1)."""
     # RFC 4443 section 2.4 (c): as much as possible without exceeding 1280 bytes in all.
     quoted = packet[: ip.MIN_MTU - ip.HEADER_SIZE - HEADER_SIZE]
     return Message(UNREACHABLE, CODE_PORT_UNREACHABLE, 0, quoted).encode(source, destination)

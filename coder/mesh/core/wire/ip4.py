@@ -48,10 +48,9 @@ def address16(address: bytes) -> bytes:
 
 
 def to_ipv6_untrusted(data: bytes) -> bytes:
-    """Return an IPv4 packet as IPv6. Raises WireError when it is none, or of a kind a host has no use for. Padding is
-    cut off.
+    """Return an IPv4 packet as IPv6. Raises WireError when it is none, or of a kind a host has no use for.
 
-    A fragment gets IPv6's fragment header.
+    Padding is cut off. A fragment gets IPv6's fragment header.
     """
     # The header checksum is not checked: the tunnel has authenticated every byte (docs/decisions/tcp.md).
     protocol, source, destination, payload, identification, fragment = _parse(data)

@@ -193,8 +193,10 @@ def _parse_pcp(datagram: bytes, opcode: int) -> Answer:
 
 
 def parse_request_untrusted(datagram: bytes) -> Request:
-    """Parse a request; the router's half of these protocols. Raises WireError for messages this module does not
-    write."""
+    """Parse a request; the router's half of these protocols.
+
+    Raises WireError for messages this module does not write.
+    """
     if len(datagram) > MAX_SIZE:
         raise WireError("bad_length")
     if datagram == _PMP_ADDRESS_REQUEST:

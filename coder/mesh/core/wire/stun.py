@@ -72,8 +72,8 @@ class BindingResponse:
 
 
 def is_stun(datagram: bytes) -> bool:
-    """Return whether a datagram on a shared socket is STUN (RFC 8489 section 5): top bits zero, magic cookie in
-    place."""
+    """Return whether a datagram of a shared socket is STUN (RFC 8489 section 5): top bits zero, then the magic
+    cookie."""
     return len(datagram) >= _HEADER.size and datagram[0] & 0xC0 == 0 and datagram[4:8] == _COOKIE
 
 

@@ -127,8 +127,10 @@ class Segment:
 
 
 def parse_untrusted(data: bytes, start: int = 0, end: int | None = None) -> Segment:
-    """Parse the segment in data[start:end]. Raises WireError when the header or an option exceeds it. The payload is a
-    view."""
+    """Parse the segment in data[start:end]. Raises WireError when the header or an option exceeds it.
+
+    The payload is a view.
+    """
     stop = len(data) if end is None else end
     if stop - start < HEADER_SIZE:
         raise WireError("short_segment")
@@ -147,8 +149,10 @@ _NONE = Options()
 
 
 def parse_options_untrusted(data: bytes) -> Options:
-    """Return the known options. Raises WireError when one runs over the end or has the wrong length (RFC 9293 3.1
-    allows us to drop it)."""
+    """Return the known options.
+
+    Raises WireError when one runs over the end or has the wrong length (RFC 9293 3.1 allows us to drop it).
+    """
     # The options of all segments of an established connection: worth a comparison in front of the loop. RFC 7323
     # appendix A: the layout of every stack; any other order is as valid and goes through the loop.
     if len(data) == 12 and data.startswith(ESTABLISHED_OPTIONS):

@@ -11,7 +11,7 @@ from coder.mesh.core.peers.path_actions import RELAY_PACKET
 from tests.kit.network.simulated_endpoints import REGION, SimulatedNetwork, acquainted, state
 
 
-def test_first_packet_uses_relay_then_direct_path() -> None:
+def test_first_packet_by_relay_then_direct() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"first")
@@ -27,7 +27,7 @@ def test_first_packet_uses_relay_then_direct_path() -> None:
     assert one.sent_relay == before, "nothing takes the relay any more"
 
 
-def test_bulk_batches_are_sealed_in_place() -> None:
+def test_bulk_batches_sealed_in_place() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     texts = [bytes([i]) * 1240 for i in range(20)]
@@ -42,7 +42,7 @@ def test_bulk_batches_are_sealed_in_place() -> None:
     assert two.heard() == texts * 2
 
 
-def test_dying_path_falls_back_within_five_seconds() -> None:
+def test_dying_path_falls_back() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     sent = 0
@@ -75,7 +75,7 @@ def test_dying_path_falls_back_within_five_seconds() -> None:
     assert one.paths in ([direct, doubtful, direct], [direct, doubtful, (PathState.RELAYED, None), direct])
 
 
-def test_late_relay_peer_is_retried_early(
+def test_late_relay_peer_retried_early(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = SimulatedNetwork()
@@ -104,7 +104,7 @@ def test_blocked_udp_stays_on_relay() -> None:
     assert state(one, two) is PathState.RELAYED
 
 
-def test_wireguard_from_unlearnt_address_is_dropped() -> None:
+def test_wireguard_from_unlearnt_address_dropped() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
@@ -146,7 +146,7 @@ def test_coalesced_read_may_mix_messages() -> None:
     assert [answer.token for answer, _ in one.answers] == [5]
 
 
-def test_caller_ping_uses_relay_without_udp() -> None:
+def test_caller_ping_by_relay() -> None:
     world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)
@@ -157,7 +157,7 @@ def test_caller_ping_uses_relay_without_udp() -> None:
     assert answer.latency == 0.08
 
 
-def test_call_me_maybe_opens_far_firewall() -> None:
+def test_call_opens_far_firewall() -> None:
     """Two's firewall lets in only answers; two does not know where one is until it calls."""
     world = SimulatedNetwork()
     one, two = world.add(1), world.add(2)
@@ -203,7 +203,7 @@ def test_rebinding_restarts_on_relay() -> None:
     assert state(one, two) is PathState.DIRECT
 
 
-def test_direct_paths_disabled_on_one_side() -> None:
+def test_direct_paths_disabled_one_side() -> None:
     world = SimulatedNetwork()
     one, two = world.add(1, direct=False), world.add(2)
     one.endpoint.set_peer(two.config(), 0.0)
@@ -262,22 +262,22 @@ def test_garbage_is_ignored() -> None:
     world.run(1.0)
     generator = random.Random(5)
     for _ in range(300):
-        junk = bytearray(generator.randbytes(generator.randrange(1, 200)))
+        garbage = bytearray(generator.randbytes(generator.randrange(1, 200)))
         if generator.random() < 0.5:
-            junk[:6] = b"TS\xf0\x9f\x92\xac"
-            junk[6:38] = one.endpoint.disco_key
+            garbage[:6] = b"TS\xf0\x9f\x92\xac"
+            garbage[6:38] = one.endpoint.disco_key
         elif generator.random() < 0.5:
-            junk[:1] = bytes([generator.randrange(1, 5)])
-        segment = generator.randrange(1, len(junk) + 1)
-        two.endpoint.receive_udp(junk, len(junk), segment, one.udp_address, world.now)
-        two.endpoint.receive_relay(REGION, one.key, [bytes(junk)], world.now)
+            garbage[:1] = bytes([generator.randrange(1, 5)])
+        segment = generator.randrange(1, len(garbage) + 1)
+        two.endpoint.receive_udp(garbage, len(garbage), segment, one.udp_address, world.now)
+        two.endpoint.receive_relay(REGION, one.key, [bytes(garbage)], world.now)
     two.endpoint.flush(world.now)
     one.say(two, b"fine")
     world.run(2.0)
     assert two.heard() == [b"hello", b"fine"]
 
 
-def test_long_relay_queue_pauses_its_peers() -> None:
+def test_long_relay_queue_pauses_peers() -> None:
     world = SimulatedNetwork()
     world.passes = lambda *_: False
     one, two = acquainted(world)

@@ -78,9 +78,9 @@ async def test_recorded_conversation(autojump_clock: trio.testing.MockClock) -> 
     received = {"A": b"", "B": b"", "M": b""}
     async with trio.open_nursery() as nursery:
 
-        async def read(who: str) -> None:
-            while data := await streams[who].receive_some():
-                received[who] += data
+        async def read(name: str) -> None:
+            while data := await streams[name].receive_some():
+                received[name] += data
 
         began = trio.current_time()
         for frame in frames:
@@ -98,11 +98,11 @@ async def test_recorded_conversation(autojump_clock: trio.testing.MockClock) -> 
         await trio.sleep(0.1)
         assert server.counters.dropped_unknown == 2
         assert server.counters.forwarded_in == 1
-        for who in ("A", "B", "M"):
-            expected = [bytes.fromhex(f["hex"]) for f in frames if f["who"] == who and f["dir"] == "s2c"]
-            got = [derp.frame(*frame) for frame in derp_reader.FrameReader().feed_untrusted(received[who])]
+        for name in ("A", "B", "M"):
+            expected = [bytes.fromhex(f["hex"]) for f in frames if f["who"] == name and f["dir"] == "s2c"]
+            received_frames = [derp.frame(*frame) for frame in derp_reader.FrameReader().feed_untrusted(received[name])]
             # Frames of one millisecond came from different tasks: their order is chance.
-            assert sorted(got) == sorted(expected)
+            assert sorted(received_frames) == sorted(expected)
         nursery.cancel_scope.cancel()
 
 
@@ -161,7 +161,7 @@ async def test_welcomed_client_can_receive(autojump_clock: trio.testing.MockCloc
         nursery.cancel_scope.cancel()
 
 
-async def test_slow_reader_loses_oldest_then_connection(
+async def test_slow_reader_loses_connection(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     server = DerpServer(private_key(9))
@@ -208,7 +208,7 @@ async def test_last_writing_connection_receives(autojump_clock: trio.testing.Moc
         nursery.cancel_scope.cancel()
 
 
-async def test_absent_peers_reported_for_disco_only(
+async def test_absent_peers_reported_for_disco(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     server = DerpServer(private_key(9))
@@ -301,7 +301,7 @@ async def test_nodes_communicate_through_pool(autojump_clock: trio.testing.MockC
         nursery.cancel_scope.cancel()
 
 
-async def test_home_stays_while_idle_regions_close(autojump_clock: trio.testing.MockClock) -> None:
+async def test_idle_regions_close_home_stays(autojump_clock: trio.testing.MockClock) -> None:
     server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
         inbox = Inbox()
@@ -411,7 +411,7 @@ async def test_keepalives_adapt_to_cut_silences(
         nursery.cancel_scope.cancel()
 
 
-async def test_long_queue_and_its_end_are_reported(autojump_clock: trio.testing.MockClock) -> None:
+async def test_long_queue_is_reported(autojump_clock: trio.testing.MockClock) -> None:
     async with trio.open_nursery() as nursery:
         sides: list[PipeStream] = []
 
@@ -428,15 +428,15 @@ async def test_long_queue_and_its_end_are_reported(autojump_clock: trio.testing.
         assert not pool.send(1, to, [bytes(100_000)])
         await trio.sleep(1)
         assert inbox.drained == [], "the queue is not read"
-        got = 0
+        received_bytes = 0
         while not inbox.drained:
-            got += len(await sides[0].receive_some())
+            received_bytes += len(await sides[0].receive_some())
         assert inbox.drained == [1]
         assert pool.send(1, to, [b"x"])
         nursery.cancel_scope.cancel()
 
 
-async def test_sender_is_slowed_to_reader_pace(autojump_clock: trio.testing.MockClock) -> None:
+async def test_sender_slows_to_reader(autojump_clock: trio.testing.MockClock) -> None:
     """A receiver that reads, but slowly, gets everything; only its sender waits for it."""
     server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
@@ -463,7 +463,7 @@ async def test_sender_is_slowed_to_reader_pace(autojump_clock: trio.testing.Mock
         nursery.cancel_scope.cancel()
 
 
-async def test_greedy_sender_leaves_room_for_others(autojump_clock: trio.testing.MockClock) -> None:
+async def test_greedy_sender_leaves_room(autojump_clock: trio.testing.MockClock) -> None:
     """One sender floods a slow reader; every packet of another sender comes through, and soon."""
     server = DerpServer(private_key(9))
     async with trio.open_nursery() as nursery:
@@ -484,15 +484,15 @@ async def test_greedy_sender_leaves_room_for_others(autojump_clock: trio.testing
 
         nursery.start_soon(flood)
         nursery.start_soon(send_modestly)
-        heard: list[tuple[int, float]] = []
+        arrivals: list[tuple[int, float]] = []
         began = trio.current_time()
-        while len(heard) < 50:
+        while len(arrivals) < 50:
             await trio.sleep(0.05)
             for kind, body in frames.feed_untrusted(await reader.receive_some(6_000)):
                 if kind == derp.RECV_PACKET and body[32:33] != b"G":
-                    heard.append((int.from_bytes(body[32:36], "big"), trio.current_time() - began))
-        assert [number for number, _ in heard] == list(range(50))
-        delays = [at - 0.2 * (number + 1) for number, at in heard]
+                    arrivals.append((int.from_bytes(body[32:36], "big"), trio.current_time() - began))
+        assert [number for number, _ in arrivals] == list(range(50))
+        delays = [at - 0.2 * (number + 1) for number, at in arrivals]
         assert max(delays) < 4, "a turn, not the whole queue"
         nursery.cancel_scope.cancel()
 
@@ -510,9 +510,11 @@ async def test_rate_limit_slows_without_loss(autojump_clock: trio.testing.MockCl
                 await sender.send_all(packet)
 
         nursery.start_soon(send)
-        got = 0
-        while got < 100:
-            got += sum(kind == derp.RECV_PACKET for kind, _ in frames.feed_untrusted(await reader.receive_some()))
+        received_frames = 0
+        while received_frames < 100:
+            received_frames += sum(
+                kind == derp.RECV_PACKET for kind, _ in frames.feed_untrusted(await reader.receive_some())
+            )
         took = trio.current_time() - began
         assert 7.5 < took < 9, "80,000 bytes beyond the burst at 10,000 a second"
         assert server.counters.throttled > 10

@@ -20,8 +20,8 @@ async def test_relay_counts_other_events(autojump_clock: trio.testing.MockClock)
         one, _ = await client(server, nursery, 1)
         two, _ = await client(server, nursery, 2)
         here, absent = private_key(2).public, private_key(3).public
-        server.add_elsewhere(bytes(absent), lambda *_: False)
-        server.add_elsewhere(bytes(here), lambda *_: False)
+        server.add_remote_peer(bytes(absent), lambda *_: False)
+        server.add_remote_peer(bytes(here), lambda *_: False)
         assert server.presence() == RelayPresence(here=2, elsewhere=1, homes=0, watchers=0)
         for packet, to in ((probe, here), (plain, here), (plain, here), (probe, absent), (plain, absent)):
             await one.send_all(derp.SendPacket(to, packet).encode())

@@ -10,12 +10,12 @@ from coder.mesh.drivers import interfaces
 from coder.mesh.drivers.interfaces import Network
 
 
-def test_addresses_are_usable_and_ipv4_first() -> None:
-    found = interfaces.local_addresses()
-    assert found
-    assert len(set(found)) == len(found)
-    assert found == sorted(found, key=lambda ip: ":" in ip)
-    assert not any(ip_address(ip).is_link_local for ip in found)
+def test_usable_addresses_ipv4_first() -> None:
+    addresses = interfaces.local_addresses()
+    assert addresses
+    assert len(set(addresses)) == len(addresses)
+    assert addresses == sorted(addresses, key=lambda ip: ":" in ip)
+    assert not any(ip_address(ip).is_link_local for ip in addresses)
 
 
 def test_without_netlink_loopback_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -31,11 +31,11 @@ print(faults() - before)
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's switch")
 def test_freed_memory_is_reused() -> None:
-    found = [
+    results = [
         int(subprocess.run([sys.executable, "-c", PROGRAM, *words], capture_output=True, check=True).stdout)
         for words in ([], ["keep"])
     ]
-    assert found[1] < 2000, f"of {found[0]} by default"
+    assert results[1] < 2000, f"of {results[0]} by default"
 
 
 def test_settings_apply_anywhere_and_repeatedly() -> None:
@@ -58,7 +58,7 @@ print(full - resident_bytes(), full - kept)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="glibc's function")
-def test_freed_memory_is_returned_on_request() -> None:
+def test_freed_memory_returned_on_request() -> None:
     done = subprocess.run([sys.executable, "-c", HOLES], capture_output=True, check=True, text=True)
     given, by_itself = map(int, done.stdout.split())
     assert given > 50 and by_itself < 10, "MiB of 64"

@@ -26,7 +26,7 @@ def hex_address(ip: str) -> str:
     return f"{int.from_bytes(bytes(map(int, ip.split('.'))), sys.byteorder):08X}"
 
 
-def test_gateway_is_from_best_default_route() -> None:
+def test_gateway_from_best_default_route() -> None:
     table = TABLE.format(slow=hex_address("10.0.0.1"), fast=hex_address("192.168.1.1"), reject=hex_address("0.0.0.0"))
     assert portmap._best_gateway(table) == "192.168.1.1"
     assert portmap._best_gateway(TABLE.splitlines()[0]) == ""
@@ -41,7 +41,7 @@ def test_only_translating_router_is_asked() -> None:
     assert not is_hidden("192.168.1.7", [("2001:db8::1", 5)]), "IPv6 has nothing to map"
 
 
-async def test_port_is_mapped_moved_and_released(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_port_mapped_moved_and_released(monkeypatch: pytest.MonkeyPatch) -> None:
     router = Router(OUTSIDE)
     changes: list[object] = []
     arrived = trio.Event()

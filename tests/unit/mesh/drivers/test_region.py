@@ -131,7 +131,7 @@ async def _greet_and_hang_up(theirs: PipeStream) -> None:
 
 
 @pytest.mark.parametrize(("dead", "at"), [(None, 1.5), (_stay_silent, 1.5), (_hang_up, 0.0)])
-async def test_dead_first_relay_is_skipped_and_remembered(
+async def test_dead_first_relay_is_skipped(
     autojump_clock: trio.testing.MockClock, dead: Callable[[PipeStream], Awaitable[None]] | None, at: float
 ) -> None:
     """Whether it accepts no connection, sends nothing, or hangs up before its welcome."""
@@ -182,7 +182,7 @@ async def test_relay_that_hangs_up_is_left(autojump_clock: trio.testing.MockCloc
         nursery.cancel_scope.cancel()
 
 
-async def test_silent_region_is_abandoned_and_retried(
+async def test_silent_region_is_retried(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     dialled = []

@@ -72,7 +72,7 @@ async def test_handshake_reader_yields_to_others() -> None:
     await trio.lowlevel.checkpoint()
 
 
-def test_pongs_for_unread_relay_are_dropped() -> None:
+def test_pongs_for_unread_relay_dropped() -> None:
     queue = DerpSendQueue()
     for _ in range(4 * CONTROL_FRAMES):
         queue.put_control(PING)

@@ -18,15 +18,15 @@ from coder.mesh.drivers.udp import DatagramSocket, Sent, equal_runs
 
 
 async def read(sock: DatagramSocket) -> list[tuple[bytes, Address]]:
-    got: list[tuple[bytes, Address]] = []
+    received: list[tuple[bytes, Address]] = []
 
     def on_batch(buffer: bytearray, size: int, segment: int, source: Address) -> None:
-        got.extend((bytes(buffer[at : min(at + segment, size)]), source) for at in range(0, size, segment))
+        received.extend((bytes(buffer[at : min(at + segment, size)]), source) for at in range(0, size, segment))
 
-    while not got:
+    while not received:
         await trio.lowlevel.wait_readable(sock.sock)
         sock.drain(on_batch)
-    return got
+    return received
 
 
 async def test_round_finds_observed_address() -> None:
@@ -51,7 +51,7 @@ async def test_round_finds_observed_address() -> None:
     sock.close()
 
 
-async def test_lost_requests_are_repeated_until_round_ends(autojump_clock: trio.testing.MockClock) -> None:
+async def test_lost_requests_are_repeated(autojump_clock: trio.testing.MockClock) -> None:
     sent: list[float] = []
     round_ = StunRound(os.urandom, lambda data, to: sent.append(trio.current_time()))
     began = trio.current_time()
@@ -65,11 +65,10 @@ def stock_request(cookie: bytes, *attributes: bytes) -> bytes:
     return b"\0\1" + len(body).to_bytes(2, "big") + cookie + b"twelve bytes" + body
 
 
-async def test_foreign_clients_are_answered_up_to_rate(
+async def test_foreign_clients_answered_up_to_rate(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """RFC 5389 without our attributes, RFC 3489 without a cookie; a request of another source address is not
-    answered."""
+    """RFC 5389 without our attributes, RFC 3489 without a cookie; requests of another source are not answered."""
     source = UdpAddress("192.0.2.7", 4660)
     modern = stun.answer_anybody_untrusted(stock_request(b"\x21\x12\xa4\x42"), source)
     assert stun.parse_response_untrusted(modern) == stun.BindingResponse(b"twelve bytes", source)
@@ -119,7 +118,7 @@ async def test_server_answers_whole_requests_only() -> None:
     sock.close()
 
 
-async def test_batches_work_with_and_without_offload() -> None:
+async def test_batches_with_and_without_offload() -> None:
     for offload in (True, False):
         one, two = (DatagramSocket(socket.AF_INET, host="127.0.0.1") for _ in range(2))
         if not offload:
@@ -128,10 +127,10 @@ async def test_batches_work_with_and_without_offload() -> None:
         assert one.send_batch(batch, 100, ("127.0.0.1", two.port)) is Sent.YES
         many = [b"a" * 10, b"b" * 10, b"c" * 7, b"d" * 30]
         assert one.send_many(many, ("127.0.0.1", two.port)) is Sent.YES
-        got: list[bytes] = []
-        while len(got) < 25:
-            got += [datagram for datagram, _ in await read(two)]
-        assert got == [bytes([i]) * 100 for i in range(20)] + [b"tail", *many]
+        received: list[bytes] = []
+        while len(received) < 25:
+            received += [datagram for datagram, _ in await read(two)]
+        assert received == [bytes([i]) * 100 for i in range(20)] + [b"tail", *many]
         one.close()
         two.close()
 

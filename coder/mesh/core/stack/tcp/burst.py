@@ -22,10 +22,10 @@ class BurstLimit:
         self.size = DEFAULT_BURST_LIMIT
         "Bytes that survive when the reader pauses for a moment."
 
-    def set(self, size: int, least: int) -> None:
+    def set(self, size: int, minimum: int) -> None:
         """Set the size of the driver's socket buffer."""
-        # `least`: two packets. A smaller socket buffer would otherwise stop every connection for good.
-        self.size = min(max(size, least), _LARGEST)
+        # `minimum`: two packets. A smaller socket buffer would otherwise stop every connection for good.
+        self.size = min(max(size, minimum), _LARGEST)
 
     def within(self, shortest: float) -> int:
         """Return the bytes that may be in flight on a path with this minimal round trip.

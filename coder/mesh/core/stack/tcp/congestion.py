@@ -114,8 +114,10 @@ class Cubic:
         self._reno = segments
 
     def round_trip(self, rtt: float, acked: int, sent: int) -> None:
-        """Record a sample in slow start; exit slow start when the queue grows (RFC 9406). `acked`, `sent`: SND.UNA,
-        SND.NXT."""
+        """Record a sample in slow start; exit slow start when the queue grows (RFC 9406).
+
+        `acked`, `sent`: SND.UNA, SND.NXT.
+        """
         # RFC 9406 section 4.3: in the first slow start only. Later ones have a threshold, and a delay that other
         # traffic causes would end them at a window that was never too large.
         if self.ssthresh < _MAX_WINDOW or self.window >= self.ssthresh:

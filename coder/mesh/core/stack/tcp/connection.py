@@ -289,14 +289,13 @@ class TcpSocket:
             return
         if self.state is TcpState.SYN_SENT:
             # RFC 9293 section 3.10.4: in SYN-SENT there is nothing to finish.
-            self.die(None)
+            self.fail(None)
             return
         self.sender.finish()
         self.host.mark_ready(self)
 
     def close(self) -> None:
-        """Close the connection for its application: finish our side, and reset if the peer continues to send (RFC 2525
-        2.17).
+        """Close for the application: finish our side, and reset if the peer continues to send (RFC 2525 2.17).
 
         Queued data is still delivered, unless the peer accepts nothing for `orphan_give_up` seconds.
         """
@@ -323,14 +322,14 @@ class TcpSocket:
             return
         # RFC 9293 section 3.10.5: the peer gets a reset, and queued data is discarded.
         self.send_reset()
-        self.die(StackError("aborted"))
+        self.fail(StackError("aborted"))
 
     def set_keepalive(self, idle: float | None, interval: float = 75.0, probes: int = 9) -> None:
         """Probe the peer after `idle` seconds of silence, then every `interval`; give up after `probes`. None: off."""
         self.timers.set_keepalive(None if idle is None else (idle, interval, probes), self.receiver.last_heard)
         self.host.mark_ready(self)
 
-    # What the listener, the handshake and the way in decide
+    # Called by the listener, the handshake and segment input
 
     def adopt(self) -> None:
         """Hand the connection to the application."""
@@ -345,7 +344,7 @@ class TcpSocket:
         """Mark the connection as a passive open."""
         self.passive = True
 
-    def take(self, event: TcpEvent) -> None:
+    def transition(self, event: TcpEvent) -> None:
         """Move to the next state."""
         self.state = step(self.state, event)
         self.host.mark_touched(self)
@@ -356,12 +355,12 @@ class TcpSocket:
             self.timers.stop()
             self.host.forget(self)
 
-    def die(self, error: StackError | None) -> None:
+    def fail(self, error: StackError | None) -> None:
         """Become CLOSED immediately, with an error for the application."""
         if self.state is TcpState.CLOSED:
             return
         self.error = error
-        self.take(TcpEvent.DIED)
+        self.transition(TcpEvent.DIED)
 
     def send_reset(self) -> None:
         """Queue a RST that the peer accepts: at SND.NXT (RFC 5961 3.2 requires exactly that number)."""
@@ -387,5 +386,5 @@ class TcpSocket:
     def choose_checksums(self) -> None:
         """Decide whether segments carry checksums; the peer's SYN is known."""
         # Left out only where both ends run this stack (docs/decisions/tcp.md): the tunnel has authenticated every byte.
-        self.builder.skip(self.host.settings.skip_checksums and self.agreed.peer_packet > 0)
+        self.builder.set_skip_checksums(self.host.settings.skip_checksums and self.agreed.peer_packet > 0)
         self.update_mss()

@@ -34,7 +34,7 @@ def begin_connect(c: TcpSocket, now: float) -> None:
     c.agreed.offer(scale_for(c.receiver.rcv_wnd))
     c.adopt()
     _begin(c, now)
-    c.take(TcpEvent.CONNECT_CALLED)
+    c.transition(TcpEvent.CONNECT_CALLED)
 
 
 def begin_accept(c: TcpSocket, syn: Segment, now: float) -> None:
@@ -45,7 +45,7 @@ def begin_accept(c: TcpSocket, syn: Segment, now: float) -> None:
     if syn.options.window_scale is not None:  # RFC 7323 2.2: our option only in answer to theirs
         c.agreed.scale_receiving(scale_for(c.receiver.rcv_wnd))
     _begin(c, now)
-    c.take(TcpEvent.SYN_ACCEPTED)
+    c.transition(TcpEvent.SYN_ACCEPTED)
 
 
 def _begin(c: TcpSocket, now: float) -> None:
@@ -79,7 +79,7 @@ def established(c: TcpSocket, now: float) -> None:
     c.sender.established()
     c.recovery.established(now)
     c.timers.send_syn(NEVER)
-    c.take(TcpEvent.HANDSHAKE_DONE)
+    c.transition(TcpEvent.HANDSHAKE_DONE)
     # Silence counts from here: a SYN has retransmissions of its own.
     if c.timers.keepalive:
         c.timers.start_keepalive(now + c.timers.keepalive[0])
@@ -92,7 +92,7 @@ def syn_packet(c: TcpSocket, now: float) -> bytes | None:
     settings, agreed, retries = c.host.settings, c.agreed, c.recovery.rtt.retries
     # RFC 9293 section 3.8.3 (R2): the application gets a timeout.
     if retries > settings.syn_retries:
-        c.die(StackError("timeout"))
+        c.fail(StackError("timeout"))
         return None
     is_active = c.state is TcpState.SYN_SENT
     may_scale = is_active or agreed.snd_scale or agreed.rcv_scale

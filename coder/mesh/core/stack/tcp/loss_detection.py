@@ -59,7 +59,7 @@ class LossDetector:
             # the second block.
             if left < ack or (index == 0 and len(blocks) > 1 and _inside(blocks[0], blocks[1])):
                 if index == 0 and (right <= ack or len(blocks) > 1):
-                    self._duplicate_arrived()
+                    self._on_dsack()
                     continue
                 if right <= ack:
                     continue
@@ -67,15 +67,15 @@ class LossDetector:
             # reordered.
             self._board.sack(max(left, una), right, now, echoed, self._rtt.minimum)
 
-    def _duplicate_arrived(self) -> None:
+    def _on_dsack(self) -> None:
         """Process a D-SACK: a segment was retransmitted needlessly."""
         # A segment that was retransmitted needlessly had only been late: RACK is to wait longer (RFC 8985 section 6.2,
         # step 4).
-        self._reordering.duplicate(self._sender.snd_una, self._sender.snd_nxt)
+        self._reordering.on_dsack(self._sender.snd_una, self._sender.snd_nxt)
         # RFC 8985 section 7.4.2: a duplicate after a probe is the probe.
-        self._probe.was_duplicate()
+        self._probe.on_dsack()
 
-    def duplicate(self) -> None:
+    def count_dup_ack(self) -> None:
         """Count a duplicate acknowledgement, from a peer without SACK."""
         self.dup_acks += 1
 
@@ -88,12 +88,11 @@ class LossDetector:
         """Reset the count of duplicate acknowledgements."""
         self.dup_acks = 0
 
-    def find(self, now: float, mss: int, recovery_point: int, *, is_open: bool, progress: bool) -> int:
-        """Mark what this acknowledgement shows to be lost; return the bytes newly marked. With SACK there has to be a
-        hole.
+    def detect(self, now: float, mss: int, recovery_point: int, *, is_open: bool, progress: bool) -> int:
+        """Mark what this acknowledgement shows to be lost; return the bytes newly marked.
 
-        `is_open`: no loss is being repaired, else everything below `recovery_point` is; `progress`: it acknowledged new
-        data.
+        With SACK there has to be a hole. `is_open`: no loss is being repaired, else everything below `recovery_point`
+        is; `progress`: it acknowledged new data.
         """
         if self._agreed.sack:
             return self.on_reordering_timer(now, mss, is_open=is_open)
@@ -116,7 +115,7 @@ class LossDetector:
         return self._board.mark_first_lost()
 
     def on_reordering_timer(self, now: float, mss: int, *, is_open: bool) -> int:
-        """Mark segments whose reordering window has passed, and set the timer for the others; return the bytes newly
+        """Mark segments beyond their reordering window, and set the timer for the others; return the bytes newly
         marked."""
         # RFC 8985 section 6.2, step 5: the timer is for the segment that has longest to wait; an acknowledgement checks
         # earlier.

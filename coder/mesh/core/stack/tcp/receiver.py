@@ -125,7 +125,7 @@ class Receiver:
     # The window
 
     def window(self) -> int:
-        """Return the bytes the peer may send beyond RCV.NXT: what the buffer takes, and no more than survives as one
+        """Return the bytes the peer may send beyond RCV.NXT: the room in the buffer, at most what survives as one
         burst."""
         rx = self.rx
         # The same limit as for sending: data in flight may sit in our socket buffer before we read it.
@@ -166,8 +166,8 @@ class Receiver:
         """
         rx = self.rx
         window = self.window()
-        least = (window if window < self.rcv_wnd else self.rcv_wnd) // 2
-        return rx.next + window - self.rcv_adv >= (least if least > 2 * mss else 2 * mss)
+        min_update = (window if window < self.rcv_wnd else self.rcv_wnd) // 2
+        return rx.next + window - self.rcv_adv >= (min_update if min_update > 2 * mss else 2 * mss)
 
     def discard(self) -> None:
         """Discard data that arrives from now on: the application left."""
@@ -176,8 +176,7 @@ class Receiver:
     # Acceptance tests
 
     def fails_paws(self, stamp: int, now: float) -> bool:
-        """Return whether PAWS (RFC 7323 5.3) rejects the timestamp: an older one belongs to an earlier lap of the
-        numbers."""
+        """Return whether PAWS (RFC 7323 5.3) rejects the timestamp as one of an earlier lap of the numbers."""
         # RFC 7323 section 5.2 compares like sequence numbers; by section 5.5 the comparison is void after 24 days of
         # silence.
         return (stamp - self.ts_recent) & MASK >= HALF and now - self.ts_recent_at < _PAWS_AGE
@@ -208,7 +207,7 @@ class Receiver:
         """Count an arriving segment."""
         self.segments_in += 1
 
-    def heard_in_order(self, segments: int, stamp: int, now: float) -> None:
+    def record_in_order(self, segments: int, stamp: int, now: float) -> None:
         """Record predicted segments at RCV.NXT. Called before `received_run` and `receive_segment`."""
         if self.last_ack_sent == self.rx.next:  # as `update_ts_recent`
             self.ts_recent = stamp
@@ -239,7 +238,7 @@ class Receiver:
             self.run_size = len(packet)
         self._schedule_ack(1, size, now)
 
-    def take(self, seq: int, data: Piece, now: float) -> int:
+    def receive(self, seq: int, data: Piece, now: float) -> int:
         """Accept data anywhere in the window; return how many bytes became readable."""
         rx = self.rx
         before = rx.next
@@ -281,7 +280,7 @@ class Receiver:
         elif self._timers.ack_at == NEVER:
             self._timers.delay_ack(now + self._delayed_ack)
 
-    def cut(self, seq: int, payload: memoryview | bytes) -> memoryview | bytes:
+    def trim_to_window(self, seq: int, payload: memoryview | bytes) -> memoryview | bytes:
         """Return the part of a payload inside the advertised window."""
         self.request_ack()  # a peer that probes the window waits for an acknowledgement
         room = self.rcv_adv - seq
@@ -300,12 +299,12 @@ class Receiver:
             self.rcv_adv = self.rx.next
         self.request_ack()
 
-    def repeated(self, seq: int, size: int) -> None:
+    def on_duplicate_data(self, seq: int, size: int) -> None:
         """Acknowledge data that lies entirely below RCV.NXT or beyond the window."""
         if size and seq < self.rx.next and self._agreed.sack:
             self.dsack = (seq, min(seq + size, self.rx.next))
 
-    def learn(self, packet: bytes, segment: Segment) -> None:
+    def predict(self, packet: bytes, segment: Segment) -> None:
         """Expect more segments like this one, which took the slow path."""
         options = segment.options
         # Only what the run's comparison covers: SACK blocks and other header lengths would be read as timestamps.

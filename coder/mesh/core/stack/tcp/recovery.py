@@ -5,7 +5,7 @@ Does not live here: loss detection (loss_detection.py), the scoreboard (scoreboa
 (tail_probe.py), undoing a reduction (undo.py), the window's size (congestion.py), building packets (segments.py).
 Obeys: RFC 8985 (RACK-TLP), RFC 6675 (pipe), RFC 6298 (timer).
 
-The path of a lost segment: `LossDetector.find` marks it (`on_timeout` marks all), `_resend_lost` of tcp_output.py
+The path of a lost segment: `LossDetector.detect` marks it (`on_timeout` marks all), `_resend_lost` of tcp_output.py
 retransmits it, `_advance` sees it acknowledged. A lost SYN takes another path: tcp_timer.py, then `resend_syn` of
 handshake.py.
 """
@@ -124,7 +124,7 @@ class Recovery:
         # RFC 6298 section 3 (Karn): after two transmissions of a SYN the acknowledged one is unknown. The timer is not
         # the only cause: after a change of path, or a repeated SYN of the peer, ours is repeated as well.
         if self._syns == 1:
-            rtt.sample(max(now - self.last_sent, _LEAST_ROUND_TRIP), now)
+            rtt.add_sample(max(now - self.last_sent, _LEAST_ROUND_TRIP), now)
         elif rtt.retries:
             rtt.syn_was_lost()
             # RFC 5681 section 3.1 begins with one segment after a lost SYN. RFC 6928 section 2 asks to refrain from
@@ -187,14 +187,14 @@ class Recovery:
         )
 
     def restart_idle_window(self, now: float) -> None:
-        """Shrink the window when sending resumes after a silence: an old window says nothing about the path (RFC 5681
+        """Shrink the window when sending resumes after a silence: an old window does not describe the path (RFC 5681
         4.1)."""
         idle = now - self.last_sent
         if idle > self.rtt.rto:
             # Beyond one timeout: RFC 5681 section 4.1.
             self.cubic.idle(int(idle / self.rtt.rto))
 
-    # What was sent
+    # Output
 
     def sent_small(self, start: int, end: int, now: float) -> None:
         """Record a segment that passed `may_send_small`."""
@@ -210,8 +210,7 @@ class Recovery:
         self._after_send(now)
 
     def next_lost(self, limit: int, now: float) -> tuple[int, int] | None:
-        """Return the next lost range, at most `limit` bytes of it, and mark it as retransmitted; None: no range is
-        left."""
+        """Return the next lost range, at most `limit` bytes of it, marked as retransmitted; None: no range is left."""
         sender = self._sender
         taken = self.scoreboard.next_lost(limit, now, sender.snd_una + sender.snd_wnd)
         if taken is not None:
@@ -236,7 +235,7 @@ class Recovery:
         """Arm both timers of the flight; a tail is probed only where no loss is being repaired."""
         # RFC 8985 section 7.2: a probe's purpose is a SACK; without SACK it would be a retransmission and no more.
         probes = self.phase is Phase.OPEN and self._agreed.sack
-        self._timers.watch(rto_at, self.probe.time(now, rto_at, self.cubic.mss) if probes else NEVER)
+        self._timers.set_retransmission(rto_at, self.probe.pto_at(now, rto_at, self.cubic.mss) if probes else NEVER)
 
     # Acknowledgements
 
@@ -247,8 +246,7 @@ class Recovery:
         return not (board.retransmissions or board.sacked or self._detector.dup_acks) and self.probe.end < 0
 
     def on_full_ack(self, now: float) -> bool:
-        """Process an acknowledgement of everything sent, when it was sent in one moment; False when `on_ack` has to do
-        it.
+        """Process an acknowledgement of a flight that was sent in one moment; False when `on_ack` has to do it.
 
         The case of a request and its answer; a sixth of the work.
         """
@@ -268,7 +266,7 @@ class Recovery:
             return False
         sender.acknowledged(ack)
         self.rtt.on_progress()
-        self.rtt.sample(sample, now)
+        self.rtt.add_sample(sample, now)
         cubic = self.cubic
         if cubic.window < cubic.ssthresh:
             # A round ends here: with nothing in flight SND.UNA and SND.NXT are equal.
@@ -297,7 +295,7 @@ class Recovery:
             self._advance(ack, echoed, now)
         elif duplicate and not self._agreed.sack and in_flight:
             # Without SACK only the third duplicate shows a hole (RFC 5681 section 3.2); with SACK the blocks locate it.
-            self._detector.duplicate()
+            self._detector.count_dup_ack()
         if self.probe.end >= 0:
             self._process_probe_ack(ack, tsecr, progress == 0 and not blocks)
         # Only with progress: an old duplicate echoes old stamps as well (RFC 3522 section 3.2 requires an acceptable
@@ -313,7 +311,9 @@ class Recovery:
             (board.sacked or board.retransmissions) and (progress or board.delivered != delivered)
         ):
             is_open = self.phase is Phase.OPEN
-            news = self._detector.find(now, self.cubic.mss, self.recovery_point, is_open=is_open, progress=progress > 0)
+            news = self._detector.detect(
+                now, self.cubic.mss, self.recovery_point, is_open=is_open, progress=progress > 0
+            )
             if news and is_open:
                 self._enter_recovery(in_flight)
         delivered = board.delivered - delivered
@@ -333,13 +333,13 @@ class Recovery:
         self._sender.acknowledged(ack)
         self.rtt.on_progress()
         if sample >= 0:
-            self.rtt.sample(sample, now)
+            self.rtt.add_sample(sample, now)
             self.cubic.round_trip(sample, ack, self._sender.snd_nxt)
         elif echoed >= 0:
             # A retransmitted segment gives no sample of its own; the echo identifies the copy that was answered
             # (RFC 7323 section 4.1). A path that became slower than its timeout is so measured immediately; without
             # timestamps the backoff has to grow beyond the round trip first. A tick more, as `echoed` is rounded up.
-            self.rtt.sample(now - echoed + _TICK, now)
+            self.rtt.add_sample(now - echoed + _TICK, now)
         if not board.sacked and not board.lost and (self.phase is Phase.OPEN or ack >= self.recovery_point):
             self._detector.stop_reordering_timer()
         if self.phase is Phase.OPEN:
@@ -386,7 +386,7 @@ class Recovery:
         sender = self._sender
         self.scoreboard.mark_for_retransmission(sender.snd_una, sender.snd_nxt)
         self._allow_segment()
-        self._timers.watch(now + self.rtt.timeout(), self._timers.probe_at)
+        self._timers.set_retransmission(now + self.rtt.timeout(), self._timers.probe_at)
 
     def _allow_segment(self) -> None:
         if self._extra < self.cubic.mss:
@@ -421,7 +421,7 @@ class Recovery:
         self.rtt.back_off()
         self._allow_segment()
         self._timers.set_reordering(NEVER)
-        self._timers.watch(now + self.rtt.timeout(), NEVER)
+        self._timers.set_retransmission(now + self.rtt.timeout(), NEVER)
         return True
 
     def path_changed(self, now: float, heard: float) -> bool:
@@ -430,7 +430,7 @@ class Recovery:
             if not self.on_timeout(now, heard):
                 return False
             self.rtt.path_changed()
-            self._timers.watch(now + self.rtt.rto, NEVER)
+            self._timers.set_retransmission(now + self.rtt.rto, NEVER)
         elif self._agreed.sack:
             self.on_probe_timer(now)
         return True
@@ -438,17 +438,16 @@ class Recovery:
     def on_probe_timer(self, now: float) -> None:
         """Send one segment to provoke an acknowledgement of the tail (RFC 8985 section 7.3)."""
         # One probe for a flight: RFC 8985 section 7.2 forbids a second before an answer.
-        self._timers.watch(self._timers.rto_at, NEVER)
+        self._timers.set_retransmission(self._timers.rto_at, NEVER)
         if not self._sender.in_flight or self.probe.end >= 0:
             return
         self._extra = self.cubic.mss
         if not self.probe.begin(self.cubic.mss):
             self._undo.begin()
-        self._timers.watch(now + self.rtt.timeout(), NEVER)
+        self._timers.set_retransmission(now + self.rtt.timeout(), NEVER)
 
     def _process_probe_ack(self, ack: int, tsecr: int, bare: bool) -> None:
-        """Process the acknowledgement of a tail loss probe; a loss that it repaired reduces the window like any
-        other."""
+        """Process the acknowledgement of a tail loss probe; a loss that it repaired reduces the window like others."""
         was_again = not self.probe.is_new and self.phase is Phase.OPEN
         if self.probe.repaired(ack, tsecr, self._undo.retransmit_ts if was_again else -1, bare):
             # The lost segment was in flight too, and is acknowledged by now.
@@ -457,7 +456,7 @@ class Recovery:
     def _restart_timers(self, now: float) -> None:
         """Restart both timers after progress (RFC 6298 5.3), or stop them when nothing is outstanding (5.2)."""
         if self._sender.snd_nxt == self._sender.snd_una:
-            self._timers.watch(NEVER, NEVER)
+            self._timers.set_retransmission(NEVER, NEVER)
             return
         rto_at = now + self.rtt.timeout()
         self._watch(now, rto_at)

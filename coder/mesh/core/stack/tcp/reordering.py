@@ -31,7 +31,7 @@ class ReorderingWindow:
         self._persist = 0
         "RFC 8985: RACK.reo_wnd_persist."
 
-    def duplicate(self, una: int, nxt: int) -> None:
+    def on_dsack(self, una: int, nxt: int) -> None:
         """Grow the window after a D-SACK, one step a round trip. `una`, `nxt`: SND.UNA and SND.NXT."""
         # RFC 8985 section 6.2, step 4: one step a round trip however many duplicates are reported, since all of a
         # flight report the same reordering.

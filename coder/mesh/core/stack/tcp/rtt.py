@@ -62,7 +62,7 @@ class RoundTrip:
         self._waits_since = 0.0
         "Start of the current wait."
 
-    def sample(self, rtt: float, now: float) -> None:
+    def add_sample(self, rtt: float, now: float) -> None:
         """Add a measurement of a segment that was sent once (section 3, Karn's algorithm)."""
         if self.srtt == 0.0:
             self.srtt = rtt  # section 2.2

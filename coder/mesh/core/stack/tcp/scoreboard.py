@@ -325,8 +325,7 @@ class Scoreboard:
         self.lost += run.end - run.start
 
     def expire(self, now: float, window: float) -> None:
-        """Mark the oldest range lost after a retransmission timeout, and all that was sent long enough ago (RFC 8985
-        6.3)."""
+        """Mark the oldest range lost after a retransmission timeout, and all sent long enough ago (RFC 8985 6.3)."""
         runs = self.runs
         if runs and runs[0].sacked:
             # The receiver reneged (RFC 2018 section 8): ignore all its reports.

@@ -58,8 +58,10 @@ class SegmentBuilder:
     def __init__(
         self, local: bytes, remote: bytes, ports: bytes, ts_offset: int, agreed: Agreement, receiver: Receiver
     ) -> None:
-        """Set the constant parts. `ports`: ours and the peer's as in a header; `ts_offset`: secret (RFC 7323
-        section 7)."""
+        """Set the constant parts.
+
+        `ports`: ours and the peer's as in a header; `ts_offset`: secret (RFC 7323 section 7).
+        """
         self._local = local
         self._remote = remote
         self._ports = ports
@@ -78,7 +80,7 @@ class SegmentBuilder:
         self._full = Struct("")
         self._pseudo = 0
 
-    def skip(self, checksums: bool) -> None:
+    def set_skip_checksums(self, checksums: bool) -> None:
         """Set whether checksums are left out; takes effect with `update_mss`."""
         self.skip_checksums = checksums
 
@@ -139,8 +141,10 @@ class SegmentBuilder:
         )
 
     def fill(self, buf: bytearray, stride: int, queue: SendQueue, seq: int, count: int, now: float) -> int:
-        """Write `count` full segments from `seq` into consecutive slots; return the next slot's offset. The hot
-        loop."""
+        """Write `count` full segments from `seq` into consecutive slots; return the next slot's offset.
+
+        The hot loop.
+        """
         mss = self.mss
         head = self._head
         pack_into = self._full.pack_into

@@ -33,8 +33,10 @@ class Sender:
     )
 
     def __init__(self, iss: int, agreed: Agreement, timers: Timers) -> None:
-        """Set the initial sequence number `iss`. It is unpredictable as RFC 6528 requires; random instead of a hash
-        added to a clock."""
+        """Set the initial sequence number `iss`.
+
+        RFC 6528 requires an unpredictable one; here it is random instead of a hash added to a clock.
+        """
         self._agreed = agreed
         self._timers = timers
         self.iss = iss
@@ -130,8 +132,7 @@ class Sender:
     # In
 
     def is_acceptable_ack(self, ack: int) -> bool:
-        """Return whether an acknowledgement is acceptable (RFC 5961 5.2): nothing unsent, nothing older than any
-        window."""
+        """Return whether an acknowledgement is acceptable (RFC 5961 5.2): nothing unsent, not older than any window."""
         return self.snd_una - self._max_wnd <= ack <= self.snd_nxt
 
     def acknowledged(self, ack: int) -> None:
@@ -153,7 +154,7 @@ class Sender:
         return False
 
     def is_newer_window(self, seq: int, ack: int) -> bool:
-        """Return whether a segment's window is newer than the current one (RFC 9293 3.10.7.4); segments may be
+        """Return whether a segment's window is newer than the current one (RFC 9293 3.10.7.4): segments may be
         reordered."""
         return seq > self.snd_wl1 or (seq == self.snd_wl1 and ack >= self.snd_wl2)
 

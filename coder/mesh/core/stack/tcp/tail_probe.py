@@ -36,7 +36,7 @@ class TailProbe:
         self.is_new = False
         "Whether it was data never sent before (RFC 8985: not TLP.is_retrans)."
 
-    def time(self, now: float, rto_at: float, mss: int) -> float:
+    def pto_at(self, now: float, rto_at: float, mss: int) -> float:
         """Return when to send a probe, on a path in order to a peer with SACK; NEVER where a probe has no use."""
         srtt = self._rtt.srtt
         board = self._board
@@ -57,10 +57,10 @@ class TailProbe:
         return at if at < rto_at else NEVER
 
     def begin(self, mss: int) -> bool:
-        """Choose the probe (section 7.3). Returns False for a retransmission of the last segment, which now counts as
-        lost.
+        """Choose the probe (section 7.3).
 
-        New data, when there is some and the peer takes it: it provokes an answer as well and is never sent twice.
+        Returns False for a retransmission of the last segment, which now counts as lost. New data, when there is some
+        and the peer takes it: it provokes an answer as well and is never sent twice.
         """
         sender = self._sender
         room = sender.snd_una + sender.snd_wnd - sender.snd_nxt
@@ -76,7 +76,7 @@ class TailProbe:
         """End the probe: its answer is not needed any more."""
         self.end = -1
 
-    def was_duplicate(self) -> None:
+    def on_dsack(self) -> None:
         """End the probe after a report of a duplicate: the probe was the duplicate, so there is no loss to react to."""
         if not self.is_new:
             self.end = -1

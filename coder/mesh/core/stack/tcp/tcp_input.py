@@ -53,7 +53,7 @@ def on_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
         return index
     if packet[4:7] == _EMPTY_TCP:
         return _ack_run(c, packets, index, now)
-    return index + _one(c, packet, now)
+    return index + _single_segment(c, packet, now)
 
 
 def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
@@ -100,7 +100,7 @@ def _data_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int
     count = index - begin
     if count:
         # RFC 7323 4.3: the first segment's timestamp is echoed, so that the peer's sample includes our delay.
-        receiver.heard_in_order(count, first_stamp, now)
+        receiver.record_in_order(count, first_stamp, now)
         # RFC 9293 3.10.7.4: a window is newer by its segment's number (`Sender.is_newer_window`, whose second half
         # holds for every acknowledgement of SND.UNA). An acknowledgement sent later may have overtaken this data.
         last = rx.next + (count - 1) * size
@@ -143,7 +143,7 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
         taken_echo = echo
         index += 1
     if index > begin:
-        receiver.heard_in_order(index - begin, stamp, now)
+        receiver.record_in_order(index - begin, stamp, now)
         _acknowledged(c, sender.snd_una + best, (), taken_echo, now)
         if receiver.rx.next >= sender.snd_wl1:  # as in `_data_run`
             _update_window(c, window, receiver.rx.next, sender.snd_una)
@@ -151,7 +151,7 @@ def _ack_run(c: TcpSocket, packets: list[bytes], index: int, now: float) -> int:
     return index
 
 
-def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
+def _single_segment(c: TcpSocket, packet: bytes, now: float) -> bool:
     """Process a single in-order segment that may also acknowledge data; False when it needs the slow path.
 
     Interactive and two-way traffic consists of such segments; the slow path costs three times as much.
@@ -171,7 +171,7 @@ def _one(c: TcpSocket, packet: bytes, now: float) -> bool:
     outstanding = sender.snd_nxt - una
     if gain > outstanding or (tsval - receiver.ts_recent) & MASK >= HALF or end - _HEADER > receiver.rcv_adv - rx.next:
         return False
-    receiver.heard_in_order(1, tsval, now)
+    receiver.record_in_order(1, tsval, now)
     if gain:
         una += gain
         # All of it: the answer to a request.
@@ -206,7 +206,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
         receiver.request_ack()
         return
     if not receiver.is_acceptable(seq, segment):
-        _refuse(c, seq, segment, now)
+        _reject_unacceptable(c, seq, segment, now)
         return
     # Second, RST.
     if segment.flags & tcp.RST:
@@ -230,7 +230,7 @@ def on_segment(c: TcpSocket, packet: bytes, segment: Segment, now: float) -> Non
     # for old programs and asks new ones not to use it; its data is delivered in line. Seventh and eighth, text and FIN.
     if segment.payload or segment.flags & tcp.FIN:
         _take_payload(c, seq, segment, now)
-        receiver.learn(packet, segment)
+        receiver.predict(packet, segment)
 
 
 def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
@@ -245,7 +245,7 @@ def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
         return
     if flags & tcp.RST:
         if acked:
-            c.die(StackError("refused"))
+            c.fail(StackError("refused"))
         return
     if not flags & tcp.SYN:
         return
@@ -258,13 +258,15 @@ def _in_syn_sent(c: TcpSocket, segment: Segment, now: float) -> None:
         if segment.payload:
             _take_payload(c, segment.seq + 1, segment, now)
     else:
-        c.take(TcpEvent.SYN_ACCEPTED)  # simultaneous open (RFC 9293 figure 8)
+        c.transition(TcpEvent.SYN_ACCEPTED)  # simultaneous open (RFC 9293 figure 8)
         c.timers.send_syn(now)
 
 
-def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
-    """Reject a segment outside the window: old data, a keepalive probe, or an attack. All get an acknowledgement,
-    except a RST."""
+def _reject_unacceptable(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
+    """Reject a segment outside the window: old data, a keepalive probe, or an attack.
+
+    All get an acknowledgement, except a RST.
+    """
     receiver = c.receiver
     if segment.flags & tcp.RST:
         return
@@ -282,7 +284,7 @@ def _refuse(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     if segment.flags & tcp.ACK and c.state in SYNCHRONIZED:
         receiver.heard(now)
     # Our acknowledgement was lost, or the peer timed out too early: a D-SACK (RFC 2883) reports which.
-    receiver.repeated(seq, len(segment.payload))
+    receiver.on_duplicate_data(seq, len(segment.payload))
     if c.state is TcpState.TIME_WAIT and segment.flags & tcp.FIN:
         c.begin_time_wait(now)  # the peer missed our last acknowledgement: repeat it and restart the wait
     receiver.request_ack()
@@ -297,9 +299,9 @@ def _on_reset(c: TcpSocket, seq: int, now: float) -> None:
         return
     # Both sides had finished: the reset discards nothing, and is no error for an application that closed.
     if c.state in (TcpState.TIME_WAIT, TcpState.LAST_ACK, TcpState.CLOSING):
-        c.die(None)
+        c.fail(None)
     else:
-        c.die(StackError("refused" if c.state is TcpState.SYN_RECEIVED and not c.passive else "reset"))
+        c.fail(StackError("refused" if c.state is TcpState.SYN_RECEIVED and not c.passive else "reset"))
 
 
 def _take_ack(c: TcpSocket, seq: int, segment: Segment, now: float) -> bool:
@@ -348,15 +350,15 @@ def _take_payload(c: TcpSocket, seq: int, segment: Segment, now: float) -> None:
     end = seq + len(payload)
     if end > receiver.rcv_adv:
         # A probe of our window (RFC 9293 section 3.8.6.1), or a peer that ignores the window.
-        payload = receiver.cut(seq, payload)  # a FIN behind the removed bytes is removed, too
+        payload = receiver.trim_to_window(seq, payload)  # a FIN behind the removed bytes is removed, too
     elif segment.flags & tcp.FIN:
         receiver.set_fin(end)
-    if payload and receiver.take(seq, payload, now):
+    if payload and receiver.receive(seq, payload, now):
         _data_arrived(c)
     # A FIN that arrives early waits in `fin_seq` for the hole to close.
     if receiver.fin_seq >= 0 and receiver.rx.next == receiver.fin_seq and c.state in RECEIVING:
         receiver.receive_fin()
-        c.take(TcpEvent.FIN_ARRIVED)
+        c.transition(TcpEvent.FIN_ARRIVED)
         if c.state is TcpState.TIME_WAIT:
             c.begin_time_wait(now)
 
@@ -377,13 +379,13 @@ def _acknowledged(c: TcpSocket, ack: int, blocks: Blocks, echo: int, now: float,
         and ack > sender.queue.end
         and c.state in (TcpState.FIN_WAIT_1, TcpState.CLOSING, TcpState.LAST_ACK)
     ):
-        c.take(TcpEvent.FIN_ACKED)
+        c.transition(TcpEvent.FIN_ACKED)
         _wait_for_fin(c, now)
 
 
 def _wait_for_fin(c: TcpSocket, now: float) -> None:
-    """Wait for repetitions of the peer's FIN after ours was acknowledged, or, once the application closed, for its
-    first."""
+    """Wait for a repeated FIN of the peer after ours was acknowledged; once the application closed, for its first
+    FIN."""
     if c.state is TcpState.TIME_WAIT:
         c.begin_time_wait(now)
     elif c.state is TcpState.FIN_WAIT_2 and c.receiver.discards:
@@ -406,7 +408,7 @@ def _data_arrived(c: TcpSocket) -> None:
     if receiver.discards:
         c.send_reset()
         # RFC 2525 section 2.17: without a reset the peer would continue to send data without a reader.
-        c.die(StackError("aborted"))
+        c.fail(StackError("aborted"))
         return
     sender = c.sender
     host = c.host

@@ -167,7 +167,7 @@ def _fill(c: TcpSocket, txbuf: TxBuf, size: int, finish: bool, now: float) -> Ba
     if finish:
         seq += 1
         sender.sent_fin()
-        c.take(TcpEvent.FIN_SENT)
+        c.transition(TcpEvent.FIN_SENT)
     sender.sent(seq, count)
     c.recovery.sent(start, seq, now)
     _carried_ack(c)
@@ -192,7 +192,7 @@ def acknowledgements(c: TcpSocket, now: float) -> list[bytes]:
     receiver.acknowledged()
     receiver.reported()
     c.sender.count(owed)
-    # The same bytes: a duplicate has equal timestamps and blocks. No more than three (`Receiver.take`).
+    # The same bytes: a duplicate has equal timestamps and blocks. No more than three (`Receiver.receive`).
     return [packet] * owed
 
 

@@ -32,7 +32,7 @@ def on_timer(c: TcpSocket, now: float) -> None:
         # Everything was acknowledged between the deadline and now: with nothing outstanding the timer stops (RFC 6298
         # section 5, rule 5.2).
         if not c.sender.in_flight:
-            timers.watch(NEVER, timers.probe_at)
+            timers.set_retransmission(NEVER, timers.probe_at)
         elif not c.recovery.on_timeout(now, c.receiver.last_heard):
             _give_up(c)
     if timers.probe_at <= now:
@@ -45,7 +45,7 @@ def on_timer(c: TcpSocket, now: float) -> None:
         # FIN-WAIT-2 has no timer in RFC 9293. Kernels end it after a minute when the application has closed, as the
         # peer may never send its FIN.
         if c.state in (TcpState.TIME_WAIT, TcpState.FIN_WAIT_2):
-            c.take(TcpEvent.TIME_WAIT_OVER)
+            c.transition(TcpEvent.TIME_WAIT_OVER)
         timers.set_time_wait(NEVER)
 
 
@@ -55,7 +55,7 @@ def _give_up(c: TcpSocket) -> None:
     # not come. While the application is still there, the silence was long enough for the peer to be dead.
     if c.receiver.discards:
         c.send_reset()
-    c.die(StackError("timeout"))
+    c.fail(StackError("timeout"))
 
 
 def _probe_window(c: TcpSocket, now: float) -> None:
@@ -91,7 +91,7 @@ def _probe_life(c: TcpSocket, now: float) -> None:
         # RFC 9293 section 3.8.4 leaves the end to the implementation; the reset frees a peer that was only unable to
         # answer.
         c.send_reset()
-        c.die(StackError("timeout"))
+        c.fail(StackError("timeout"))
         return
     timers.keepalive_probed(now, interval)
     # RFC 9293 section 3.8.4: only where no sent data is outstanding.

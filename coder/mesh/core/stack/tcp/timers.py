@@ -66,8 +66,10 @@ class Timers:
         "Entries of this connection in the stack's heap, the earliest last; the heap keeps them."
 
     def refresh(self) -> float:
-        """Recompute the earliest deadline. Comparing eight for every packet would cost a tenth of a conversation's
-        work."""
+        """Recompute the earliest deadline.
+
+        Comparing eight for every packet would cost a tenth of a conversation's work.
+        """
         self.earliest = min(
             self.rto_at,
             self.probe_at,
@@ -101,7 +103,7 @@ class Timers:
         self.syn_at = at
         self._note(at)
 
-    def watch(self, rto_at: float, probe_at: float) -> None:
+    def set_retransmission(self, rto_at: float, probe_at: float) -> None:
         """Set the timers of data in flight (NEVER: none is left)."""
         self.rto_at = rto_at
         self.probe_at = probe_at

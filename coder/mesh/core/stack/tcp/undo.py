@@ -43,8 +43,8 @@ class SpuriousLoss:
         self._before = None
 
     def undo(self, tsecr: int, cubic: Cubic) -> bool:
-        """Undo the reduction if an acknowledgement echoes a timestamp from before the retransmission; return whether it
-        did."""
+        """Undo the reduction if an acknowledgement echoes a timestamp from before the retransmission; return whether
+        so."""
         # An echo of a timestamp from before the repair can only come from the original (RFC 3522 section 3.2). Equal
         # stamps prove nothing: the clock may not have advanced in between.
         if self.retransmit_ts < 0 or self._before is None or (tsecr - self.retransmit_ts) & MASK < HALF:

@@ -37,7 +37,7 @@ def test_malformed_key_texts_are_rejected(text: str) -> None:
         PrivateKey.from_text(text)
 
 
-def test_node_key_is_not_disco_key() -> None:
+def test_node_and_disco_keys_differ() -> None:
     with pytest.raises(CryptoError):
         PublicKey.from_disco_text(KEY.public.node_text)
     assert PublicKey.from_disco_text(KEY.public.disco_text) == KEY.public

@@ -49,7 +49,7 @@ def test_search_finds_path_mtu(first: int, width: int) -> None:
     assert search.at == silent + RAISE_AFTER
 
 
-def test_larger_sizes_retried_after_ten_minutes() -> None:
+def test_larger_sizes_retried_after_interval() -> None:
     search = MtuSearch(STANDARD, 0.0)
     now, _ = search_until_quiet(search, STANDARD, 0.0)
     assert search.due(now + RAISE_AFTER - 1, 0.1) is None
@@ -57,7 +57,7 @@ def test_larger_sizes_retried_after_ten_minutes() -> None:
     assert search.carried == JUMBO
 
 
-def test_size_rejected_after_three_probes_or_refusal() -> None:
+def test_size_rejected_by_loss_or_refusal() -> None:
     search = MtuSearch(STANDARD, 0.0)
     assert [search.due(float(n), 1.0) for n in range(3)] == [ETHERNET] * 3
     assert (search.due(3.0, 1.0) or ETHERNET) < ETHERNET
@@ -68,7 +68,7 @@ def test_size_rejected_after_three_probes_or_refusal() -> None:
     assert (search.due(0.05, 0.1) or ETHERNET) < ETHERNET
 
 
-def test_random_loss_does_not_narrow_path() -> None:
+def test_random_loss_keeps_path_wide() -> None:
     """Random loss of all large pings looks like a black hole; the lost size is tried again."""
     search = MtuSearch(STANDARD, 0.0)
     now, _ = search_until_quiet(search, JUMBO, 0.0)
@@ -78,7 +78,7 @@ def test_random_loss_does_not_narrow_path() -> None:
     assert search.carried == JUMBO
 
 
-def test_genuine_peers_get_standard_probes_only() -> None:
+def test_genuine_peers_get_standard_probes() -> None:
     search = MtuSearch(STANDARD, 0.0)
     assert search.due(0.0, 0.1) == ETHERNET
     search.answered(ETHERNET, 0.02, mirrored=False)
@@ -133,7 +133,7 @@ def test_every_path_width_is_used(width: int, packets: int | None) -> None:
     assert two.heard()[-1] == bytes(largest)
 
 
-def test_standard_path_needs_no_small_pings() -> None:
+def test_standard_path_skips_small_pings() -> None:
     world = SimulatedNetwork()
     one, two = acquainted(world)
     sizes: list[int] = []
@@ -144,7 +144,7 @@ def test_standard_path_needs_no_small_pings() -> None:
     assert min(size for size in sizes if size > 200) == STANDARD
 
 
-def test_narrowed_path_noticed_within_five_seconds() -> None:
+def test_narrowed_path_noticed_in_time() -> None:
     """A black hole: small datagrams pass, so the path looks alive to all but the data."""
     world = SimulatedNetwork()
     world.largest = 9000
@@ -198,7 +198,7 @@ def test_genuine_peer_gets_standard_packets() -> None:
     assert paths.on_timer(0.02) == [], "and gets no further probes"
 
 
-def test_idle_path_is_measured_with_first_data() -> None:
+def test_idle_path_measured_with_data() -> None:
     address = ("203.0.113.9", 1)
     paths = PeerPaths(random.Random(1).randbytes)
     paths.set_endpoints([address], 0.0)

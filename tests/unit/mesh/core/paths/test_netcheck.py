@@ -23,7 +23,7 @@ def test_nearest_relay_becomes_home() -> None:
     assert chooser.on_report(where, {1: 0.05, 2: 0.02, 3: 0.001, 4: 0.001}, 0.0, 7) == 2
 
 
-def test_home_changes_only_for_clear_gain() -> None:
+def test_home_changes_for_clear_gain() -> None:
     chooser = HomeChooser()
     where = world(region(1), region(2))
     chooser.on_report(where, {1: 0.030, 2: 0.050}, 0.0, 7)
@@ -47,7 +47,7 @@ def test_scores_multiply() -> None:
     assert chooser.on_report(where, {1: 0.010, 2: 0.030}, 0.0, 7) == 2
 
 
-def test_unmeasured_home_is_chosen_and_kept() -> None:
+def test_unmeasured_home_is_kept() -> None:
     chooser = HomeChooser()
     where = world(region(1), region(2), region(3))
     first = chooser.on_report(where, {}, 0.0, 4)
@@ -86,7 +86,7 @@ def test_published_endpoints_are_ordered() -> None:
     assert own_endpoints([], ["127.0.0.1", "::1"], 40, 0) == [("127.0.0.1", 40)]
 
 
-def test_timer_queue_keeps_one_deadline_per_key() -> None:
+def test_timer_queue_one_deadline_per_key() -> None:
     queue: TimerQueue[str] = TimerQueue()
     queue.set("a", 5.0)
     queue.set("b", 3.0)
@@ -115,7 +115,7 @@ def test_peer_map_follows_roaming_address() -> None:
     assert peers.by_address == {("192.0.2.1", 1): "bob"}
 
 
-def test_relay_route_prefers_last_heard_region() -> None:
+def test_relay_route_prefers_last_region() -> None:
     routes = RelayRoutes()
     assert routes.region(b"k", 3) == 3
     routes.learn(b"k", 7)

@@ -80,7 +80,7 @@ def mapped_by(router: Router) -> PortMapping:
 
 
 @pytest.mark.parametrize("protocol", ["PCP", "NAT-PMP"])
-def test_mapping_is_granted_renewed_and_released(protocol: str) -> None:
+def test_mapping_granted_renewed_released(protocol: str) -> None:
     router = Router(OUTSIDE, speaks=protocol)
     mapping = mapped_by(router)
     assert (mapping.state, mapping.protocol, mapping.external) == (MappingState.MAPPED, protocol, (OUTSIDE, 41000))
@@ -93,7 +93,7 @@ def test_mapping_is_granted_renewed_and_released(protocol: str) -> None:
     assert (router.mappings, mapping.external, mapping.next_wake()) == ({}, None, None)
 
 
-def test_other_granted_port_is_requested_again() -> None:
+def test_other_granted_port_requested_again() -> None:
     router = Router(OUTSIDE, taken={41000})
     mapping = mapped_by(router)
     assert mapping.external == (OUTSIDE, 41001)
@@ -102,7 +102,7 @@ def test_other_granted_port_is_requested_again() -> None:
     assert mapping.external == (OUTSIDE, 41001)
 
 
-def test_silent_router_is_retried_much_later() -> None:
+def test_silent_router_retried_later() -> None:
     router = Router(OUTSIDE, speaks="")
     mapping = mapped_by(router)
     wait(mapping, router, 60.0)
@@ -124,7 +124,7 @@ def test_lost_answer_is_retried_soon() -> None:
     assert mapping.external == (OUTSIDE, 41000)
 
 
-def test_refusal_holds_for_half_an_hour() -> None:
+def test_refusal_holds_thirty_minutes() -> None:
     router = Router(OUTSIDE, result=portmap.NOT_AUTHORIZED)
     mapping = mapped_by(router)
     assert (mapping.state, mapping.external) == (MappingState.REFUSED, None)
@@ -161,7 +161,7 @@ def test_answers_to_others_are_ignored() -> None:
         mapping.on_answer_untrusted(b"hello", 0.0)
 
 
-def test_every_state_is_reachable_and_leavable() -> None:
+def test_every_state_reachable_and_leavable() -> None:
     for state, event in product(MappingState, (MappingEvent.WANTED, MappingEvent.UNWANTED)):
         assert (state, event) in TABLE
     assert set(TABLE.values()) == set(MappingState)

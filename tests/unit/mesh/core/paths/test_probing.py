@@ -56,7 +56,7 @@ class World:
                 next_send = self.now + send_every
 
 
-def test_first_data_uses_relay_during_pings() -> None:
+def test_first_data_uses_relay() -> None:
     paths = PeerPaths(counter())
     assert paths.set_endpoints([A, B], 0.0) == [], "an idle peer is not probed"
     actions = paths.on_send(0.0)
@@ -68,7 +68,7 @@ def test_first_data_uses_relay_during_pings() -> None:
     assert paths.route(0.02) == (A, False)
 
 
-def test_peer_without_candidates_gets_no_call() -> None:
+def test_no_candidates_no_call() -> None:
     paths = PeerPaths(counter())
     assert paths.on_send(0.0) == []
     assert paths.on_timer(3.0) == []
@@ -83,7 +83,7 @@ def test_unrequested_pongs_are_rejected() -> None:
     assert paths.on_pong(tx, A, 0.01) is False, "a transaction is used up by its first answer"
 
 
-def test_pongs_to_expired_pings_are_rejected() -> None:
+def test_pongs_to_expired_pings_rejected() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     tx = pings(paths.on_send(0.0))[A]
@@ -91,7 +91,7 @@ def test_pongs_to_expired_pings_are_rejected() -> None:
     assert paths.on_pong(tx, A, 5.0) is False
 
 
-def test_dead_path_left_within_five_seconds() -> None:
+def test_dead_path_left_in_time() -> None:
     for tenth in range(60):
         paths = PeerPaths(counter())
         paths.set_endpoints([A], 0.0)
@@ -129,7 +129,7 @@ def test_an_idle_session_falls_silent() -> None:
     assert paths.route(world.now) == (None, True)
 
 
-def test_only_slow_path_is_upgraded_each_minute() -> None:
+def test_only_slow_path_is_upgraded() -> None:
     for latency, expected in ((0.02, 2), (0.004, 0)):
         paths = PeerPaths(counter())
         paths.set_endpoints([A, B], 0.0)
@@ -140,7 +140,7 @@ def test_only_slow_path_is_upgraded_each_minute() -> None:
         assert world.calls - calls == expected
 
 
-def test_call_me_maybe_lifts_throttle_without_reply() -> None:
+def test_call_me_maybe_lifts_throttle() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
     paths.on_send(0.0)
@@ -151,7 +151,7 @@ def test_call_me_maybe_lifts_throttle_without_reply() -> None:
     assert set(paths.candidates.by_address) == {A}, "the new list replaces the one of the last call"
 
 
-def test_ping_from_new_address_answered_by_ping() -> None:
+def test_new_address_ping_is_answered() -> None:
     paths = PeerPaths(counter())
     assert paths.on_ping(A, 0.0) == []
     paths.on_send(0.0)
@@ -169,20 +169,20 @@ def test_discovered_addresses_expire_after_silence() -> None:
     assert len(paths.candidates) == 0
 
 
-def test_overlay_and_link_local_candidates_rejected() -> None:
+def test_overlay_candidates_rejected() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([("fe80::1", 1), ("fd60:627a:a42b::7", 1), ("10.0.0.1", 0), ("nonsense", 1), A], 0.0)
     assert set(paths.candidates.by_address) == {A}
 
 
-def test_callers_get_current_path_or_relay() -> None:
+def test_callers_get_current_path() -> None:
     paths = PeerPaths(counter())
     paths.set_endpoints([A], 0.0)
-    asked = pings(paths.ask(7, 0.0))
-    assert set(asked) == {None, A}
-    assert paths.on_pong(asked[None], None, 0.05) == PingAnswered(7, 0.05, None)
+    outstanding = pings(paths.ask(7, 0.0))
+    assert set(outstanding) == {None, A}
+    assert paths.on_pong(outstanding[None], None, 0.05) == PingAnswered(7, 0.05, None)
     assert paths.relay_latency == 0.05
-    assert paths.on_pong(asked[A], A, 0.06) == PingAnswered(7, 0.06, A)
+    assert paths.on_pong(outstanding[A], A, 0.06) == PingAnswered(7, 0.06, A)
     assert set(pings(paths.ask(8, 0.1))) == {A}
 
 

@@ -29,7 +29,7 @@ def test_relay_carries_data_until_answer() -> None:
     assert path.next_wake() == 1.0 + TRUST
 
 
-def test_trust_ends_in_doubt_then_relay() -> None:
+def test_trust_ends_in_doubt() -> None:
     path = Selector()
     path.on_pong(Measured(WAN, 0.02), 0.0)
     assert path.route(TRUST) == (WAN, True), "even before the timer ran, an expired address is used with the relay"

@@ -77,7 +77,7 @@ def test_data_beyond_window_is_trimmed() -> None:
     assert socket.receiver.rx.waiting == 50
 
 
-def test_tiny_out_of_order_segments_are_bounded() -> None:
+def test_tiny_out_of_order_segments_bounded() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     for index in range(5000):
@@ -86,7 +86,7 @@ def test_tiny_out_of_order_segments_are_bounded() -> None:
     assert receiver.rx.pieces == 256 + (receiver.rcv_adv - receiver.rx.next) // 1024
 
 
-def test_sack_of_unsent_bytes_is_ignored() -> None:
+def test_sack_of_unsent_bytes_ignored() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 5000)
@@ -120,7 +120,7 @@ def test_single_byte_sacks_split_nothing() -> None:
     assert socket.stats.segments_out == sent
 
 
-def test_partial_acks_split_nothing_without_sack() -> None:
+def test_partial_acks_split_nothing() -> None:
     """RFC 6582 section 3.2: a partial acknowledgement retransmits the next hole, which is one segment."""
     peer = ScriptedTcpPeer(options=Options(mss=1220))
     socket = peer.accepted()

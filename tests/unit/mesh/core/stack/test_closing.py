@@ -10,7 +10,7 @@ from tests.kit.network.scripted_tcp_peer import ScriptedTcpPeer
 from tests.kit.network.simulated_tcp_link import LinkedStacks
 
 
-def test_half_close_keeps_other_direction_open() -> None:
+def test_half_close_keeps_other_direction() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     mine.write_nowait(b"question")
@@ -39,7 +39,7 @@ def test_simultaneous_close() -> None:
     world.run(lambda: mine.closed and theirs.closed, 100)
 
 
-def test_fin_is_sent_with_last_data() -> None:
+def test_fin_sent_with_last_data() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"bye")
@@ -72,7 +72,7 @@ def test_fin_waits_for_earlier_data() -> None:
     assert socket.eof
 
 
-def test_bare_fin_waits_for_earlier_data() -> None:
+def test_bare_fin_waits_for_data() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     seq = peer.seq
@@ -123,7 +123,7 @@ def test_data_after_close_resets() -> None:
     assert socket.closed
 
 
-def test_closed_socket_gives_up_on_silent_peer() -> None:
+def test_closed_socket_leaves_silent_peer() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.close()
@@ -137,8 +137,10 @@ def test_closed_socket_gives_up_on_silent_peer() -> None:
 
 
 def test_closed_socket_resets_unresponsive_peer() -> None:
-    """RFC 9293 section 3.8.3 (R2). While the application is there its data has `give_up` seconds, a quarter of an
-    hour."""
+    """RFC 9293 section 3.8.3 (R2).
+
+    While the application is there its data has `give_up` seconds, a quarter of an hour.
+    """
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 5000)
@@ -155,7 +157,7 @@ def test_closed_socket_resets_unresponsive_peer() -> None:
     assert peer.advance(1000) == []
 
 
-def test_closed_socket_waits_for_reading_peer() -> None:
+def test_closed_socket_waits_for_reader() -> None:
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
     socket.write_nowait(b"x" * 1000)
@@ -174,7 +176,7 @@ def test_closed_socket_waits_for_reading_peer() -> None:
     assert socket.state is TcpState.FIN_WAIT_2
 
 
-def test_closed_socket_gives_up_at_closed_window() -> None:
+def test_closed_socket_leaves_closed_window() -> None:
     """A peer that answers every probe and takes nothing has a slow reader, or attacks our memory."""
     peer = ScriptedTcpPeer()
     socket = peer.accepted()
@@ -207,7 +209,7 @@ def test_abort_notifies_peer_and_application() -> None:
         theirs.write_nowait(b"x")
 
 
-def test_repeated_fin_in_time_wait_is_acknowledged() -> None:
+def test_fin_in_time_wait_acknowledged() -> None:
     peer = ScriptedTcpPeer(TcpSettings(time_wait=10))
     socket = peer.accepted()
     socket.shutdown_write()
@@ -233,7 +235,7 @@ def test_closing_stack_resets_all_connections() -> None:
     assert not world.a.connections
 
 
-def test_removed_peer_is_unreachable_without_packet() -> None:
+def test_removed_peer_unreachable_without_packet() -> None:
     world = LinkedStacks()
     mine, _ = world.connect()
     world.a.reset_peer(mine.remote, world.now)

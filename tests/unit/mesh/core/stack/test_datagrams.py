@@ -27,11 +27,11 @@ def test_datagrams_in_both_directions() -> None:
     world.filter = lambda _sender, packet: packets.append(packet) or True
     server = world.b.udp_bind(53)
     client = world.a.udp_bind()
-    heard: list[Any] = []
-    server.on_event = heard.append
+    readable: list[Any] = []
+    server.on_event = readable.append
     client.send_nowait(b"question", B, 53)
     world.settle()
-    assert heard == [server]
+    assert readable == [server]
     question = server.receive_nowait()
     assert question == UdpDatagram(A, client.port, B, 53, b"question")
     server.send_nowait(b"", A, question.source_port)
@@ -48,16 +48,16 @@ def test_datagrams_in_both_directions() -> None:
     assert events == [Unreachable(A, client.port)]
 
 
-def test_fallback_gets_datagrams_for_unbound_ports() -> None:
+def test_fallback_gets_unbound_datagrams() -> None:
     world = LinkedStacks()
-    got: list[Any] = []
-    world.b.set_udp_fallback(got.append)
+    received: list[Any] = []
+    world.b.set_udp_fallback(received.append)
     world.a.udp_bind(9000).send_nowait(b"x" * 1400, B, 1234)
     world.settle()
-    assert got == [UdpDatagram(A, 9000, B, 1234, b"x" * 1400)]
+    assert received == [UdpDatagram(A, 9000, B, 1234, b"x" * 1400)]
 
 
-def test_large_datagrams_reassemble_in_any_order() -> None:
+def test_large_datagrams_reassemble() -> None:
     world = LinkedStacks(9, Link(reorder=0.5), Link())
     sizes = []
     world.filter = lambda _sender, packet: sizes.append(len(packet)) or True
@@ -66,21 +66,21 @@ def test_large_datagrams_reassemble_in_any_order() -> None:
     for payload in payloads:
         world.a.udp_send(A, 1, B, 53, payload)
     world.settle()
-    got: list[Any] = []
+    received: list[Any] = []
     while (datagram := server.receive_nowait()) is not None:
-        got.append(datagram.payload)
-    assert sorted(got) == payloads
+        received.append(datagram.payload)
+    assert sorted(received) == payloads
     assert max(sizes) <= 1280
 
 
-def test_overlapping_or_endless_fragments_are_dropped() -> None:
+def test_overlapping_fragments_are_dropped() -> None:
     world = LinkedStacks()
     server = world.b.udp_bind(53)
     packet = udp.Datagram(1, 53, bytes(3000)).encode(A, B)
     first, second, third = fragments.split(packet, 1280, 7)
-    evil = third[:42] + (8 | 1).to_bytes(2, "big") + third[44:48] + bytes(16)
-    evil = evil[:4] + (24).to_bytes(2, "big") + evil[6:]
-    world.b.input_batch([first, evil, second, third], world.now)
+    overlap = third[:42] + (8 | 1).to_bytes(2, "big") + third[44:48] + bytes(16)
+    overlap = overlap[:4] + (24).to_bytes(2, "big") + overlap[6:]
+    world.b.input_batch([first, overlap, second, third], world.now)
     assert not server.readable
     for number in range(1000):
         world.b.input_batch([fragments.split(packet, 1280, number)[0]], world.now)
@@ -102,7 +102,7 @@ def test_fragment_is_split_into_fragments(size: int, narrow: int) -> None:
         assert len(piece) <= narrow and piece[6] == fragments.PROTOCOL and piece[40] == ip.PROTOCOL_UDP
         assert piece[44:48] == (7 if len(wide) > 1 else 8).to_bytes(4, "big")
     places = [int.from_bytes(piece[42:44], "big") for piece in cut]
-    assert [place & 1 for place in places] == [1] * (len(cut) - 1) + [0]
+    assert [offset_field & 1 for offset_field in places] == [1] * (len(cut) - 1) + [0]
     assert all((len(piece) - 48) % 8 == 0 for piece in cut[:-1])
 
 
@@ -112,7 +112,7 @@ def piece(offset: int, data: bytes, *, more: bool) -> ip.Packet:
     return ip.Packet(fragments.PROTOCOL, A, B, head + data)
 
 
-def test_datagram_in_tiny_fragments_is_dropped() -> None:
+def test_tiny_fragments_are_dropped() -> None:
     """Each would be compared with all before it: seconds of work for 64 KiB."""
     assembler = fragments.Assembler()
     with pytest.raises(WireError, match="too many fragments"):
@@ -122,7 +122,7 @@ def test_datagram_in_tiny_fragments_is_dropped() -> None:
 
 
 @pytest.mark.parametrize("offset", [16, 24])
-def test_data_behind_last_fragment_is_rejected(offset: int) -> None:
+def test_data_behind_last_fragment_rejected(offset: int) -> None:
     assembler = fragments.Assembler()
     assert assembler.add(piece(offset, bytes(8), more=True), 0.0) is None
     with pytest.raises(WireError, match="bad fragment"):
@@ -138,14 +138,14 @@ def test_fragment_header_copies_original_header() -> None:
             assert piece[:4] == packet[:4] and piece[7] == 9
 
 
-@pytest.mark.parametrize(("place", "size"), [(1, 1405), (0xFFF8, 1404)])
-def test_malformed_fragment_is_not_split(place: int, size: int) -> None:
-    body = bytes([17, 0]) + place.to_bytes(2, "big") + bytes(size)
+@pytest.mark.parametrize(("offset_field", "size"), [(1, 1405), (0xFFF8, 1404)])
+def test_malformed_fragment_is_not_split(offset_field: int, size: int) -> None:
+    body = bytes([17, 0]) + offset_field.to_bytes(2, "big") + bytes(size)
     with pytest.raises(WireError, match="bad fragment"):
         fragments.split(ip.Packet(fragments.PROTOCOL, A, B, body).encode(), 1280, 1)
 
 
-def test_slow_reader_loses_datagrams_not_memory() -> None:
+def test_slow_reader_loses_datagrams() -> None:
     stack = Stack([A], bytes)
     socket = stack.udp_bind(1)
     for _ in range(3000):
@@ -169,7 +169,7 @@ def too_big(packet: bytes, mtu: int, from_: Any = ROUTER) -> bytes:
     return icmp.Message(icmp.TOO_BIG, 0, mtu, packet[:1000]).encode(from_, A)
 
 
-def test_datagrams_shrink_to_router_mtu_for_ten_minutes() -> None:
+def test_datagrams_shrink_to_router_mtu() -> None:
     stack = Stack([A], bytes, mtu=1420)
     events: list[Any] = []
     stack.set_event_hook(events.append)
@@ -184,12 +184,12 @@ def test_datagrams_shrink_to_router_mtu_for_ten_minutes() -> None:
     stack.input_batch([too_big(packet, 1280)], 1.0)
     assert events == [TooBig(B, 1280)]
     assert len(sizes()) == 2 and max(sizes()) <= 1280
-    for nonsense in (60, 1279):
-        stack.input_batch([too_big(packet, nonsense)], 1.0)
+    for invalid_mtu in (60, 1279):
+        stack.input_batch([too_big(packet, invalid_mtu)], 1.0)
         assert max(sizes()) > 1000, "RFC 8201 section 4: discarded"
-    strange = udp.Datagram(5, 6, bytes(1300)).encode(ROUTER, B)
+    foreign = udp.Datagram(5, 6, bytes(1300)).encode(ROUTER, B)
     events.clear()
-    stack.input_batch([too_big(strange, 1280)], 1.0)
+    stack.input_batch([too_big(foreign, 1280)], 1.0)
     assert not events, "we did not send it"
     stack.on_timer(700.0)
     assert sizes() == [1348]
@@ -213,7 +213,7 @@ def test_transfer_shrinks_to_router_mtu() -> None:
     assert mine.stats.timeouts == 0
 
 
-def test_errors_about_unsent_packets_are_ignored() -> None:
+def test_errors_about_unsent_packets_ignored() -> None:
     """RFC 5927: an attacker off the path cannot quote an outstanding sequence number."""
     world = LinkedStacks(mtu=1420)
     mine, _ = world.connect()
@@ -228,7 +228,7 @@ def test_errors_about_unsent_packets_are_ignored() -> None:
 
 
 @pytest.mark.parametrize(("code", "refused"), [(0, False), (1, True), (3, False), (4, True)])
-def test_undeliverable_syn_fails_on_final_error(code: int, refused: bool) -> None:
+def test_undeliverable_syn_fails(code: int, refused: bool) -> None:
     stack = Stack([A], bytes)
     socket = stack.tcp_connect(B, 80, 1.0)
     [(_, [syn])] = stack.take_output(1.0)

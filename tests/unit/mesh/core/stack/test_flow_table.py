@@ -108,7 +108,7 @@ def test_fragments_follow_first_fragment() -> None:
     assert not table.may_enter(others[1], 0.0), "of another datagram"
 
 
-def test_inner_errors_and_replies_open_no_flow() -> None:
+def test_inner_errors_open_no_flow() -> None:
     table = FlowTable()
     table.sent(_icmp(INSIDE, OUTSIDE, icmp.ECHO_REPLY, b"\0\7\0\1"), 0.0)
     table.sent(_icmp(INSIDE, OUTSIDE, icmp.UNREACHABLE, bytes(4) + ANSWERS["udp"]), 0.0)
@@ -116,7 +116,7 @@ def test_inner_errors_and_replies_open_no_flow() -> None:
     assert len(table) == 0
 
 
-def test_table_is_bounded_and_drops_idle_flows() -> None:
+def test_table_drops_idle_flows() -> None:
     table = FlowTable()
     for port in range(MAX_FLOWS):
         table.sent(_udp(INSIDE, OUTSIDE, (port, 53)), 0.0)

@@ -99,7 +99,7 @@ def test_echo_and_port_unreachable() -> None:
     assert events == [EchoReply(B, 7, 1, b"payload"), Unreachable(B, 4444)]
 
 
-def test_large_echo_is_answered_in_fragments() -> None:
+def test_large_echo_answered_in_fragments() -> None:
     net = world()
     events: list[Any] = []
     net.a.set_event_hook(events.append)
@@ -118,7 +118,7 @@ def test_router_answers_too_big() -> None:
     assert events == [TooBig(B, 1020)], "as large as the same packet would be with IPv6 headers"
 
 
-def test_host_answers_in_family_of_request() -> None:
+def test_host_answers_in_request_family() -> None:
     stack = Stack([bytes.fromhex("fd00" + 28 * "0"), B4], Random(1).randbytes)
     socket = stack.udp_bind(5)
     socket.send_nowait(b"", A4, 6)
@@ -154,7 +154,7 @@ def test_oversized_fragments_are_rejected() -> None:
 
 
 @pytest.mark.parametrize(("largest", "destination"), [(65_507, A), (65_527, bytes.fromhex("fd00" + 27 * "0" + "1"))])
-def test_datagram_too_long_for_header_is_lost(largest: int, destination: bytes) -> None:
+def test_too_long_datagram_is_lost(largest: int, destination: bytes) -> None:
     stack = Stack([bytes.fromhex("fd00" + 28 * "0"), B4], Random(1).randbytes)
     socket = stack.udp_bind(5)
     socket.send_nowait(bytes(largest + 1), destination, 6)
@@ -164,7 +164,7 @@ def test_datagram_too_long_for_header_is_lost(largest: int, destination: bytes) 
     assert sum(map(len, packets)) > largest
 
 
-def test_tunnel_accepts_allowed_ipv4_sources_only() -> None:
+def test_tunnel_accepts_allowed_ipv4_sources() -> None:
     pair = Pair()
     for side, address in ((pair.a, A), (pair.b, B)):
         side.peer.device.set_allowed(side.peer.tunnel, [address, side.address])
@@ -177,8 +177,8 @@ def test_tunnel_accepts_allowed_ipv4_sources_only() -> None:
 
 
 @given(st.binary(max_size=120), st.integers(0, 15), st.sampled_from([1, 6, 17, 44]), st.integers(0, 0xFFFF))
-def test_arbitrary_bytes_translate_or_raise(data: bytes, ihl: int, protocol: int, place: int) -> None:
-    head = bytes((0x40 | ihl, 0)) + (20 + len(data)).to_bytes(2, "big") + bytes(2) + place.to_bytes(2, "big")
+def test_arbitrary_bytes_translate_or_raise(data: bytes, ihl: int, protocol: int, fragment_field: int) -> None:
+    head = bytes((0x40 | ihl, 0)) + (20 + len(data)).to_bytes(2, "big") + bytes(2) + fragment_field.to_bytes(2, "big")
     stack = Stack([B4], Random(1).randbytes)
     for packet in (data, head + bytes((64, protocol, 0, 0)) + A4 + B4 + data):
         try:
@@ -204,7 +204,7 @@ def test_echoes_round_trip(kind: int, parameter: int, body: bytes) -> None:
     assert icmp.parse_untrusted(again.payload) == icmp.Message(kind, 0, parameter, body)
 
 
-def test_two_nodes_use_ipv4_over_tunnel() -> None:
+def test_ipv4_over_tunnel() -> None:
     net = Network()
     one, two = acquainted(net, real=True)
     for machine, own in ((one, A4), (two, B4)):

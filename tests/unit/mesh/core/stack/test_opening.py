@@ -23,7 +23,7 @@ def test_syn_offers_modern_options() -> None:
     assert options.same_stack == 32_768
 
 
-def test_syn_ack_offers_only_requested_options() -> None:
+def test_syn_ack_offers_requested_options() -> None:
     peer = ScriptedTcpPeer(options=Options(mss=536))
     peer.stack.tcp_listen(22)
     (answer,) = peer.send(SYN, options=peer.options)
@@ -42,7 +42,7 @@ def test_data_flows_with_any_options(options: Options) -> None:
     assert max(len(s.payload) for s in segments) <= (options.mss or 536)
 
 
-def test_checksums_left_out_only_for_same_stack() -> None:
+def test_same_stack_leaves_checksums_out() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     assert mine.stats.skips_checksums
@@ -81,7 +81,7 @@ def test_silence_ends_in_timeout() -> None:
     assert not peer.stack.connections
 
 
-def test_connect_times_out_after_a_minute() -> None:
+def test_connect_times_out() -> None:
     peer = ScriptedTcpPeer()
     peer.stack.tcp_connect(PEER, 9, peer.now)
     assert len(peer.advance(62)) == 6
@@ -112,7 +112,7 @@ def test_backlog_bounds_half_open_connections() -> None:
     assert listener.opening == 0
 
 
-def test_held_syn_is_answered_after_decision() -> None:
+def test_held_syn_answered_after_decision() -> None:
     peer = ScriptedTcpPeer()
     held: list[Any] = []
     peer.stack.set_tcp_fallback(held.append)
@@ -129,7 +129,7 @@ def test_held_syn_is_answered_after_decision() -> None:
     assert pending.accept() is None
 
 
-def test_held_syn_is_refused_or_expires() -> None:
+def test_held_syn_refused_or_expires() -> None:
     peer = ScriptedTcpPeer()
     held: list[Any] = []
     peer.stack.set_tcp_fallback(held.append)
@@ -155,7 +155,7 @@ def test_held_syns_are_bounded() -> None:
     assert len(held) == 5
 
 
-def test_syn_reuses_addresses_in_time_wait() -> None:
+def test_syn_reuses_time_wait_addresses() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     mine.shutdown_write()
@@ -204,7 +204,7 @@ def test_ecn_is_tolerated_not_negotiated() -> None:
     assert socket.recovery.cubic.window >= window
 
 
-def test_ecn_marked_packets_stay_in_run() -> None:
+def test_ecn_marks_keep_run() -> None:
     world = LinkedStacks()
     mine, theirs = world.connect()
     transfer = Transfer(mine, theirs, world.random.randbytes(200_000), world.random)

@@ -17,7 +17,7 @@ LARGEST_CLASS = 40
 
 def _slots(tree: ast.AST) -> dict[str, set[str]]:
     """Return class -> its own attributes, by __slots__ or by assignment in __init__."""
-    found: dict[str, set[str]] = {}
+    classes: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
             continue
@@ -25,8 +25,8 @@ def _slots(tree: ast.AST) -> dict[str, set[str]]:
         for part in ast.walk(node):
             if isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store) and _name(part.value) == "self":
                 own.add(part.attr)
-        found[node.name] = own
-    return found
+        classes[node.name] = own
+    return classes
 
 
 def _name(node: ast.expr) -> str | None:
@@ -34,7 +34,7 @@ def _name(node: ast.expr) -> str | None:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(FOLDER).as_posix())
-def test_attributes_are_assigned_by_owner_only(path: Path) -> None:
+def test_attributes_assigned_by_owner(path: Path) -> None:
     """`x.attribute = ...` is allowed only in methods of the class (`self`) or in the file that defines it."""
     tree = ast.parse(path.read_text())
     here = set().union(*_slots(tree).values())

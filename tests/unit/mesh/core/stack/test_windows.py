@@ -10,7 +10,7 @@ from tests.kit.network.simulated_tcp_link import Link, LinkedStacks, Transfer
 PLAIN = Options(mss=1220)
 
 
-def test_zero_window_is_probed_until_open() -> None:
+def test_zero_window_probed_until_open() -> None:
     tcp_peer = ScriptedTcpPeer(options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=0)
@@ -23,7 +23,7 @@ def test_zero_window_is_probed_until_open() -> None:
     assert sum(len(s.payload) for s in segments) == 3000
 
 
-def test_small_window_is_used_after_probe() -> None:
+def test_small_window_used_after_probe() -> None:
     tcp_peer = ScriptedTcpPeer(options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=40_000)
@@ -34,7 +34,7 @@ def test_small_window_is_used_after_probe() -> None:
     assert [len(s.payload) for s in segments if s.payload][:1] == [100]
 
 
-def test_second_segment_acked_immediately_single_delayed() -> None:
+def test_second_segment_acked_immediately() -> None:
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()
     socket.receiver.quick_acks = 0
@@ -60,7 +60,7 @@ def test_data_carries_acknowledgement() -> None:
     assert tcp_peer.advance(1) == []
 
 
-def test_holes_are_reported_for_every_segment() -> None:
+def test_holes_reported_for_every_segment() -> None:
     tcp_peer = ScriptedTcpPeer()
     tcp_peer.accepted()
     base = tcp_peer.seq
@@ -91,7 +91,7 @@ def test_unread_data_closes_window() -> None:
     assert update.window == 6000
 
 
-def test_burst_limit_bounds_flight_on_fast_paths() -> None:
+def test_burst_limit_bounds_fast_paths() -> None:
     world = LinkedStacks(there=Link(delay=0.0001), back=Link(delay=0.0001))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
@@ -108,7 +108,7 @@ def test_burst_limit_bounds_flight_on_fast_paths() -> None:
     assert peak <= 50_001
 
 
-def test_burst_limit_is_rate_on_slow_paths() -> None:
+def test_burst_limit_on_slow_paths() -> None:
     world = LinkedStacks(there=Link(delay=0.05), back=Link(delay=0.05))
     world.a.burst_limit = world.b.burst_limit = 50_000
     mine, theirs = world.connect()
@@ -164,7 +164,7 @@ def test_peer_with_small_packets_only() -> None:
     assert mine.mss == 1208
 
 
-def test_timers_of_connections_do_not_pile_up() -> None:
+def test_connection_timers_do_not_accumulate() -> None:
     world = LinkedStacks()
     for _ in range(30):
         mine, theirs = world.connect()
@@ -180,7 +180,7 @@ def test_timers_of_connections_do_not_pile_up() -> None:
     assert world.b.deadlines < 70
 
 
-def test_shrunk_window_blocks_neither_acks_nor_data() -> None:
+def test_shrunk_window_blocks_nothing() -> None:
     """A Linux peer short of memory shrinks its advertised window and drops every segment beyond the new edge."""
     tcp_peer = ScriptedTcpPeer(options=PLAIN)
     socket = tcp_peer.accepted()
@@ -207,7 +207,7 @@ def test_shrunk_window_blocks_neither_acks_nor_data() -> None:
     assert received == 10_000
 
 
-def test_answered_closed_window_never_times_out() -> None:
+def test_answered_closed_window_stays() -> None:
     tcp_peer = ScriptedTcpPeer(settings=TcpSettings(give_up=60), options=PLAIN)
     socket = tcp_peer.accepted()
     tcp_peer.send(window=5000)
@@ -221,7 +221,7 @@ def test_answered_closed_window_never_times_out() -> None:
 
 
 @pytest.mark.parametrize("size", [4, 600])
-def test_overtaken_data_restores_no_old_window(size: int) -> None:
+def test_overtaken_data_keeps_window(size: int) -> None:
     """RFC 9293 section 3.10.7.4, SND.WL1: also on the fast paths of a single segment and of a run."""
     tcp_peer = ScriptedTcpPeer()
     socket = tcp_peer.accepted()

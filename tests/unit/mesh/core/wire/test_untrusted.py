@@ -157,13 +157,13 @@ def test_endpoint_texts_survive_anything(text: str) -> None:
 
 
 @given(endpoints)
-def test_endpoints_round_trip(place: UdpAddress) -> None:
-    assert parse_endpoint_untrusted(str(place)) == place
-    assert endpoint_of_bytes(place.ip16, place.port) == place
-    assert len(place.wire) == 18
+def test_endpoints_round_trip(endpoint: UdpAddress) -> None:
+    assert parse_endpoint_untrusted(str(endpoint)) == endpoint
+    assert endpoint_of_bytes(endpoint.ip16, endpoint.port) == endpoint
+    assert len(endpoint.wire) == 18
 
 
-def test_sockets_report_addresses_in_many_forms() -> None:
+def test_socket_addresses_in_many_forms() -> None:
     assert endpoint("::ffff:192.0.2.1", 80) == ("192.0.2.1", 80)
     assert endpoint("fe80::1%eth0", 80) == ("fe80::1", 80)
     assert endpoint("2001:DB8:0::1", 80) == ("2001:db8::1", 80)

@@ -3,7 +3,7 @@
 from coder.mesh.core.stack.tcp.congestion import Cubic
 
 
-def test_cubic_reduces_to_seventy_percent_and_recovers() -> None:
+def test_cubic_reduces_and_recovers() -> None:
     cubic = Cubic(1000)
     cubic.ssthresh = cubic.window = 100_000
     cubic.lost(100_000)
@@ -22,7 +22,7 @@ def test_cubic_reduces_to_seventy_percent_and_recovers() -> None:
     assert cubic.window == 70_000
 
 
-def test_slow_start_ends_when_queue_grows() -> None:
+def test_slow_start_ends_with_queue() -> None:
     cubic = Cubic(1000)
     sent = acked = 0
     for round_number in range(30):
@@ -43,7 +43,7 @@ def window_after_second(cubic: Cubic) -> int:
     return cubic.window
 
 
-def test_curve_restarts_at_slow_start_end() -> None:
+def test_curve_restarts_after_slow_start() -> None:
     """RFC 9438 section 4.8: K is zero; after a fast repair the target is the old maximum instead."""
     repaired, silent = Cubic(1000), Cubic(1000)
     repaired.ssthresh = repaired.window = silent.ssthresh = silent.window = 100_000
@@ -54,7 +54,7 @@ def test_curve_restarts_at_slow_start_end() -> None:
     assert window_after_second(silent) < 82_000 < window_after_second(repaired)
 
 
-def test_reno_is_slow_below_prior_window() -> None:
+def test_reno_slow_below_prior_window() -> None:
     """RFC 9438 section 4.3: also where fast convergence has put the maximum below that window."""
     cubic = Cubic(1000)
     cubic.ssthresh = cubic.window = 100_000

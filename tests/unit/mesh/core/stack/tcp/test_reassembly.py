@@ -11,7 +11,7 @@ DATA = bytes(range(256)) * 40
 
 @given(st.lists(st.tuples(st.integers(0, 6000), st.integers(1, 1500), st.booleans()), max_size=60))
 @settings(max_examples=150, deadline=None)
-def test_reassembly_delivers_bytes_once_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
+def test_reassembly_delivers_once_in_order(arrivals: list[tuple[int, int, bool]]) -> None:
     rx = Reassembly(0)
     have: set[int] = set()
     out = b""

@@ -112,7 +112,7 @@ def full_flight(size: int, segment: int = MSS, batch: int = 44) -> Scoreboard:
     return flight
 
 
-def test_block_edges_are_rounded_to_segments() -> None:
+def test_block_edges_rounded_to_segments() -> None:
     flight = full_flight(10 * MSS)
     assert flight.sack(3 * MSS + 1, 5 * MSS, 2.0, -1.0, 0.001) == MSS
     assert flight.sack(6 * MSS, 8 * MSS - 1, 2.0, -1.0, 0.001) == MSS
@@ -120,7 +120,7 @@ def test_block_edges_are_rounded_to_segments() -> None:
     assert [(run.start // MSS, run.end // MSS) for run in flight.runs if run.sacked] == [(4, 5), (6, 7)]
 
 
-def test_single_bytes_keep_one_run_per_segment() -> None:
+def test_single_bytes_share_segment_runs() -> None:
     flight = full_flight(1_800_000)
     random = Random(7)
     for _ in range(20_000):
@@ -130,7 +130,7 @@ def test_single_bytes_keep_one_run_per_segment() -> None:
 
 
 @pytest.mark.parametrize("segment", [8, 1])
-def test_tiny_segments_share_runs_beyond_limit(segment: int) -> None:
+def test_tiny_segments_share_runs(segment: int) -> None:
     """The peer announces a tiny MSS, or the application writes byte by byte, each byte at its own moment."""
     size = 40_000 * segment
     flight = full_flight(size, segment, batch=1)

@@ -79,7 +79,7 @@ FLOODS: dict[str, Callable[[Device, Random, int], bytes]] = {
 
 @pytest.mark.parametrize("kind", FLOODS)
 @pytest.mark.parametrize("under_load", [False, True])
-def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None:
+def test_stranger_flood_leaves_no_state(kind: str, under_load: bool) -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
@@ -99,7 +99,7 @@ def test_flood_of_strangers_leaves_no_state(kind: str, under_load: bool) -> None
     assert pair.b.inbox[-1][40:50] == b"still here"
 
 
-def test_strangers_with_keys_leave_no_state() -> None:
+def test_keyed_strangers_leave_no_state() -> None:
     pair = Pair()
     pair.send(pair.a)
     device = pair.b.device
@@ -111,7 +111,7 @@ def test_strangers_with_keys_leave_no_state() -> None:
     assert device.stats.refused == 60
 
 
-def test_whole_node_keeps_no_stranger_state() -> None:
+def test_node_keeps_no_stranger_state() -> None:
     """Disco, WireGuard and noise by UDP and by relay, from unknown addresses and keys."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
@@ -159,22 +159,21 @@ def test_whole_node_keeps_no_stranger_state() -> None:
 
 @pytest.mark.parametrize(("size", "kind"), [(148, 1), (92, 2)])
 def test_peer_source_needs_authenticated_data(size: int, kind: int) -> None:
-    """Forged handshakes are rejected by mac1; answers of a STUN server, which begin alike, do not count as
-    handshakes."""
+    """Forged handshakes fail at mac1; answers of a STUN server, which begin alike, do not count as handshakes."""
     world = SimulatedNetwork()
     one, two = acquainted(world)
     one.say(two, b"hello")
     world.run(2.0)
     endpoint = two.endpoint
-    heard: list[bytes] = []
-    two.stun = heard.append  # type: ignore[assignment, method-assign]
+    stun_messages: list[bytes] = []
+    two.stun = stun_messages.append  # type: ignore[assignment, method-assign]
     forged = noise(Random(3), size, kind)
     answer = bytes((kind, 1, 0, size - 20)) + (0x2112A442).to_bytes(4, "big") + bytes(size - 8)
     before = endpoint.device.stats.malformed, endpoint.dropped_strangers
     for source in (one.udp_address, ("198.51.100.1", 3478)):
         for datagram in (forged, answer):
             endpoint.receive_udp(bytearray(datagram), size, size, source, world.now)
-    assert heard == [answer, answer]
+    assert stun_messages == [answer, answer]
     assert (endpoint.device.stats.malformed, endpoint.dropped_strangers) == (before[0] + 1, before[1] + 1)
     world.run(200.0)  # the keys are expired
     one.say(two, b"again")

@@ -181,7 +181,7 @@ def session(side: Side) -> keypairs.Keypair[Any]:
     return current
 
 
-def test_rekey_after_messages_on_either_side() -> None:
+def test_rekey_after_messages_both_sides() -> None:
     for name in ("a", "b"):
         pair = Pair()
         pair.send(pair.a)
@@ -215,7 +215,7 @@ def test_reject_after_messages_stops_keypair() -> None:
     assert pair.b.inbox[-1][40:48] == b"new keys"
 
 
-def test_reject_after_time_then_zero_keys() -> None:
+def test_reject_then_zero_keys() -> None:
     pair = Pair()
     pair.send(pair.a)
     pair.lose = lambda *_: True
@@ -226,7 +226,7 @@ def test_reject_after_time_then_zero_keys() -> None:
     assert KeysExpired(pair.a.tunnel.remote) in pair.a.events
 
 
-def test_cookie_is_valid_for_two_minutes() -> None:
+def test_cookie_valid_two_minutes() -> None:
     pair = Pair()
     pair.b.device.always_under_load = True
     pair.send(pair.a)
@@ -240,7 +240,7 @@ def test_cookie_is_valid_for_two_minutes() -> None:
     assert maker.cookie(b"source", 119.9) == first != maker.cookie(b"source", 120.0)
 
 
-def test_cookie_reply_triggers_nothing_before_retry() -> None:
+def test_cookie_reply_waits_for_retry() -> None:
     """Section 6.6: otherwise an attacker with forged replies makes us send."""
     pair = Pair()
     pair.b.device.always_under_load = True
@@ -251,7 +251,7 @@ def test_cookie_reply_triggers_nothing_before_retry() -> None:
     assert [kind_of(d) for _, _, d in pair.log] == ["initiation", "cookie", "initiation", "response", "data"]
 
 
-def test_indices_are_fresh_for_every_handshake() -> None:
+def test_indices_fresh_for_every_handshake() -> None:
     pair = Pair()
     seen: list[int] = []
     for moment in (0.0, 200.0, 400.0):
@@ -274,17 +274,17 @@ def test_source_follows_genuine_datagrams_only() -> None:
     pair.send(pair.a)
     (genuine,) = pair.a.tunnel.seal([pair.packet(pair.a)], 1.0)
     forged = genuine[:-1] + bytes((genuine[-1] ^ 1,))
-    for datagram, place, follows in (
+    for datagram, source, follows in (
         (forged, ("198.51.100.1", 1), False),
         (genuine, ("198.51.100.2", 2), True),
         (genuine, ("198.51.100.3", 3), False),
     ):
-        received = pair.b.device.receive_untrusted(datagram, place, 1.0)
-        assert (pair.b.tunnel.source == place) == follows, "a replayed datagram does not change the source"
-        assert (Roamed(pair.b.tunnel.remote, place) in received.events) == follows
+        received = pair.b.device.receive_untrusted(datagram, source, 1.0)
+        assert (pair.b.tunnel.source == source) == follows, "a replayed datagram does not change the source"
+        assert (Roamed(pair.b.tunnel.remote, source) in received.events) == follows
 
 
-def test_staged_packets_are_dropped_on_give_up() -> None:
+def test_give_up_drops_staged_packets() -> None:
     pair = Pair()
     pair.lose = lambda *_: pair.now < 100
     pair.send(pair.a, b"lost")
