@@ -22,7 +22,7 @@ Arguments = TypeVarTuple("Arguments")
 
 _REFUSAL_TEXT = "can't start new thread"
 "Python's message, in every version; other RuntimeErrors of a start are defects."
-_original_start = threading.Thread.start
+_plain_start = threading.Thread.start
 
 
 class NoThreadError(OSError, RuntimeError):
@@ -46,7 +46,7 @@ def convert_thread_refusals() -> None:
 
 def _start(thread: threading.Thread) -> None:
     try:
-        _original_start(thread)
+        _plain_start(thread)
     except RuntimeError as error:
         if str(error) != _REFUSAL_TEXT:
             raise

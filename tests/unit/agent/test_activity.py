@@ -8,7 +8,7 @@ import trio.testing
 from coder.agent.activity import Activity
 
 
-async def test_quiet_comes_when_the_last_thing_ends() -> None:
+async def test_quiet_after_last_end() -> None:
     activity, order = Activity(), list[str]()
 
     async def run(what: str, until: trio.Event) -> None:

@@ -29,7 +29,7 @@ class Machine:
 
 
 @pytest.mark.parametrize("moves_while_it_dials", [0, 1])
-async def test_every_move_is_asked_about(moves_while_it_dials: int, autojump_clock: trio.testing.MockClock) -> None:
+async def test_every_move_sends_ping(moves_while_it_dials: int, autojump_clock: trio.testing.MockClock) -> None:
     """Also one while an answer is waited for, and one between the beginning of a dial and its end."""
     machine, asked = Machine(), list[float]()
     agent: Any = SimpleNamespace(recorder=machine.recorder)
@@ -58,7 +58,7 @@ async def test_every_move_is_asked_about(moves_while_it_dials: int, autojump_clo
     assert all(event.data.get("survived") is True for event in moves)
 
 
-async def test_a_machine_that_stood_still_is_given_the_usual_time(autojump_clock: trio.testing.MockClock) -> None:
+async def test_suspended_machine_gets_usual_timeout(autojump_clock: trio.testing.MockClock) -> None:
     machine, asked = Machine(), list[float]()
     connection = ServerConnection(SimpleNamespace(recorder=machine.recorder), Any)  # type: ignore[arg-type]
 

@@ -45,14 +45,14 @@ def values(counters: AgentCounters) -> dict[str, float]:
     }
 
 
-def test_families_are_recorded_ones_of_the_same_kind() -> None:
+def test_families_match_recording() -> None:
     recorded = {line.split("\t")[0]: line.split("\t")[1] for line in RECORDED.read_text().splitlines()[1:]}
     assert {name: recorded.get(name) for name in FAMILIES} == dict(FAMILIES)
     with pytest.raises(KeyError):
         AgentCounters().count("agent_moon_phases_total")
 
 
-def test_labels_are_those_recorded() -> None:
+def test_labels_match_recording() -> None:
     counters = AgentCounters()
     counters.count("agent_sessions_total", magic_type="ssh", pty="yes")
     counters.count("agent_scripts_executed_total", success="true")
@@ -63,7 +63,7 @@ def test_labels_are_those_recorded() -> None:
         assert {name for name, _ in sample.labels} == set(recorded[sample.name].split(",")) - PLACE, sample.name
 
 
-def test_the_network_as_it_stands() -> None:
+def test_network_gauges() -> None:
     counters = AgentCounters()
     counters.note_network(status("direct", "relayed", "relayed", connected=(True, False)), 100)
     counters.note_network(status("direct", "relayed", "relayed", connected=(True, False)), 100)
@@ -79,7 +79,7 @@ def test_the_network_as_it_stands() -> None:
     assert found["coderd_agentstats_currently_reachable_peers connection_type=derp"] == 0, "its handshake is too old"
 
 
-async def test_scripts_and_terminals_move_them(tmp_path: Path) -> None:
+async def test_scripts_and_terminals_count(tmp_path: Path) -> None:
     state = make_state(tmp_path)
     runner = ScriptRunner(state, LogQueue(lambda: datetime.now(UTC)), _unheard, tmp_path, tmp_path)
     state.overlay = lambda: status("direct")

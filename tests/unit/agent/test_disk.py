@@ -17,7 +17,7 @@ from coder.agent.workspace.script_log import script_log
 from tests.kit.event_loop_probes import no_threads
 
 
-async def test_whoever_waits_can_go_and_what_is_asked_goes_on() -> None:
+async def test_cancelled_access_continues() -> None:
     answer, answered = threading.Event(), threading.Event()
 
     def look() -> None:
@@ -34,7 +34,7 @@ async def test_whoever_waits_can_go_and_what_is_asked_goes_on() -> None:
     assert await trio.to_thread.run_sync(answered.wait, 60)
 
 
-async def test_what_a_look_raises_is_raised() -> None:
+async def test_errors_are_raised() -> None:
     def look(what: str) -> None:
         raise OSError(what)
 
@@ -43,7 +43,7 @@ async def test_what_a_look_raises_is_raised() -> None:
     assert THREADS.limiter().borrowed_tokens == 0
 
 
-def test_what_nobody_holds_any_more_is_closed_and_nothing_twice(tmp_path: Path) -> None:
+def test_dropped_descriptor_is_closed_once(tmp_path: Path) -> None:
     path = tmp_path / "file"
     for kind in (OpenDescriptor, FlightFile):
         held = kind(os.open(path, os.O_RDWR | os.O_CREAT))
@@ -62,7 +62,7 @@ def test_what_nobody_holds_any_more_is_closed_and_nothing_twice(tmp_path: Path) 
             os.fstat(number)
 
 
-async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
+async def test_thread_shortage_is_os_error() -> None:
     def broken() -> None:
         raise RuntimeError("of the look")
 
@@ -79,7 +79,7 @@ async def test_no_room_for_a_thread_is_an_error_of_the_disk() -> None:
             await kept.wait_for_room()
 
 
-def test_a_thread_that_outlives_its_run_costs_the_next_none() -> None:
+def test_surviving_thread_frees_its_token() -> None:
     """A limiter of the process never got the token of it back."""
     threads, answer = Threads(1), threading.Event()
 
@@ -99,7 +99,7 @@ def test_a_thread_that_outlives_its_run_costs_the_next_none() -> None:
         answer.set()
 
 
-async def test_folders_nobody_waits_for_are_forgotten_and_those_that_are_silent_are_not() -> None:
+async def test_idle_folders_are_dropped() -> None:
     threads = FolderThreads(1)
     silent = threads.of(Path("/silent"))
     silent.acquire_on_behalf_of_nowait("a look")

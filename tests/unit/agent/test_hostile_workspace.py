@@ -63,26 +63,26 @@ def _state(workdir: Path) -> AgentState:
 # ---- scripts
 
 
-async def test_a_full_disk_costs_the_file_and_not_the_script(tmp_path: Path) -> None:
+async def test_full_disk_keeps_script(tmp_path: Path) -> None:
     runner = Runner(tmp_path, tmp_path)
     assert await runner.run("echo one; echo two >&2; seq 1000", "/dev/full") == Status.OK
     assert {"one", "two", "1000"} <= set(runner.lines())
 
 
-async def test_a_folder_that_cannot_be_written_costs_the_file_and_not_the_script(tmp_path: Path) -> None:
+async def test_unwritable_folder_keeps_script(tmp_path: Path) -> None:
     runner = Runner(Path("/proc/nowhere"), tmp_path)
     assert await runner.run("echo one") == Status.OK
     assert runner.lines() == ["one"]
 
 
-async def test_a_pipe_nobody_reads_costs_the_file_and_holds_up_nobody(tmp_path: Path) -> None:
+async def test_unread_pipe_keeps_script(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     runner = Runner(tmp_path, tmp_path)
     assert await runner.run("echo one", str(tmp_path / "pipe")) == Status.OK
     assert runner.lines() == ["one"]
 
 
-async def test_gigabytes_of_output_are_a_bounded_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_huge_output_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(script_log, "MAX_SIZE", 1 << 20)
     runner = Runner(tmp_path, tmp_path)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -91,9 +91,7 @@ async def test_gigabytes_of_output_are_a_bounded_sample(tmp_path: Path, monkeypa
     assert runner.queue._size <= QUEUE_BYTES and runner.lines()[-1] == "end"
 
 
-async def test_a_child_that_keeps_the_pipes_does_not_keep_the_script(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_open_pipes_end_script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scripts, "PIPE_GRACE", 0.2)
     runner = Runner(tmp_path, tmp_path)
     assert await runner.run("sleep 20 & echo $! > pid; echo done") == Status.PIPES_LEFT_OPEN
@@ -101,14 +99,14 @@ async def test_a_child_that_keeps_the_pipes_does_not_keep_the_script(
     os.kill(int((tmp_path / "pid").read_text()), 9)
 
 
-async def test_a_machine_without_a_shell_says_so(tmp_path: Path) -> None:
+async def test_missing_shell_is_reported(tmp_path: Path) -> None:
     runner = Runner(tmp_path, tmp_path)
     runner.state.identity = replace(runner.state.identity, shell="/no/such/shell")  # noqa: S604 - a field
     assert await runner.run("echo one") == Status.EXIT_FAILURE
     assert [line for line in runner.lines() if "/no/such/shell" in line], runner.lines()
 
 
-async def test_what_no_process_can_have_costs_no_command(tmp_path: Path) -> None:
+async def test_invalid_variables_spare_commands(tmp_path: Path) -> None:
     """Variables are a template's or a secret's; what a command line cannot hold is said of its script alone."""
     runner = Runner(tmp_path, tmp_path)
     assert runner.state.manifest is not None
@@ -126,7 +124,7 @@ async def test_what_no_process_can_have_costs_no_command(tmp_path: Path) -> None
 # ---- metadata
 
 
-async def test_binary_and_endless_metadata_is_text_and_ends(
+async def test_endless_metadata_is_bounded(
     tmp_path: Path, mock_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(children, "KILL_GRACE", math.inf)
@@ -156,7 +154,7 @@ async def test_binary_and_endless_metadata_is_text_and_ends(
     assert value == "there\n" and error == "run cmd: timed out"
 
 
-async def test_what_took_all_the_room_for_threads_costs_a_turn(tmp_path: Path) -> None:
+async def test_thread_shortage_skips_turn(tmp_path: Path) -> None:
     runner, collector = Runner(tmp_path, tmp_path), MetadataCollector(_state(tmp_path))
     description = agent_pb2.WorkspaceAgentMetadata.Description(key="load", script="echo 1")
     with no_threads():
@@ -202,9 +200,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
 
 
 @pytest.mark.parametrize("terminal", [None, "xterm"])
-async def test_who_comes_to_see_what_took_all_the_room_gets_a_shell(
-    server: Server, tmp_path: Path, terminal: str | None
-) -> None:
+async def test_thread_shortage_allows_shell(server: Server, tmp_path: Path, terminal: str | None) -> None:
     (tmp_path / "motd").write_text("good morning")
     assert server.state.manifest is not None
     server.state.manifest.motd_path = str(tmp_path / "motd")
@@ -215,9 +211,7 @@ async def test_who_comes_to_see_what_took_all_the_room_gets_a_shell(
     connection.close()
 
 
-async def test_a_program_that_does_not_hear_its_terminal_go_is_killed(
-    server: Server, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_program_ignoring_hangup_is_killed(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sessions, "REAP_GRACE", 0.05)
     connection = await server.dial()
     with no_threads(), trio.fail_after(60):
@@ -229,7 +223,7 @@ async def test_a_program_that_does_not_hear_its_terminal_go_is_killed(
             await trio.sleep(0.02)
 
 
-async def test_a_client_that_stops_reading_keeps_nobody_and_no_memory(server: Server) -> None:
+async def test_stalled_client_is_bounded(server: Server) -> None:
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     connection = await server.dial()
     process = await aio_as_trio(connection.create_process)("head -c 500000000 /dev/zero", encoding=None)
@@ -243,7 +237,7 @@ async def test_a_client_that_stops_reading_keeps_nobody_and_no_memory(server: Se
     assert grown < 100 << 10, f"{grown} KiB"
 
 
-async def test_a_storm_of_sizes_is_weathered(server: Server) -> None:
+async def test_many_resizes_are_handled(server: Server) -> None:
     connection = await server.dial()
     process = await aio_as_trio(connection.create_process)("read x; stty size", term_type="xterm", term_size=(80, 24))
     for number in range(5000):
@@ -258,7 +252,7 @@ async def test_a_storm_of_sizes_is_weathered(server: Server) -> None:
     await server.answers()
 
 
-async def test_a_half_closed_channel_goes_on_the_other_way(server: Server) -> None:
+async def test_half_closed_channel_still_reads(server: Server) -> None:
     connection = await server.dial()
     process = await aio_as_trio(connection.create_process)("cat; echo after the end")
     process.stdin.write("sent\n")
@@ -268,7 +262,7 @@ async def test_a_half_closed_channel_goes_on_the_other_way(server: Server) -> No
     connection.close()
 
 
-async def test_packets_of_noise_end_one_connection_each(server: Server) -> None:
+async def test_noise_ends_own_connection(server: Server) -> None:
     rng = random.Random(14)
     for number in range(30):
         stream = await trio.open_tcp_stream("127.0.0.1", server.port)
@@ -345,7 +339,7 @@ def a_packet(rng: random.Random) -> tuple[int, bytes]:
     return kind, body[: rng.randrange(len(body) + 1)] if rng.random() < 0.2 else body
 
 
-async def test_whatever_a_client_says_once_it_is_in_ends_its_own_connection_at_most(
+async def test_hostile_client_ends_own_connection(
     server: Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rng = random.Random(1414)
@@ -363,7 +357,7 @@ async def test_whatever_a_client_says_once_it_is_in_ends_its_own_connection_at_m
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_whatever_an_sftp_client_says_ends_its_own_session_at_most(
+async def test_hostile_sftp_ends_own_session(
     server: Server, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     rng = random.Random(1415)
@@ -387,7 +381,7 @@ async def test_whatever_an_sftp_client_says_ends_its_own_session_at_most(
     assert "Traceback" not in capfd.readouterr().err
 
 
-async def test_a_session_without_a_shell_ends_with_a_word(server: Server) -> None:
+async def test_missing_shell_ends_session(server: Server) -> None:
     server.state.identity = replace(server.state.identity, shell="/no/such/shell")  # noqa: S604 - a field
     connection = await server.dial()
     with trio.fail_after(60):

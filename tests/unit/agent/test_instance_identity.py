@@ -95,7 +95,7 @@ async def services(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Services]:
 
 
 @pytest.mark.parametrize("auth", DOCUMENTS)
-async def test_what_the_cloud_says_is_exchanged(auth: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_document_is_exchanged(auth: str, monkeypatch: pytest.MonkeyPatch) -> None:
     async with services(monkeypatch) as found:
         policy = DialPolicy(found.url, token=Secret("old"), proxies={})
         assert (await exchange(policy, auth)).reveal() == "token-1"
@@ -104,7 +104,7 @@ async def test_what_the_cloud_says_is_exchanged(auth: str, monkeypatch: pytest.M
         assert found.posted == [(path, SENT[auth]), (path, SENT[auth] | {"agent_name": "second"})]
 
 
-async def test_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rejection_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
     async with services(monkeypatch) as found:
         found.refusal = 401
         with pytest.raises(HttpError) as caught:
@@ -112,7 +112,7 @@ async def test_a_refusal_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
         assert caught.value.status == 401
 
 
-async def test_every_dial_takes_a_new_token(tmp_path: Path) -> None:
+async def test_every_dial_exchanges_token(tmp_path: Path) -> None:
     """A build gives the agent of a cloud machine another token; the machine may run on."""
     given = iter(("first", "second"))
 

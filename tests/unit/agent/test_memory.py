@@ -11,9 +11,7 @@ from coder.agent.activity import Activity
 from coder.mesh import node
 
 
-async def test_once_after_what_ended_together(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_ends_share_one_trim(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
     given: list[float] = []
     monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()
@@ -34,9 +32,7 @@ async def test_once_after_what_ended_together(
         nursery.cancel_scope.cancel()
 
 
-async def test_what_ends_while_another_settles_is_given_back_too(
-    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_later_end_trims_again(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
     given: list[float] = []
     monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()

@@ -30,7 +30,7 @@ NEVER = b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}"
         (b"data: " + b"[" * 100_000 + b"\n\n", False),
     ],
 )
-def test_which_event_counts(text: bytes, found: bool) -> None:
+def test_claim_event(text: bytes, found: bool) -> None:
     assert has_claim_event(text) is found
 
 
@@ -52,12 +52,12 @@ async def server(*answers: bytes) -> AsyncIterator[DialPolicy]:
         nursery.cancel_scope.cancel()
 
 
-async def test_most_workspaces_wait_for_nobody() -> None:
+async def test_owned_workspace_returns_false() -> None:
     async with server(NEVER) as policy:
         assert await wait_until_claimed(policy) is False
 
 
-async def test_the_event_ends_the_wait_though_connections_break(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_claim_survives_reconnects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prebuild_claim, "_FIRST_DELAY", 0.001)
     monkeypatch.setattr(prebuild_claim, "_LAST_DELAY", 0.001)
     async with server(HEAD + b"event: ping\n\n", b"", HEAD + EVENT[:20], HEAD + EVENT) as policy:

@@ -50,7 +50,7 @@ async def read_until(stream: trio.abc.ReceiveStream, marker: bytes) -> bytes:
     return seen
 
 
-async def test_terminal_survives_its_connection_and_replays(tmp_path: Path) -> None:
+async def test_terminal_replays_after_reconnect(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         service = PtyService(make_state(tmp_path), nursery)
         ident = str(uuid.uuid4())
@@ -74,7 +74,7 @@ async def test_terminal_survives_its_connection_and_replays(tmp_path: Path) -> N
         nursery.cancel_scope.cancel()
 
 
-async def test_half_a_character_typed_is_replaced_and_the_terminal_lives(tmp_path: Path) -> None:
+async def test_half_character_is_replaced(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         service = PtyService(make_state(tmp_path), nursery)
         near, far = trio.testing.memory_stream_pair()
@@ -86,7 +86,7 @@ async def test_half_a_character_typed_is_replaced_and_the_terminal_lives(tmp_pat
         nursery.cancel_scope.cancel()
 
 
-async def test_a_viewer_who_nests_by_the_thousand_is_left(tmp_path: Path) -> None:
+async def test_deeply_nested_input_disconnects(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         service = PtyService(make_state(tmp_path), nursery)
         near, far = trio.testing.memory_stream_pair()
@@ -100,7 +100,7 @@ async def test_a_viewer_who_nests_by_the_thousand_is_left(tmp_path: Path) -> Non
         nursery.cancel_scope.cancel()
 
 
-async def test_two_viewers_may_type_more_than_a_program_reads(tmp_path: Path) -> None:
+async def test_two_viewers_type_concurrently(tmp_path: Path) -> None:
     each = 300_000
     command = f"stty raw -echo; echo ready; until [ -e go ]; do sleep 0.05; done; head -c {2 * each} | wc -c; read y"
     async with trio.open_nursery() as nursery:
@@ -121,7 +121,7 @@ async def test_two_viewers_may_type_more_than_a_program_reads(tmp_path: Path) ->
         nursery.cancel_scope.cancel()
 
 
-async def test_a_viewer_who_is_cut_off_is_no_failure_of_the_agent(tmp_path: Path) -> None:
+async def test_viewer_disconnect_is_no_error(tmp_path: Path) -> None:
     class Cut(trio.abc.ReceiveStream):
         is_cut = False
 
@@ -150,7 +150,7 @@ async def test_a_viewer_who_is_cut_off_is_no_failure_of_the_agent(tmp_path: Path
 
 
 @pytest.mark.parametrize("case", json.loads((RECORDED / "pty_init.json").read_text()), ids=lambda case: case["kind"])
-async def test_recorded_terminal_messages_are_understood(case: dict[str, str]) -> None:
+async def test_recorded_terminal_messages(case: dict[str, str]) -> None:
     near, far = trio.testing.memory_stream_pair()
     if case["kind"].startswith("init"):
         await near.send_all(bytes.fromhex(case["hex"]) + b"rest")
@@ -195,7 +195,7 @@ async def test_bad_terminal_init_closes_silently(tmp_path: Path, garbage: bytes)
         nursery.cancel_scope.cancel()
 
 
-async def test_a_terminal_that_cannot_be_opened_says_so(tmp_path: Path) -> None:
+async def test_terminal_open_failure_is_reported(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         service = PtyService(make_state(tmp_path), nursery)
         for fields, said in (({"Command": "echo \0"}, "null byte"), ({"Command": "echo fine", "Height": -1}, "fine")):
@@ -220,7 +220,7 @@ async def http(state: AgentState, target: str, method: str = "GET") -> tuple[int
     return int(head.split()[1]), json.loads(body)
 
 
-async def test_http_api_says_hello_lists_ports_and_refuses(tmp_path: Path) -> None:
+async def test_http_api_basic_routes(tmp_path: Path) -> None:
     state = make_state(tmp_path)
     assert await http(state, "/") == (200, {"message": "Hello from the agent!"})
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
@@ -236,7 +236,7 @@ async def test_http_api_says_hello_lists_ports_and_refuses(tmp_path: Path) -> No
     assert (await http(state, "/api/v0/read-file?path=/does/not/exist"))[0] == 404
 
 
-async def test_http_api_does_not_wait_for_pipes_and_explains_bad_numbers(tmp_path: Path) -> None:
+async def test_http_api_rejects_bad_input(tmp_path: Path) -> None:
     state = make_state(tmp_path)
     os.mkfifo(tmp_path / "pipe")
     assert (await http(state, f"/api/v0/read-file?path={tmp_path}/pipe"))[0] == 400
@@ -246,7 +246,7 @@ async def test_http_api_does_not_wait_for_pipes_and_explains_bad_numbers(tmp_pat
     assert (await http(state, "/api/v0/read-file?path=/x%00"))[0] == 400
 
 
-async def test_speedtest_refuses_other_versions() -> None:
+async def test_speedtest_rejects_other_versions() -> None:
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_speedtest, far)
@@ -255,7 +255,7 @@ async def test_speedtest_refuses_other_versions() -> None:
     assert json.loads(answer) == {"error": "version mismatch! Server is version 2, client is version 1"}
 
 
-async def test_scripts_report_output_codes_and_timeouts(tmp_path: Path) -> None:
+async def test_scripts_report_results(tmp_path: Path) -> None:
     queue = LogQueue(lambda: datetime.now(UTC))
     timings: list[agent_pb2.Timing] = []
 
@@ -290,7 +290,7 @@ async def test_scripts_report_output_codes_and_timeouts(tmp_path: Path) -> None:
     assert {"hi", "no", "script exited with code 3", "script timed out"} <= set(sent)
 
 
-async def test_lines_pushed_out_while_a_batch_is_on_its_way_are_those_that_are_missing() -> None:
+async def test_dropped_lines_are_counted() -> None:
     """The queue runs over during a call: every line arrives, or counts among those a line says were dropped."""
     queue = LogQueue(lambda: datetime.now(UTC))
     arrived: list[str] = []
@@ -344,13 +344,13 @@ class _Counted(str):
         return _Counted(super().lstrip(chars))
 
 
-def test_thirty_thousand_small_messages_are_not_copied_each_time() -> None:
+def test_many_messages_are_not_recopied() -> None:
     _Counted.copied = 0
     found, rest = _split_messages(json.JSONDecoder(), _Counted(" {} " * 10_000 + '{"data":'))
     assert (len(found), rest, _Counted.copied) == (10_000, '{"data":', len(' {"data":'))
 
 
-async def test_no_cron_script_begins_any_more_and_one_that_runs_goes_on(tmp_path: Path) -> None:
+async def test_end_cron_finishes_running_script(tmp_path: Path) -> None:
     codes: list[int] = []
 
     async def report(timing: agent_pb2.Timing) -> None:
@@ -374,7 +374,7 @@ async def test_no_cron_script_begins_any_more_and_one_that_runs_goes_on(tmp_path
     assert codes == [7]
 
 
-async def test_a_cron_line_that_is_none_is_told_and_costs_its_script_alone(tmp_path: Path) -> None:
+async def test_invalid_cron_line_is_logged(tmp_path: Path) -> None:
     ran = trio.Event()
 
     async def report(_: agent_pb2.Timing) -> None:
@@ -394,7 +394,7 @@ async def test_a_cron_line_that_is_none_is_told_and_costs_its_script_alone(tmp_p
     assert said == ["the cron line is invalid: end of range (25) above maximum (23): 25"]
 
 
-async def test_lifecycle_only_moves_forward_and_hands_out_every_state() -> None:
+async def test_lifecycle_reports_every_state() -> None:
     life = Lifecycle(lambda: datetime.now(UTC))
     life.set(State.STARTING)
     life.set(State.READY)
@@ -410,9 +410,7 @@ async def test_lifecycle_only_moves_forward_and_hands_out_every_state() -> None:
 @pytest.mark.parametrize(
     ("reported", "told"), [(None, []), (2, []), (1, [State.READY]), (0, [State.STARTING, State.READY])]
 )
-async def test_states_that_were_not_confirmed_are_told_by_the_next_program(
-    reported: int | None, told: list[State.ValueType]
-) -> None:
+async def test_unconfirmed_states_survive_handover(reported: int | None, told: list[State.ValueType]) -> None:
     before, after = Lifecycle(lambda: datetime.now(UTC)), Lifecycle(lambda: datetime.now(UTC))
     for state in (State.STARTING, State.READY):
         before.set(state)

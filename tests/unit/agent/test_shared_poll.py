@@ -23,7 +23,7 @@ class Looks:
         return self.taken
 
 
-async def test_whoever_waits_gets_a_look_that_began_after_they_asked(
+async def test_waiter_gets_newer_poll(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     shared, looks, answers = SharedPoll[int](), Looks(), list[int]()
@@ -41,7 +41,7 @@ async def test_whoever_waits_gets_a_look_that_began_after_they_asked(
         assert await shared.after(trio.current_time() - 1, looks) == 3
 
 
-async def test_who_leaves_in_the_middle_holds_up_nobody_and_the_last_takes_the_memory_along(
+async def test_last_watcher_clears_result(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     shared, looks = SharedPoll[int](), Looks()
@@ -55,7 +55,7 @@ async def test_who_leaves_in_the_middle_holds_up_nobody_and_the_last_takes_the_m
         assert await shared.after(-1, looks) == 2
 
 
-async def test_a_look_that_fails_is_taken_again() -> None:
+async def test_failed_poll_is_retried() -> None:
     shared = SharedPoll[int]()
 
     async def fails() -> int:

@@ -31,7 +31,7 @@ ALL: tuple[ShutdownReason, ...] = (Stop(), Claimed(), UPGRADE)
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(ALL, ALL)), ids=lambda how: type(how).__name__)
-async def test_the_first_stays_and_only_an_upgrade_yields(first: ShutdownReason, second: ShutdownReason) -> None:
+async def test_first_reason_wins_over_upgrade(first: ShutdownReason, second: ShutdownReason) -> None:
     end = ShutdownDecision()
     assert end.choose(first)
     overtakes = isinstance(first, ProgramUpgrade) and not isinstance(second, ProgramUpgrade)
@@ -42,7 +42,7 @@ async def test_the_first_stays_and_only_an_upgrade_yields(first: ShutdownReason,
 
 
 @pytest.mark.parametrize(("first", "second"), list(product(ALL, ALL)), ids=lambda how: type(how).__name__)
-async def test_what_is_sealed_stays(first: ShutdownReason, second: ShutdownReason) -> None:
+async def test_sealed_decision_is_final(first: ShutdownReason, second: ShutdownReason) -> None:
     end = ShutdownDecision()
     end.choose(first)
     end.seal()
@@ -130,7 +130,7 @@ async def pending_upgrade(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
 @pytest.mark.parametrize("moment", ["waiting", "settling"])
 @pytest.mark.parametrize("how", [Stop(), Claimed()], ids=lambda how: type(how).__name__)
-async def test_another_end_comes_before_a_pending_upgrade(
+async def test_other_reason_overtakes_upgrade(
     how: ShutdownReason, moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with pending_upgrade(tmp_path, monkeypatch) as scene:
@@ -145,7 +145,7 @@ async def test_another_end_comes_before_a_pending_upgrade(
     assert (tmp_path / "stopped").exists() is isinstance(how, Stop)
 
 
-async def test_an_upgrade_begins_no_script_and_spares_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_upgrade_keeps_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with pending_upgrade(tmp_path, monkeypatch) as scene:
         processes = scene.agent.state.processes
         assert isinstance(processes, Processes)

@@ -12,7 +12,7 @@ from coder.base import caller
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="other systems have no warm process")
-def test_who_stands_in_for_a_process_names_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stand_in_reports_original_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caller, "_parent", None)
     assert caller.parent_pid() == os.getppid()
     caller.stand_in_for(os.getppid())

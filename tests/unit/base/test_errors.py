@@ -65,7 +65,7 @@ WALKS: dict[str, Callable[[CoderError], object]] = {
 
 @pytest.mark.parametrize("walk", WALKS)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.__name__)
-def test_every_walk_along_causes_returns(walk: str, shape: Callable[[], CoderError]) -> None:
+def test_cause_walks_terminate(walk: str, shape: Callable[[], CoderError]) -> None:
     WALKS[walk](shape())
 
 
@@ -78,7 +78,7 @@ def test_causes_yields_each_exception_once(shape: Callable[[], CoderError], with
     assert len({id(one) for one in found}) == len(found)
 
 
-def test_causes_follows_the_context_when_asked() -> None:
+def test_causes_with_context() -> None:
     inner, cause = ssl.SSLError("inner"), ValueError("cause")
     outer, both = CoderError("x", "outer"), CoderError("y", "both")
     outer.__context__ = both.__context__ = inner
@@ -99,5 +99,5 @@ def test_causes_follows_the_context_when_asked() -> None:
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
-def test_explain_error_says_each_sentence_once(shape: Callable[[], CoderError], line: str) -> None:
+def test_explain_error_deduplicates_sentences(shape: Callable[[], CoderError], line: str) -> None:
     assert explain_error(shape()) == line

@@ -8,7 +8,7 @@ import json
 from coder.base import log
 
 
-def test_a_line_for_cloud_logging() -> None:
+def test_stackdriver_line() -> None:
     out = io.StringIO()
     with log.also(log.stackdriver_sink(out)):
         log.get_logger("server").warn("beware", workspace="dev", token="hush")
@@ -23,7 +23,7 @@ def test_a_line_for_cloud_logging() -> None:
     }
 
 
-def test_group_of_errors_names_its_members() -> None:
+def test_error_group_names_members() -> None:
     out = io.StringIO()
     with log.also(log.stackdriver_sink(out)):
         group = ExceptionGroup("tasks", [OSError("no file"), ExceptionGroup("more", [ValueError("no number")])])

@@ -46,7 +46,7 @@ def test_children_get_original_limit() -> None:
 
 
 @pytest.mark.parametrize(("limits", "expected"), [("500, 500", 500), ("MOST + 5, MOST + 9", MOST + 5)])
-def test_sufficient_limit_is_left_alone(limits: str, expected: int) -> None:
+def test_sufficient_limit_is_kept(limits: str, expected: int) -> None:
     program = f"""
 import resource, subprocess
 from coder.base.open_files import MOST, raise_open_files

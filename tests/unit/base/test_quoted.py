@@ -19,5 +19,5 @@ from coder.base.quoted import quoted
         (Path("/a b"), '"/a b"'),
     ],
 )
-def test_double_quotes_and_nothing_unseen(text: object, shown: str) -> None:
+def test_quotes_and_escapes(text: object, shown: str) -> None:
     assert quoted(text) == shown

@@ -51,14 +51,14 @@ FRAME = {"url": 'parse "{0}": {1}', "host:port": "address {0}: {1}", "regexp": "
 
 
 @pytest.mark.parametrize(("kind", "value", "said"), CASES)
-def test_what_is_said(kind: Kind, value: str, said: str) -> None:
+def test_fault_messages(kind: Kind, value: str, said: str) -> None:
     framed = FRAME[kind].format(value, said) if said and value else said
     assert FAULTS[kind](value) == framed
 
 
 @pytest.mark.parametrize("source", ["env", "file", "flags"])
 @pytest.mark.parametrize(("kind", "value", "said"), CASES)
-def test_wherever_a_value_comes_from(kind: Kind, value: str, said: str, source: str) -> None:
+def test_every_source_is_checked(kind: Kind, value: str, said: str, source: str) -> None:
     """An empty one is none given."""
     option = Option("x", "x", "X", "x", kind=kind)
     given = Inputs(**{source: {"X" if source == "env" else "x": value}})

@@ -41,7 +41,7 @@ WAYS: dict[str, Callable[[], Awaitable[Any]]] = {
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_a_refused_thread_is_an_error_of_the_system(way: str) -> None:
+async def test_refused_thread_is_os_error(way: str) -> None:
     before = trio.to_thread.current_default_thread_limiter().borrowed_tokens
     with no_threads(), pytest.raises(OSError, match="no room for another thread") as caught:
         await WAYS[way]()
@@ -50,7 +50,7 @@ async def test_a_refused_thread_is_an_error_of_the_system(way: str) -> None:
     assert await trio.to_thread.run_sync(threading.get_ident) != threading.get_ident(), "later there is room"
 
 
-def test_what_else_goes_wrong_at_a_start_stays_what_it_is() -> None:
+def test_other_start_errors_stay() -> None:
     thread = threading.Thread(target=int)
     threads._start(thread)
     with pytest.raises(RuntimeError, match="only be started once") as caught:
@@ -59,19 +59,19 @@ def test_what_else_goes_wrong_at_a_start_stays_what_it_is() -> None:
     thread.join()
 
 
-def test_whoever_runs_trio_is_told_so() -> None:
+def test_run_trio_converts_refusals() -> None:
     async def main(what: int) -> int:
         with no_threads(), pytest.raises(OSError, match="no room"):
             await trio.to_thread.run_sync(print)
         return what
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(threading.Thread, "start", threads._original_start)
+        patch.setattr(threading.Thread, "start", threads._plain_start)
         assert threads.run_trio(main, 7) == 7
         assert threading.Thread.start is threads._start
 
 
-async def test_what_has_to_be_done_is_done_here() -> None:
+async def test_required_work_runs_here() -> None:
     here = threading.get_ident()
     assert await in_thread_or_here(threading.get_ident) != here
     with no_threads():
@@ -84,7 +84,7 @@ def _calls(path: Path) -> set[str]:
     return {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
 
 
-def test_nobody_begins_trio_or_a_thread_past_it() -> None:
+def test_sources_start_trio_through_module() -> None:
     """The database's thread is begun before anything else, and without it there is no server."""
     allowed = {
         ("coder/base/threads.py", "trio.run"),

@@ -12,7 +12,7 @@ from coder.base.whole_file import move_aside, naming, read_whole, shown, write_w
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
-def test_the_mode_is_the_one_asked_for_whatever_the_umask(tmp_path: Path, mode: int) -> None:
+def test_mode_ignores_umask(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "file"
     before = os.umask(0o077)
     try:
@@ -24,7 +24,7 @@ def test_the_mode_is_the_one_asked_for_whatever_the_umask(tmp_path: Path, mode: 
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_somebody_else_wrote_comes_back_byte_for_byte(tmp_path: Path) -> None:
+def test_foreign_bytes_round_trip(tmp_path: Path) -> None:
     path, content = tmp_path / "file", b"\xef\xbb\xbfone\r\ntwo\xff\rgr\xc3\xbc\xc3\x9fe\0\n"
     path.write_bytes(content)
     write_whole(path, read_whole(path))
@@ -32,7 +32,7 @@ def test_what_somebody_else_wrote_comes_back_byte_for_byte(tmp_path: Path) -> No
     assert "grüße" in read_whole(path) and shown(read_whole(path)).encode().count(b"\xef\xbf\xbd") == 1
 
 
-def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failure_keeps_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
     write_whole(path, "old")
     seen: list[int] = []
@@ -50,7 +50,7 @@ def test_what_fails_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path, mo
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a disk that is full")
-def test_a_full_disk_is_told_with_the_name_of_the_file() -> None:
+def test_full_disk_names_file() -> None:
     with pytest.raises(OSError, match="/home/file") as caught, naming(Path("/home/file")):
         Path("/dev/full").write_text("x")
     assert caught.value.filename == "/home/file"
@@ -60,7 +60,7 @@ def test_a_full_disk_is_told_with_the_name_of_the_file() -> None:
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "broken link"])
-def test_what_is_moved_aside_takes_no_place(tmp_path: Path, kind: str) -> None:
+def test_move_aside_overwrites_nothing(tmp_path: Path, kind: str) -> None:
     path, aside, kept = tmp_path / "data", tmp_path / "data-before", []
     for number in range(3):
         if kind == "file":

@@ -21,7 +21,7 @@ SYSTEMS = ("darwin", "win32")
 
 @linux
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_it_says_what_proc_says(system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_psutil_matches_proc(system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     with socket.socket() as server:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -42,7 +42,7 @@ def test_it_says_what_proc_says(system: str, monkeypatch: pytest.MonkeyPatch, tm
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_without_psutil_nothing_is_claimed(system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_missing_psutil_returns_none(system: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(sys, "platform", system)
     monkeypatch.setitem(sys.modules, "psutil", None)
     monkeypatch.delattr(os, "getloadavg")
@@ -51,7 +51,7 @@ def test_without_psutil_nothing_is_claimed(system: str, monkeypatch: pytest.Monk
     assert listening_ports() == [] and without_proc.listening() == {}
 
 
-def test_where_settings_lie(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_settings_locations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("APPDATA", str(tmp_path / "Roaming"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -87,7 +87,7 @@ LACKING = {"win32": ("fcntl", "pwd", "grp", "termios", "tty", "pty", "resource")
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_commands_can_be_loaded(system: str) -> None:
+def test_commands_import(system: str) -> None:
     """Every module of command line and client, without what Python lacks there."""
     command = [sys.executable, "-c", IMPORT, system, ",".join(LACKING[system])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)

@@ -31,7 +31,7 @@ def _entry(name: str, kind: bytes = tarfile.REGTYPE, target: str = "", mode: int
 
 
 @pytest.mark.parametrize("name", ["../x", "/etc/x", "a/../../x", "..\\x", "C:/x"])
-def test_paths_that_leave(tmp_path: Path, name: str) -> None:
+def test_escaping_paths_are_rejected(tmp_path: Path, name: str) -> None:
     with pytest.raises(archive.UnpackError, match="outside of itself"):
         archive.unpack_untrusted(_tar((_entry(name), b"x")), tmp_path)
     assert list(tmp_path.iterdir()) == []
@@ -65,7 +65,7 @@ def test_links_and_devices_are_skipped(tmp_path: Path) -> None:
     ],
     ids=lambda names: names[-1][:10] or "empty",
 )
-def test_what_no_folder_can_hold(tmp_path: Path, entries: list[str]) -> None:
+def test_impossible_names_are_rejected(tmp_path: Path, entries: list[str]) -> None:
     """A name of no length or too much of it, and files where directories are: a sentence that says which."""
     made = [(_entry(name, tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE), b"") for name in entries]
     with pytest.raises(archive.UnpackError, match="cannot be unpacked"):
@@ -82,7 +82,7 @@ def test_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @given(st.binary(max_size=2000))
-def test_bytes_that_are_no_tar(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+def test_invalid_tar_is_rejected(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     try:
         archive.unpack_untrusted(data, tmp_path_factory.mktemp("x"))
     except archive.UnpackError:
@@ -108,9 +108,7 @@ def test_module_archive_is_reproducible(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("number", "is_ours"), [(errno.ENOSPC, True), (errno.EROFS, True), (errno.ENAMETOOLONG, False)]
 )
-def test_a_full_disk_is_not_blamed_on_the_template(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_ours: bool
-) -> None:
+def test_full_disk_blames_disk(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_ours: bool) -> None:
     def write(_self: Path, _data: bytes) -> int:
         raise OSError(number, "does not work")
 

@@ -64,7 +64,7 @@ async def test_secrets_stay_out_of_the_log_and_the_error(autojump_clock: trio.ab
     assert isinstance(failed, FailedJob) and failed.error == f"no {HIDDEN} here"
 
 
-async def test_the_network_is_gone_while_a_job_runs(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
+async def test_network_failure_during_job(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
     server = FakeServer()
     working = pb.Log(level=pb.LogLevel.INFO, output="working")
     job = pd.AcquiredJob(job_id="job", provisioner="echo", template_source_archive=echo_archive(apply=[working]))
@@ -82,7 +82,7 @@ async def test_the_network_is_gone_while_a_job_runs(autojump_clock: trio.abc.Clo
     assert server.connections == 2
 
 
-async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
+async def test_endless_job_times_out(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
     server = FakeServer()
     working = pb.Log(level=pb.LogLevel.INFO, output="working")
     job = pd.AcquiredJob(job_id="job", provisioner="echo", template_source_archive=echo_archive(apply=[working]))
@@ -97,7 +97,7 @@ async def test_a_job_that_takes_for_ever(autojump_clock: trio.abc.Clock, tmp_pat
     assert trio.current_time() - began >= 90
 
 
-async def test_a_local_exec_that_never_ends_is_interrupted(
+async def test_endless_local_exec_is_interrupted(
     world: World, tmp_path: Path, mock_clock: trio.testing.MockClock
 ) -> None:
     """Its time passes once the command runs, however long Terraform took until then."""
@@ -121,7 +121,7 @@ async def test_a_local_exec_that_never_ends_is_interrupted(
     assert list(world.config.work_dir.iterdir()) == []
 
 
-async def test_the_server_has_the_state_while_the_apply_runs(world: World) -> None:
+async def test_state_is_sent_during_apply(world: World) -> None:
     template = 'resource "terraform_data" "good" {}\n' + running("echo up; exec sleep 600", "slow").replace(
         "{\n", "{\n  depends_on = [terraform_data.good]\n", 1
     )
@@ -137,7 +137,7 @@ async def test_the_server_has_the_state_while_the_apply_runs(world: World) -> No
             await world.server.wait_for(known)
 
 
-def test_half_a_state_is_none(tmp_path: Path) -> None:
+def test_incomplete_state_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "terraform.tfstate"
     assert read_state(path) == b""
     path.write_bytes(b'{"version": 4, "resou')
@@ -146,7 +146,7 @@ def test_half_a_state_is_none(tmp_path: Path) -> None:
     assert read_state(path) == b'{"version": 4}'
 
 
-async def test_a_provider_that_crashes(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_crashing_provider(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def crash(_self: TerraformProvider, _method: str, _body: bytes) -> bytes:
         raise ZeroDivisionError("no such luck")
 
@@ -162,7 +162,7 @@ async def test_a_provider_that_crashes(world: World, monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
-async def test_a_full_disk(world: World, tmp_path: Path) -> None:
+async def test_full_disk(world: World, tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
     mounted = subprocess.run(

@@ -117,7 +117,7 @@ async def test_dry_run(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> 
     assert [one.name for one in done.template_dry_run.resources] == ["r"]
 
 
-async def test_build_asks_for_quota(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+async def test_build_commits_quota(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
     server = FakeServer(quota=pd.CommitQuotaResponse(ok=True, credits_consumed=7, budget=10))
     archive = echo_archive(
         plan=[pb.PlanComplete(dailyCost=4, resource_replacements=[pb.ResourceReplacement(resource="x")])],
@@ -182,7 +182,7 @@ async def test_missing_variables(autojump_clock: trio.abc.Clock, config: DaemonC
         ({"apply": [pb.ApplyComplete(state=b"new")], "graph": [pb.GraphComplete(error="E")]}, "E", b"new"),
     ],
 )
-async def test_failed_build_keeps_the_right_state(
+async def test_failed_build_keeps_state(
     autojump_clock: trio.abc.Clock, config: DaemonConfig, steps: dict[str, Any], error: str, state: bytes
 ) -> None:
     failed = await _outcome(FakeServer(), config, _build(echo_archive(**steps), state=b"old"))
@@ -196,7 +196,7 @@ async def test_refused_quota(autojump_clock: trio.abc.Clock, config: DaemonConfi
     assert server.outputs("Commit quota")[-1] == "This build would exceed your quota. Failing."
 
 
-async def test_archives_from_strangers(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+async def test_hostile_archives(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
     failed = await _outcome(FakeServer(), config, _import(tar_of({"../../evil": "x"})))
     assert "outside of itself" in failed.error
     assert not (config.work_dir.parent / "evil").exists()
@@ -246,7 +246,7 @@ async def test_executor_that_ignores_a_cancel(autojump_clock: trio.abc.Clock, co
     assert waited >= config.force_cancel
 
 
-async def test_running_job_survives_a_server_restart(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+async def test_job_survives_server_restart(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
     server = FakeServer()
     server.post(_build(echo_archive(apply=[_log("working")])))
     async with running_daemon(server, config, ECHO):
@@ -312,7 +312,7 @@ async def test_refused_daemon_ends(config: DaemonConfig) -> None:
         await run_daemon(connect, config, ECHO)
 
 
-async def test_accepted_daemon_outlives_pages_of_a_proxy(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+async def test_accepted_daemon_ignores_proxy_pages(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
     server = FakeServer()
     refusals = [HttpError(404, "<html>"), HttpError(403, "<html>"), HttpError(403, "not you", is_enveloped=True)]
 
@@ -345,7 +345,7 @@ async def test_module_files(autojump_clock: trio.abc.Clock, config: DaemonConfig
 async def test_too_many_lines_are_not_sent(
     autojump_clock: trio.abc.Clock, config: DaemonConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "LARGE", drpc.MAX_PACKET + 1)  # a clock that jumps waits for no thread
+    monkeypatch.setattr(calls, "LARGE_REQUEST", drpc.MAX_PACKET + 1)  # a clock that jumps waits for no thread
     server = FakeServer()
     lines = [_log("x" * 30_000)] * 100
     await _outcome(server, config, _build(echo_archive(apply=[*lines, pb.ApplyComplete()])))
@@ -438,9 +438,7 @@ class _AwayLink:
         return reply()
 
 
-async def test_lines_under_way_when_the_job_ends_arrive_once(
-    autojump_clock: trio.abc.Clock, config: DaemonConfig
-) -> None:
+async def test_final_lines_arrive_once(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
     many = [_log(f"line {number}") for number in range(150)]
     link = _AwayLink()
     job = _build(echo_archive(plan=[*many, pb.PlanComplete()], apply=[_log("made"), pb.ApplyComplete()]))

@@ -16,7 +16,7 @@ def _samples(activity: ProvisionerActivity) -> dict[str, float]:
     return {name: float(value) for name, value in (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
 
 
-def test_each_family_moves() -> None:
+def test_every_family_changes() -> None:
     activity = ProvisionerActivity()
     current = 'coderd_provisionerd_jobs_current{provisioner="terraform"}'
     assert _samples(activity)[current] == 0 and _samples(activity)["coderd_provisionerd_num_daemons"] == 1
@@ -33,7 +33,7 @@ def test_each_family_moves() -> None:
     assert bounds == {"10": 0, "30": 1, "3600": 1, "+Inf": 2}
 
 
-async def test_the_listener_answers_and_knows_one_page() -> None:
+async def test_listener_serves_metrics_only() -> None:
     async with trio.open_nursery() as nursery:
         (listener, *_) = await nursery.start(serve_metrics, "127.0.0.1:0", ProvisionerActivity())
         url = f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
@@ -47,6 +47,6 @@ async def test_the_listener_answers_and_knows_one_page() -> None:
 
 
 @pytest.mark.parametrize("address", ["nowhere", "127.0.0.1:http", "127.0.0.1:99999", "192.0.2.1:1"])
-async def test_an_address_that_cannot_be_used_is_told(address: str) -> None:
+async def test_unusable_address_is_reported(address: str) -> None:
     with pytest.raises(CoderError, match=r"prometheus-address is not an address|cannot be served at"):
         await serve_metrics(address, ProvisionerActivity())

@@ -10,7 +10,7 @@ from coder.rpc.errors import RpcClosed
 from coder.rpc.inbox import INBOX_BYTES, LINK_BYTES, BufferedBytes, Inbox
 
 
-def test_all_calls_of_a_peer_share_one_budget() -> None:
+def test_peer_calls_share_budget() -> None:
     held = BufferedBytes()
     held.change(LINK_BYTES)
     with pytest.raises(RpcClosed, match="32 MiB"):
@@ -43,7 +43,7 @@ async def test_a_slow_handler_makes_its_caller_wait(autojump_clock: trio.testing
     assert held.size == 0
 
 
-async def test_who_leaves_gives_back_what_was_not_taken(autojump_clock: trio.testing.MockClock) -> None:
+async def test_leaving_releases_budget(autojump_clock: trio.testing.MockClock) -> None:
     held = BufferedBytes()
     inbox = Inbox(held)
     refused = 0

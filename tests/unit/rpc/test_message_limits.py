@@ -21,13 +21,13 @@ LIMITS = MessageLimits(
 )
 
 
-def test_the_least_limit_says_which_sizes_are_harmless() -> None:
+def test_smallest_limit_is_harmless_size() -> None:
     assert LIMITS.harmless_size(agent_pb2.UpdateStartupRequest.DESCRIPTOR) == 5
     assert LIMITS.harmless_size(agent_pb2.UpdateAppStatusRequest.DESCRIPTOR) == 100
     assert LIMITS.harmless_size(agent_pb2.GetManifestRequest.DESCRIPTOR) > 1 << 40
 
 
-def test_a_message_inside_itself_is_looked_through() -> None:
+def test_recursive_messages_are_checked() -> None:
     deep: Any = "x" * 101
     for _ in range(9):
         deep = {"inner": deep}
@@ -39,7 +39,7 @@ def test_a_message_inside_itself_is_looked_through() -> None:
     assert {field.name for field in fields_below(request.DESCRIPTOR)} > {"resources", "tools", "fields", "string_value"}
 
 
-def test_maps_of_messages_are_looked_into() -> None:
+def test_message_maps_are_checked() -> None:
     event = tailnet_pb2.TelemetryEvent()
     for number in range(3):
         nodes = event.derp_map.regions[number].nodes
@@ -51,7 +51,7 @@ def test_maps_of_messages_are_looked_into() -> None:
     assert "Region.Node.host_name" in LIMITS.explain_excess(event)
 
 
-def test_what_may_have_more_alone_than_all_together_counts_apart() -> None:
+def test_large_lists_count_apart() -> None:
     request = agent_pb2.BatchCreateLogsRequest(logs=[agent_pb2.Log()] * 50)
     assert not LIMITS.explain_excess(request)
     request.logs.add()

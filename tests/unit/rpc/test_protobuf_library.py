@@ -28,7 +28,7 @@ def test_messages_work_without_the_second_implementation() -> None:
     assert found == "[]"
 
 
-def test_who_asks_for_the_second_implementation_gets_it() -> None:
+def test_second_implementation_stays_importable() -> None:
     found = said(
         "from coder.rpc.proto import agent_pb2 as pb\n"
         "from google.protobuf import descriptor_pool, json_format, text_format\n"

@@ -126,7 +126,7 @@ async def _refusal(message: Message) -> str:
     return ""
 
 
-async def test_every_field_takes_its_most_and_not_one_more() -> None:
+async def test_every_field_limit_is_exact() -> None:
     cases = list(_cases())
     assert len(cases) > 200
     wrong = []
@@ -140,7 +140,7 @@ async def test_every_field_takes_its_most_and_not_one_more() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_elements_of_all_lists_count_together() -> None:
+async def test_list_elements_count_together() -> None:
     """4096 resources of 4096 agents each would be 16 million rows."""
     request = provisionerd_pb2.CompletedJob()
     for _ in range(33):
@@ -149,7 +149,7 @@ async def test_elements_of_all_lists_count_together() -> None:
     assert str(TOGETHER) in await _refusal(request)
 
 
-async def test_what_counts_apart_stands_once_in_a_message() -> None:
+async def test_separate_lists_occur_once() -> None:
     for method in id_fields.methods().values():
         for path in _paths(method.input_type):
             if REQUEST_LIMITS.of(path[-1]).is_apart:
@@ -168,7 +168,7 @@ def test_rows_are_fields_of_requests() -> None:
     assert not rows - known
 
 
-def test_recorded_messages_are_far_below() -> None:
+def test_recorded_messages_fit_easily() -> None:
     """A quarter of each limit at most, in whatever genuine programs were heard to send."""
     heard = load_lines("proto_messages_agent_tailnet.jsonl") + load_lines("proto_messages_provisioner.jsonl")
     asked = {method.input_type.full_name for method in id_fields.methods().values()}
@@ -234,7 +234,7 @@ async def _say(session: Session, name: str, message: Message) -> None:
             pass
 
 
-async def test_a_peer_reads_what_was_too_much_and_goes_on() -> None:
+async def test_excess_is_reported_to_peer() -> None:
     smallest = {name: (path, what, most) for name, path, what, most in sorted(_cases(), key=lambda one: -one[3])}
     seen: list[str] = []
     async with connected(_handlers(seen)) as (client, _, _):
@@ -246,7 +246,7 @@ async def test_a_peer_reads_what_was_too_much_and_goes_on() -> None:
             assert seen.pop() == id_fields.methods()[name].input_type.full_name
 
 
-async def test_large_messages_are_measured_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_large_messages_use_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
     run_sync = trio.to_thread.run_sync
 
@@ -307,7 +307,7 @@ def _full_log_batch() -> Message:
 @pytest.mark.parametrize(
     "make", [_large_plan, _large_import, _node_behind_a_proxy, _node_of_many_addresses, _full_log_batch]
 )
-async def test_the_largest_that_genuine_programs_send_is_taken(make: Callable[[], Message]) -> None:
+async def test_largest_genuine_messages_pass(make: Callable[[], Message]) -> None:
     message = make()
     assert message.ByteSize() <= MAX_PACKET
     assert not await _refusal(message)

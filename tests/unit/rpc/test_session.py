@@ -54,7 +54,7 @@ async def test_unary_call() -> None:
         assert (await banner(client)).message == "hello"
 
 
-async def test_answers_larger_than_the_window_and_a_frame() -> None:
+async def test_responses_exceeding_window() -> None:
     text = "x" * (3 * 1024 * 1024)
 
     async def get(request: Any) -> agent_pb2.ServiceBanner:
@@ -64,7 +64,7 @@ async def test_answers_larger_than_the_window_and_a_frame() -> None:
         assert (await banner(client)).message == text
 
 
-async def test_answers_over_four_mebibytes_are_errors() -> None:
+async def test_oversized_responses_are_errors() -> None:
     async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message="x" * (4 * 1024 * 1024))
 
@@ -73,7 +73,7 @@ async def test_answers_over_four_mebibytes_are_errors() -> None:
             await banner(client)
 
 
-async def test_many_calls_at_once_share_the_connection() -> None:
+async def test_concurrent_calls_share_connection() -> None:
     async def get(request: Any) -> agent_pb2.ServiceBanner:
         await trio.lowlevel.checkpoint()
         return agent_pb2.ServiceBanner(message="m" * 100_000)
@@ -92,7 +92,7 @@ async def test_many_calls_at_once_share_the_connection() -> None:
         (ValueError("secret"), 0, "internal error"),
     ],
 )
-async def test_errors_of_a_handler_reach_the_caller(raised: Exception, number: int, text: str) -> None:
+async def test_handler_errors_reach_caller(raised: Exception, number: int, text: str) -> None:
     async def get(request: Any) -> None:
         raise raised
 
@@ -102,7 +102,7 @@ async def test_errors_of_a_handler_reach_the_caller(raised: Exception, number: i
         assert (caught.value.number, caught.value.text) == (number, text)
 
 
-async def test_unknown_calls_have_upstreams_text() -> None:
+async def test_unknown_call_error_text() -> None:
     async with connected({}) as (client, _, _):
         with pytest.raises(RpcError) as caught:
             await banner(client)
@@ -124,7 +124,7 @@ async def test_server_stream_ends_cleanly() -> None:
         assert [next(iter(m.regions)) async for m in stream] == [0, 1, 2]
 
 
-async def test_bidirectional_stream_and_the_ends_from_either_side() -> None:
+async def test_bidirectional_stream_ends_either_side() -> None:
     async def echo(call: Any) -> None:
         async for request in call:
             if request.HasField("disconnect"):
@@ -147,7 +147,7 @@ async def test_bidirectional_stream_and_the_ends_from_either_side() -> None:
             await stream.send(tailnet_pb2.CoordinateRequest())
 
 
-async def test_leaving_a_call_cancels_its_handler() -> None:
+async def test_leaving_call_cancels_handler() -> None:
     cancelled = trio.Event()
 
     async def wait(call: Any) -> None:
@@ -167,7 +167,7 @@ async def test_leaving_a_call_cancels_its_handler() -> None:
             await cancelled.wait()
 
 
-async def test_a_cancelled_caller_ends_the_stream_without_a_packet() -> None:
+async def test_cancelled_caller_sends_no_close() -> None:
     started, cancelled = trio.Event(), trio.Event()
 
     async def get(request: Any) -> None:
@@ -186,7 +186,7 @@ async def test_a_cancelled_caller_ends_the_stream_without_a_packet() -> None:
                 await cancelled.wait()
 
 
-async def test_the_end_of_the_connection_ends_everything() -> None:
+async def test_connection_end_ends_calls() -> None:
     async def get(request: Any) -> None:
         await trio.sleep_forever()
 
@@ -207,21 +207,21 @@ async def test_the_end_of_the_connection_ends_everything() -> None:
             await client.ping()
 
 
-async def test_exceptions_of_the_block_come_out_bare() -> None:
+async def test_block_exceptions_are_bare() -> None:
     left, _right = trio.testing.memory_stream_pair()
     with pytest.raises(KeyError):
         async with open_session(left, "client"):
             raise KeyError("x")
 
 
-async def test_ping_measures_and_remembers() -> None:
+async def test_ping_measures_round_trip() -> None:
     async with connected({}) as (client, server, _):
         assert await client.ping() >= 0
         assert await server.ping() >= 0
         assert client.last_pong <= trio.current_time()
 
 
-async def test_a_silent_peer_is_noticed(autojump_clock: trio.testing.MockClock) -> None:
+async def test_silent_peer_ends_session(autojump_clock: trio.testing.MockClock) -> None:
     left, _right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session:
         with pytest.raises(RpcClosed, match="no answer to a ping within 12 s"):
@@ -232,7 +232,7 @@ async def test_a_silent_peer_is_noticed(autojump_clock: trio.testing.MockClock) 
         assert "no sign of life" in session.reason
 
 
-async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock: trio.testing.MockClock) -> None:
+async def test_unacknowledged_stream_ends_session(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     answering = yamux.Yamux(client=False)
 
@@ -249,7 +249,7 @@ async def test_a_stream_nobody_acknowledges_ends_the_session(autojump_clock: tri
         nursery.cancel_scope.cancel()
 
 
-async def test_half_closed_streams_are_reset_after_five_minutes(autojump_clock: trio.testing.MockClock) -> None:
+async def test_half_closed_streams_are_reset(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True) as here, mux.open_mux(right, client=False) as there:
         stream = await here.open_stream()
@@ -283,7 +283,7 @@ async def test_senders_wait_for_credit() -> None:
             assert received == 600_000
 
 
-async def test_protocol_errors_end_the_session_with_go_away() -> None:
+async def test_protocol_error_sends_go_away() -> None:
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session:
         await right.send_all(b"\x07" + bytes(11))
@@ -293,7 +293,7 @@ async def test_protocol_errors_end_the_session_with_go_away() -> None:
         assert (frame.type, frame.length) == (yamux.FrameType.GO_AWAY, 1)
 
 
-async def test_calls_without_yamux_one_after_another_on_one_stream() -> None:
+async def test_sequential_calls_on_one_stream() -> None:
     async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner(message="plain")
 
@@ -320,7 +320,7 @@ async def test_calls_without_yamux_one_after_another_on_one_stream() -> None:
         assert reply.message == "plain"
 
 
-async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock: trio.testing.MockClock) -> None:
+async def test_cancelled_session_flushes(autojump_clock: trio.testing.MockClock) -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(right, client=False) as there:
         with trio.move_on_after(1):
@@ -335,7 +335,7 @@ async def test_a_cancelled_session_ends_at_once_and_says_goodbye(autojump_clock:
         assert await other.receive_some() == b""
 
 
-async def test_a_peer_that_begins_and_never_ends_is_kept_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand streams, each with a window's worth of a message of 4 MiB that does not end."""
     shared: list[BufferedBytes] = []
 
@@ -346,7 +346,7 @@ async def test_a_peer_that_begins_and_never_ends_is_kept_within_bounds(monkeypat
 
     monkeypatch.setattr(session, "BufferedBytes", Watched)
     monkeypatch.setattr(inbox, "LINK_BYTES", 1 << 20)
-    monkeypatch.setattr(mux, "MOST_UNREAD", 1 << 20)
+    monkeypatch.setattr(mux, "MAX_UNREAD", 1 << 20)
     streams, most = 1500, 0
     begun = b"\x02\x01\x01\x80\x80\x80\x02" + bytes(60_000)  # a frame of 4 MiB
     async with connected({}) as (_, server, raw):
@@ -364,8 +364,8 @@ async def test_a_peer_that_begins_and_never_ends_is_kept_within_bounds(monkeypat
     assert (shared[0].size, server._mux._unread) == (0, 0)
 
 
-async def test_a_window_in_frames_of_a_byte_counts_for_what_it_costs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mux, "MOST_UNREAD", 200_000)
+async def test_tiny_frames_count_overhead(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mux, "MAX_UNREAD", 200_000)
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "client"), open_session(right, "server") as server:
         await left.send_all(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, 1, 0)))
@@ -376,7 +376,7 @@ async def test_a_window_in_frames_of_a_byte_counts_for_what_it_costs(monkeypatch
         assert not server.is_closed
 
 
-async def test_ended_calls_leave_nothing_behind() -> None:
+async def test_ended_calls_free_memory() -> None:
     async def get(request: Any) -> agent_pb2.ServiceBanner:
         return agent_pb2.ServiceBanner()
 
@@ -404,7 +404,7 @@ async def test_ended_calls_leave_nothing_behind() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_the_end_cancels_handlers_that_take_nothing_more_though_no_slot_is_free() -> None:
+async def test_session_end_cancels_stalled_handlers() -> None:
     """Each stream waits for room in its inbox, and the session for one of them: nobody reads of the end."""
     begun = 0
 
@@ -440,7 +440,7 @@ async def test_the_end_cancels_handlers_that_take_nothing_more_though_no_slot_is
             await served.wait()
 
 
-async def test_small_reads_of_a_large_frame_do_not_copy_what_is_left() -> None:
+async def test_small_reads_avoid_copies() -> None:
     left, right = trio.testing.memory_stream_pair()
     async with mux.open_mux(left, client=True), mux.open_mux(right, client=False) as there:
         body = bytes(range(256)) * 1024

@@ -31,17 +31,17 @@ FLOODS = {
 
 
 @pytest.mark.parametrize("kind", FLOODS)
-async def test_others_run_while_frames_are_read(kind: str) -> None:
+async def test_frames_yield_to_others(kind: str) -> None:
     async with counted_turns() as turns, open_mux(peer_says(FLOODS[kind]), client=False) as mux:
         await mux.wait_closed()
     assert mux.reason == "the connection was closed by the peer"
     assert turns.count > COUNT / _REST_FRAMES / 8  # a piece of a read is seven hundred frames
 
 
-def test_answers_nobody_reads_are_not_kept() -> None:
+def test_unread_answers_are_bounded() -> None:
     """In memory for as long as a peer asks, which costs it twelve bytes each."""
     machine = yamux.Yamux(client=False)
-    with pytest.raises(yamux.YamuxError, match="more is asked"):
+    with pytest.raises(yamux.YamuxError, match="without reading the answers"):
         machine.receive_untrusted(PING * COUNT)
     assert machine.output_size < 2 * yamux.MAX_ANSWERS * yamux.HEADER_SIZE
     taken = yamux.Yamux(client=False)
@@ -51,7 +51,7 @@ def test_answers_nobody_reads_are_not_kept() -> None:
             pass
 
 
-async def test_streams_that_were_reset_still_wait_to_be_taken() -> None:
+async def test_reset_streams_count_as_untaken() -> None:
     """Those beyond the backlog are reset; the session goes on for others."""
     theirs = (OPENED + RESET) * (2 * yamux.BACKLOG) + frame(yamux.FrameType.WINDOW_UPDATE, yamux.Flag.SYN, 3)
     async with open_mux(peer_says(theirs), client=False) as mux:
@@ -75,7 +75,7 @@ PACKETS = {
 
 
 @pytest.mark.parametrize("kind", PACKETS)
-async def test_others_run_while_packets_are_read(kind: str) -> None:
+async def test_packets_yield_to_others(kind: str) -> None:
     async with counted_turns() as turns:
         await serve_calls(peer_says(CALL + PACKETS[kind]), {})
     assert turns.count > len(PACKETS[kind]) / 8192 - 1

@@ -18,7 +18,7 @@ def explained(message: Message, more: bytes = b"") -> str:
     return REQUEST_LIMITS.explain_encoded(message.DESCRIPTOR, message.SerializeToString() + more)
 
 
-def test_every_list_is_counted_as_in_the_message() -> None:
+def test_counts_match_decoded_message() -> None:
     wrong, looked = [], 0
     for name, path, what, most in _cases():
         if what == "elements":
@@ -32,14 +32,14 @@ def test_every_list_is_counted_as_in_the_message() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-async def test_what_is_too_much_is_not_decoded() -> None:
+async def test_excess_is_not_decoded() -> None:
     """Its end is no protobuf at all, which nobody finds out."""
     data = b"\x12\x00" * (2 * LARGE_REQUEST) + b"\xff"
     with pytest.raises(RpcError, match=r"BatchCreateLogsRequest\.logs has over 65536 elements"):
         await decode_request(agent_pb2.BatchCreateLogsRequest, data, REQUEST_LIMITS)
 
 
-def test_all_lists_count_together_however_deep() -> None:
+def test_nested_lists_count_together() -> None:
     request = provisionerd_pb2.CompletedJob()
     for _ in range(33):
         resource = request.workspace_build.resources.add()
@@ -47,14 +47,14 @@ def test_all_lists_count_together_however_deep() -> None:
     assert explained(request) == f"the message has over {TOGETHER} elements"
 
 
-def test_fields_that_are_said_again_and_again_have_an_end() -> None:
+def test_repeated_fields_are_bounded() -> None:
     """One message in pieces, which a decoder would join: none of them has too many."""
     assert explained(agent_pb2.BatchCreateLogsRequest(), b"\x18\x01" * (wire_elements.MAX_FIELDS + 1)) == (
         f"the message has over {wire_elements.MAX_FIELDS} fields"
     )
 
 
-def test_the_largest_genuine_plan_is_a_third_of_the_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_largest_genuine_plan_passes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wire_elements, "MAX_FIELDS", wire_elements.MAX_FIELDS // 3)
     assert not explained(_large_plan())
 
@@ -62,11 +62,11 @@ def test_the_largest_genuine_plan_is_a_third_of_the_fields(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     "broken", [b"\x12", b"\x12\x05x", b"\x12\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", b"\x13"]
 )
-def test_broken_encodings_are_refused(broken: bytes) -> None:
+def test_broken_encodings_are_rejected(broken: bytes) -> None:
     assert explained(agent_pb2.BatchCreateLogsRequest(), broken) == "the message cannot be decoded"
 
 
-def test_what_is_half_made_is_nobody_elses() -> None:
+def test_table_creation_is_thread_safe() -> None:
     """Large messages are counted in several threads, and the first of a kind finds nothing made."""
     known: dict[str, wire_elements.Fields] = {}
     seen = list[bool]()

@@ -21,14 +21,14 @@ def pair() -> tuple[Yamux, Yamux, int]:
     return client, server, stream
 
 
-def test_ids_are_odd_for_the_dialler_and_even_for_the_other() -> None:
+def test_stream_ids_by_role() -> None:
     client, server = Yamux(client=True), Yamux(client=False)
     assert [client.open_stream() for _ in range(3)] == [1, 3, 5]
     assert [server.open_stream() for _ in range(3)] == [2, 4, 6]
     assert client.take_output(12) == bytes.fromhex("000100010000000100000000")
 
 
-def test_credit_runs_out_and_comes_back_at_half_a_window() -> None:
+def test_credit_returns_at_half_window() -> None:
     client, server, stream = pair()
     sent = 0
     while size := client.send(stream, memoryview(bytes(yamux.MAX_FRAME_BODY))):
@@ -43,7 +43,7 @@ def test_credit_runs_out_and_comes_back_at_half_a_window() -> None:
     assert client.credit(stream) == yamux.INITIAL_WINDOW // 2
 
 
-def test_overrunning_the_window_is_a_protocol_error() -> None:
+def test_window_overrun_is_protocol_error() -> None:
     _, server, stream = pair()
     body = bytes(yamux.INITIAL_WINDOW)
     server.receive_untrusted(encode_frame(YamuxFrame(FrameType.DATA, Flag(0), stream, len(body), body)))
@@ -51,7 +51,7 @@ def test_overrunning_the_window_is_a_protocol_error() -> None:
         server.receive_untrusted(encode_frame(YamuxFrame(FrameType.DATA, Flag(0), stream, 1, b"x")))
 
 
-def test_half_closes_in_both_orders_end_the_stream() -> None:
+def test_half_closes_end_stream() -> None:
     client, server, stream = pair()
     client.close_sending(stream)
     client.close_sending(stream)
@@ -63,7 +63,7 @@ def test_half_closes_in_both_orders_end_the_stream() -> None:
     assert not server.is_live(stream)
 
 
-def test_a_second_fin_is_a_protocol_error() -> None:
+def test_second_fin_is_protocol_error() -> None:
     _, server, stream = pair()
     fin = encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.FIN, stream, 0))
     server.receive_untrusted(fin)
@@ -71,18 +71,18 @@ def test_a_second_fin_is_a_protocol_error() -> None:
         server.receive_untrusted(fin)
 
 
-def test_opening_a_live_id_again_is_a_protocol_error() -> None:
+def test_reopened_id_is_protocol_error() -> None:
     _, server, stream = pair()
     with pytest.raises(YamuxError, match="opened twice"):
         server.receive_untrusted(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, stream, 0)))
 
 
-def test_frames_of_unknown_streams_are_dropped() -> None:
+def test_unknown_stream_frames_are_dropped() -> None:
     server = Yamux(client=False)
     assert server.receive_untrusted(encode_frame(YamuxFrame(FrameType.DATA, Flag.FIN, 9, 3, b"abc"))) == []
 
 
-def test_the_backlog_is_refused_by_reset() -> None:
+def test_backlog_overflow_is_reset() -> None:
     server = Yamux(client=False)
     for number in range(yamux.BACKLOG):
         server.receive_untrusted(encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.SYN, 2 * number + 1, 0)))
@@ -91,7 +91,7 @@ def test_the_backlog_is_refused_by_reset() -> None:
     assert server.take_output(100) == encode_frame(YamuxFrame(FrameType.WINDOW_UPDATE, Flag.RST, late, 0))
 
 
-def test_no_more_than_256_streams_wait_for_acknowledgement() -> None:
+def test_unacknowledged_streams_are_limited() -> None:
     client = Yamux(client=True)
     for _ in range(yamux.BACKLOG):
         assert client.may_open
@@ -107,7 +107,7 @@ def test_reset_and_late_data() -> None:
         server.send(stream, memoryview(b"x"))
 
 
-def test_pings_are_answered_with_their_number() -> None:
+def test_pings_echo_their_number() -> None:
     client, server = Yamux(client=True), Yamux(client=False)
     number = client.ping()
     assert exchange(client, server) == []

@@ -112,7 +112,7 @@ async def quiet() -> None:
     await trio.testing.wait_all_tasks_blocked(0.01)
 
 
-async def test_both_sides_meet(autojump_clock: trio.testing.MockClock) -> None:
+async def test_peers_connect(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     async with (
@@ -148,7 +148,7 @@ async def test_both_sides_meet(autojump_clock: trio.testing.MockClock) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_without_direct_paths_no_endpoints_travel(autojump_clock: trio.testing.MockClock) -> None:
+async def test_disabled_direct_hides_endpoints(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -167,7 +167,7 @@ async def test_without_direct_paths_no_endpoints_travel(autojump_clock: trio.tes
         nursery.cancel_scope.cancel()
 
 
-async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock: trio.testing.MockClock) -> None:
+async def test_lost_peers_expire_after_15_minutes(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
@@ -192,7 +192,7 @@ async def test_peers_outlive_the_connection_for_fifteen_minutes(autojump_clock: 
         assert not client_node.installed
 
 
-async def test_a_new_coordinator_is_told_everything_again(autojump_clock: trio.testing.MockClock) -> None:
+async def test_reconnect_sends_everything(autojump_clock: trio.testing.MockClock) -> None:
     agent_node, client_node = FakeNode(b"a", agent_addresses(AGENT)), FakeNode(b"c", (random_address(),))
     agent_node.change(preferred_derp=999)
     client_node.change(preferred_derp=999)
@@ -219,7 +219,7 @@ async def test_a_new_coordinator_is_told_everything_again(autojump_clock: trio.t
         nursery.cancel_scope.cancel()
 
 
-async def test_refused_requests_end_the_stream(autojump_clock: trio.testing.MockClock) -> None:
+async def test_rejected_requests_end_stream(autojump_clock: trio.testing.MockClock) -> None:
     ctx = fake_context()
     node = FakeNode(b"c", (random_address(),))
     async with open_controller(node, "source", number=2) as client, trio.open_nursery() as nursery:

@@ -27,12 +27,12 @@ def recorded() -> Any:
     return json.loads(example["response_body"])["derp_map"]
 
 
-def test_json_is_the_recorded_one() -> None:
+def test_json_matches_recording() -> None:
     assert derpmap.to_json(derpmap.from_json(recorded())) == recorded()
     assert derpmap.from_json(recorded()) == DerpMap({999: MAP.regions[999]})
 
 
-def test_every_form_is_reversible() -> None:
+def test_forms_round_trip() -> None:
     assert derpmap.from_json(json.loads(json.dumps(derpmap.to_json(MAP)))) == MAP
     assert derpmap.from_proto(derpmap.to_proto(MAP)) == MAP
 
@@ -45,7 +45,7 @@ def test_recorded_protobuf_maps() -> None:
             assert derpmap.to_proto(derpmap.from_proto(cast("tailnet_pb2.DERPMap", message))) == message
 
 
-def test_home_params_are_always_there() -> None:
+def test_home_params_are_always_set() -> None:
     assert derpmap.to_proto(DerpMap()).HasField("home_params")
 
 
@@ -58,7 +58,7 @@ def test_home_params_are_always_there() -> None:
         ("https://[fd00::1]:8443", "fd00::1", 8443, False),
     ],
 )
-def test_the_embedded_relay_is_where_the_server_is(url: str, host: str, port: int, plain: bool) -> None:
+def test_embedded_relay_uses_server_address(url: str, host: str, port: int, plain: bool) -> None:
     node = derpmap.with_embedded(MAP, url).regions[999].nodes[0]
     assert (node.host_name, node.derp_port, node.force_http) == (host, port, plain)
     assert derpmap.with_embedded(MAP, url).regions[7] == MAP.regions[7]

@@ -41,7 +41,7 @@ def check_shape(report: dict[str, object]) -> None:
     check("DERPHealthReport", {k: v for k, v in derp.items() if k != "netcheck"} | {"regions": []})
 
 
-async def test_a_friendly_network_and_a_stripping_one(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_open_and_stripping_networks(capsys: pytest.CaptureFixture[str]) -> None:
     async with trio.open_nursery() as nursery, running_coderd_with_stun(nursery) as world:
         found = await check_network(policy_of(world))
         report = to_json(found)
@@ -99,7 +99,7 @@ class running_coderd_with_stun:  # noqa: N801 - reads as the context manager it 
         return await self._inner.__aexit__(*error)  # type: ignore[arg-type]
 
 
-async def test_a_relay_of_somebody_else(tmp_path: Path) -> None:
+async def test_third_party_relay(tmp_path: Path) -> None:
     """A second relay in the map is tried and used without our token; direct paths are forbidden altogether."""
     async with running_coderd(first_user=True, derp_server_region_id=900) as other:
         port = int(other.url.rsplit(":", 1)[1])
@@ -142,13 +142,13 @@ async def test_a_relay_of_somebody_else(tmp_path: Path) -> None:
         ({}, "skipped", "not known"),
     ],
 )
-def test_direct_paths_in_words(facts: dict[str, object], state: str, says: str) -> None:
+def test_direct_path_texts(facts: dict[str, object], state: str, says: str) -> None:
     verdict = verdicts.direct(**facts)  # type: ignore[arg-type]
     assert verdict.state == state
     assert says in verdict.text
 
 
-def test_a_relay_that_is_not_there() -> None:
+def test_unreachable_relay() -> None:
     assert DerpServer(PrivateKey(bytes([9]) * 32)).counters.current == 0
     lines = verdicts.lines_of(
         [

@@ -37,7 +37,7 @@ NODE = DerpNode(name="1a", region_id=1, host_name="relay.example.com")
 
 
 @pytest.mark.parametrize(("number", "own"), [(1, True), (2, False)])
-async def test_only_the_own_region_is_dialled_through_memory(number: int, own: bool) -> None:
+async def test_own_region_uses_memory(number: int, own: bool) -> None:
     region = DerpRegion(region_id=number, region_code="x", region_name="x", nodes=(NODE,))
     inside, others = Dialled(), Dialled()
     dialer = OwnRelayDialer(inside, cast(RelayDialer, others), lambda region: region.region_id == 1)

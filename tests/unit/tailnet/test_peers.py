@@ -28,13 +28,13 @@ def never(_key: bytes) -> None:
     return None
 
 
-def test_a_destination_installs_at_once_and_says_so() -> None:
+def test_destination_installs_and_confirms() -> None:
     peers = Peers("destination")
     assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=False), ReportReady(PEER)]
     assert peers.next_wake() is None
 
 
-def test_a_source_waits_for_the_word_of_the_other_side() -> None:
+def test_source_waits_for_ready() -> None:
     peers = Peers("source")
     assert peers.receive_node(PEER, NODE, 0.0) == []
     assert peers.next_wake() == HANDSHAKE_WAIT
@@ -42,13 +42,13 @@ def test_a_source_waits_for_the_word_of_the_other_side() -> None:
     assert peers.next_wake() is None
 
 
-def test_a_source_remembers_a_word_that_came_first() -> None:
+def test_source_remembers_early_ready() -> None:
     peers = Peers("source")
     assert peers.receive_ready(PEER) == []
     assert peers.receive_node(PEER, NODE, 0.0) == [Install(PEER, NODE, keepalive=True)]
 
 
-def test_a_source_waits_five_seconds_counted_from_the_last_node() -> None:
+def test_source_installs_after_five_seconds() -> None:
     peers = Peers("source")
     peers.receive_node(PEER, NODE, 0.0)
     newer = replace(NODE, preferred_derp=1, as_of=11.0)
@@ -58,18 +58,18 @@ def test_a_source_waits_five_seconds_counted_from_the_last_node() -> None:
     assert peers.on_timer(8.0, never) == [Install(PEER, newer, keepalive=False)]
 
 
-def test_nodes_without_a_home_relay_are_ignored() -> None:
+def test_node_without_home_is_ignored() -> None:
     assert Peers("destination").receive_node(PEER, replace(NODE, preferred_derp=0), 0.0) == []
 
 
-def test_older_nodes_do_not_replace_newer_ones() -> None:
+def test_older_node_is_ignored() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     older = replace(NODE, preferred_derp=2, as_of=9.0)
     assert peers.receive_node(PEER, older, 0.0)[0] == Install(PEER, NODE, keepalive=False)
 
 
-def test_a_new_key_is_a_new_process() -> None:
+def test_new_key_replaces_session() -> None:
     peers = Peers("source")
     peers.receive_node(PEER, NODE, 0.0)
     peers.receive_ready(PEER)
@@ -77,7 +77,7 @@ def test_a_new_key_is_a_new_process() -> None:
     assert peers.receive_node(PEER, fresh, 1.0) == [Remove(NODE.public_key), Install(PEER, fresh, keepalive=True)]
 
 
-def test_disconnected_peers_go_at_once() -> None:
+def test_disconnected_peer_is_removed() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     assert peers.receive_disconnected(PEER) == [Remove(NODE.public_key)]
@@ -85,7 +85,7 @@ def test_disconnected_peers_go_at_once() -> None:
     assert peers.known() == []
 
 
-def test_lost_peers_stay_while_their_tunnel_works() -> None:
+def test_lost_peer_stays_while_used() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     peers.receive_lost(PEER, 10.0)
@@ -95,7 +95,7 @@ def test_lost_peers_stay_while_their_tunnel_works() -> None:
     assert peers.on_timer(1700.0, lambda _key: 800.0) == [Remove(NODE.public_key)]
 
 
-def test_a_lost_peer_that_could_come_back_and_does_not_goes_whatever_its_handshakes() -> None:
+def test_abandoned_peer_is_removed() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     peers.lose_all(100.0)
@@ -113,7 +113,7 @@ def test_a_lost_peer_that_could_come_back_and_does_not_goes_whatever_its_handsha
     assert ABANDONED_TIMEOUT <= now - back <= 3600.0
 
 
-def test_a_lost_peer_that_returns_is_not_lost() -> None:
+def test_returned_peer_is_not_lost() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     peers.lose_all(10.0)
@@ -122,7 +122,7 @@ def test_a_lost_peer_that_returns_is_not_lost() -> None:
     assert peers.on_timer(2000.0, never) == []
 
 
-def test_endpoints_are_left_out_where_direct_paths_are_off() -> None:
+def test_disabled_direct_drops_endpoints() -> None:
     [action] = without_endpoints([Install(PEER, NODE, keepalive=True)])
     assert isinstance(action, Install)
     assert action.node.endpoints == ()
@@ -138,7 +138,7 @@ TAKEN = {
 
 @pytest.mark.parametrize("role", ["source", "destination"])
 @pytest.mark.parametrize("taken", TAKEN.values(), ids=TAKEN)
-def test_a_second_owner_of_a_key_is_ignored(role: Literal["source", "destination"], taken: Any) -> None:
+def test_second_key_owner_is_ignored(role: Literal["source", "destination"], taken: Any) -> None:
     peers = Peers(role)
     peers.receive_node(PEER, NODE, 0.0)
     assert peers.receive_node(THIEF, replace(taken, endpoints=("198.51.100.9:9",)), 1.0) == []
@@ -146,7 +146,7 @@ def test_a_second_owner_of_a_key_is_ignored(role: Literal["source", "destination
     assert peers.node_of(PEER) == NODE
 
 
-def test_a_lost_peer_gives_way_to_the_same_program_under_a_new_id() -> None:
+def test_lost_peer_yields_to_new_id() -> None:
     """And what is said of the old id later does not touch the session."""
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)

@@ -38,7 +38,7 @@ SERVER = DialPolicy("https://coder.test", proxies={}, address="192.0.2.7")
         ("none", "none", set()),
     ],
 )
-async def test_a_node_is_dialled_where_the_map_says(
+async def test_node_is_dialled_by_map(
     monkeypatch: pytest.MonkeyPatch, ipv4: str, ipv6: str, dialled: set[tuple[str, str | None]]
 ) -> None:
     asked = set()
@@ -58,7 +58,7 @@ async def test_a_node_is_dialled_where_the_map_says(
     assert asked == {("box.test", None)}, "a proxy looks names up itself"
 
 
-async def test_one_family_wins_and_the_other_is_closed() -> None:
+async def test_first_address_family_wins() -> None:
     """A host that only one family leads to; the name is not looked up by the family that has an address."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
@@ -94,7 +94,7 @@ def greets(context: ssl.SSLContext) -> Callable[[trio.SocketStream], Awaitable[N
         ("*.test", "other.test", "not for other.test"),
     ],
 )
-async def test_whose_certificate_a_relay_shows(tmp_path: Path, shown: str, asked: str, problem: str) -> None:
+async def test_relay_certificate_name(tmp_path: Path, shown: str, asked: str, problem: str) -> None:
     authority, heard = Authority(tmp_path), []
     context = authority.server_context(shown)
     context.sni_callback = lambda _socket, name, _context: heard.append(name)
@@ -116,7 +116,7 @@ async def test_whose_certificate_a_relay_shows(tmp_path: Path, shown: str, asked
     assert heard == ["relay.test"], "the host is what the server is asked for, whatever the certificate says"
 
 
-async def test_an_authority_we_do_not_know_is_refused_under_any_name(tmp_path: Path) -> None:
+async def test_unknown_authority_is_rejected(tmp_path: Path) -> None:
     context = Authority(tmp_path).server_context("other.test")
 
     with trio.fail_after(60):
@@ -128,7 +128,7 @@ async def test_an_authority_we_do_not_know_is_refused_under_any_name(tmp_path: P
             nursery.cancel_scope.cancel()
 
 
-async def test_nodes_of_a_region_climb_for_themselves(
+async def test_nodes_fall_back_separately(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Dialled side by side, one that fails does not disturb what is learned of the other."""

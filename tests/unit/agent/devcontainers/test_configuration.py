@@ -28,7 +28,7 @@ def _read(**said: Any) -> Configuration:
     return read_configuration_untrusted(json.dumps(said).encode())
 
 
-def test_layers_of_a_merged_configuration_add_up() -> None:
+def test_merged_layers_combine() -> None:
     first = {"apps": [{"slug": "docs", "url": "http://a"}, {"slug": "web"}], "displayApps": {"vscode": False}}
     last = {
         "name": "inner",
@@ -59,7 +59,7 @@ def test_layers_of_a_merged_configuration_add_up() -> None:
     assert (docs, web) == (wanted, App(slug="web"))
 
 
-def test_the_description_alone_is_enough() -> None:
+def test_plain_configuration_is_enough() -> None:
     result = _read(configuration={"customizations": {"coder": {"ignore": True}}, "containerUser": "root"})
     assert (result.ignore, result.remote_user) == (True, "root")
     assert result.display_apps == tuple(name for name, shown in DISPLAY_APPS.items() if shown)
@@ -79,14 +79,14 @@ ODD: list[Any] = [
 
 
 @pytest.mark.parametrize("odd", ODD, ids=str)
-def test_what_has_another_shape_is_as_if_it_were_not_there(odd: Any) -> None:
+def test_invalid_fields_are_ignored(odd: Any) -> None:
     result = _read(configuration=odd)
     assert (result.name, result.ignore, result.remote_user) == ("", False, "")
     assert all(app == App(slug="") for app in result.apps)
 
 
 @pytest.mark.parametrize("answer", [b"", b"[]", b"7", b"{", b"[" * 9999])
-def test_an_answer_that_is_none_is_one_sentence(answer: bytes) -> None:
+def test_unparsable_output_is_reported(answer: bytes) -> None:
     with pytest.raises(CommandError, match="could not be parsed"):
         read_configuration_untrusted(answer)
 
@@ -100,13 +100,13 @@ OUTCOMES = {
 
 
 @pytest.mark.parametrize("output", OUTCOMES)
-def test_a_build_that_failed_says_why(output: bytes) -> None:
+def test_failed_build_reports_reason(output: bytes) -> None:
     with pytest.raises(CommandError) as caught:
         read_outcome_untrusted(CommandResult(1, output, "words\nlast words"))
     assert str(caught.value) == OUTCOMES[output]
 
 
-def test_the_last_line_says_what_was_built() -> None:
+def test_last_line_is_the_outcome() -> None:
     line = b'noise\n{"outcome":"success","containerId":"c1","remoteUser":"dev","remoteWorkspaceFolder":7}\n'
     assert read_outcome_untrusted(CommandResult(0, line, "")) == Built("c1", "dev", "")
 
@@ -122,7 +122,7 @@ FOLDERS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\
 @example("/" + "x" * 300 + "/" + "y" * 300, "", "main")
 @example("/work/ümlaut.dev/", "a" * 64, "main")
 @example("/work/api", "a" * 65, "main")
-def test_every_name_that_is_tried_is_one_the_server_takes(folder: str, wanted: str, own: str) -> None:
+def test_tried_names_are_valid(folder: str, wanted: str, own: str) -> None:
     assert explain_name(agent_name(folder)) == ""
     tried = names_to_try(wanted, folder, own)
     assert [explain_name(name) for name in tried] == [""] * len(tried)
@@ -133,7 +133,7 @@ def test_every_name_that_is_tried_is_one_the_server_takes(folder: str, wanted: s
 
 
 @given(FOLDERS, FOLDERS, st.sampled_from(["", "api", "x" * 64]))
-def test_two_folders_always_have_a_name_of_their_own(item: str, other: str, wanted: str) -> None:
+def test_last_name_is_unique(item: str, other: str, wanted: str) -> None:
     """However many others there are: the last name is no other folder's."""
     last = [names_to_try(wanted, folder, "main")[-1] for folder in (item, other)]
     assert (last[0] == last[1]) == (item == other)
@@ -148,7 +148,7 @@ SAID: tuple[Any, ...] = ("success", "x" * 100_000, "ü" * 9000, "", 7, None, [],
     st.binary(max_size=200),
     st.sampled_from([0, 5, MAX_STDERR]),
 )
-def test_whatever_a_builder_says_is_short_or_nothing(chosen: dict[str, int], noise: bytes, complained: int) -> None:
+def test_builder_texts_are_bounded(chosen: dict[str, int], noise: bytes, complained: int) -> None:
     said, stderr_tail = {field: SAID[which] for field, which in chosen.items()}, "x" * complained
     output = noise + b"\n" + json.dumps(said).encode()
     try:
@@ -160,13 +160,13 @@ def test_whatever_a_builder_says_is_short_or_nothing(chosen: dict[str, int], noi
         assert all(len(text) <= MAX_TEXT for text in (built.container_id, built.remote_user, built.workspace_folder))
 
 
-def test_texts_of_a_description_are_as_long_as_the_server_takes_them() -> None:
+def test_description_texts_are_bounded() -> None:
     for size, kept in ((MAX_TEXT, True), (MAX_TEXT + 1, False)):
         text = "x" * size
         result = _read(configuration={"remoteUser": text}, workspace={"workspaceFolder": text})
         assert (result.remote_user, result.workspace_folder) == ((text, text) if kept else ("", ""))
 
 
-def test_a_name_that_is_asked_for_comes_first_unless_it_is_the_agents_own() -> None:
+def test_requested_name_comes_first() -> None:
     assert names_to_try("inner", "/work/api", "main")[:2] == ["inner", "work-inner"]
     assert names_to_try("", "/home/shop", "shop")[0] == "home-shop"

@@ -18,7 +18,7 @@ from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_wo
 from tests.kit.paths import ROOT
 
 
-async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_template_starts_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "coder"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m coder "$@"\n')
     program.chmod(0o755)
@@ -56,9 +56,7 @@ async def test_from_the_template_to_an_agent_in_the_container(tmp_path: Path, mo
         await eventually(gone)
 
 
-async def test_a_new_build_below_the_same_process_gets_an_agent_in_the_container_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_rebuild_replaces_sub_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "coder"
     program.write_text(f'#!/bin/sh\nPYTHONPATH={ROOT} exec {sys.executable} -m coder "$@"\n')
     program.chmod(0o755)

@@ -42,7 +42,7 @@ PODMAN = {
 }
 
 
-def test_both_engines_are_understood() -> None:
+def test_both_engines_are_parsed() -> None:
     web, db = read_containers_untrusted(json.dumps([DOCKER, PODMAN]).encode())
     assert (web.name, web.image, web.running, web.status) == ("web", "debian:12", True, "running")
     assert web.ports == (Port(53, "udp"), Port(80, "tcp", "0.0.0.0", 8080)), "one of two families is enough"
@@ -56,12 +56,12 @@ def test_both_engines_are_understood() -> None:
 @pytest.mark.parametrize(
     "answer", [b"", b"{}]", b"[1]", b'[{"Id": 1}]', b'[{"Id": "x", "NetworkSettings": 7}]', b"[" * 9999]
 )
-def test_an_answer_that_is_none_is_one_sentence(answer: bytes) -> None:
+def test_unparsable_output_is_reported(answer: bytes) -> None:
     with pytest.raises(CommandError, match="could not be parsed"):
         read_containers_untrusted(answer)
 
 
-async def test_without_an_engine_it_says_so() -> None:
+async def test_missing_engine_is_reported() -> None:
     assert await find_engine({"PATH": "/nowhere"}) is None
     listing = await list_containers(None, {})
     assert listing.containers == ()
@@ -71,7 +71,7 @@ async def test_without_an_engine_it_says_so() -> None:
 
 
 @pytest.mark.parametrize("name", ["docker", "podman"])
-async def test_either_engine_is_asked(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_either_engine_is_used(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeEngine(tmp_path, monkeypatch, name)
     monkeypatch.setattr(engine, "ENGINES", (name,))  # whatever this machine has
     result = await find_engine(os.environ)
@@ -104,9 +104,7 @@ def _add(fake: FakeEngine, number: int, *, dev: bool) -> str:
     return str(row["Id"])
 
 
-async def test_among_many_containers_every_dev_container_is_seen(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_dev_containers_are_always_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(engine, "MAX_CONTAINERS", 3)
     fake = FakeEngine(tmp_path, monkeypatch)
     result = await find_engine(os.environ)
@@ -136,9 +134,7 @@ echo "[]"; echo "Error" >&2; exit 1
 
 
 @pytest.mark.parametrize("is_gone", [False, True])
-async def test_an_engine_that_breaks_down_between_two_questions_has_ended_nothing(
-    is_gone: bool, tmp_path: Path
-) -> None:
+async def test_engine_failure_removes_nothing(is_gone: bool, tmp_path: Path) -> None:
     gone, program = tmp_path / "gone", tmp_path / "docker"
     program.write_text(BREAKS.format(gone=gone, ident="a" * 64, then=f"touch {gone}" if is_gone else ""))
     program.chmod(0o755)
@@ -155,14 +151,14 @@ BOUNDS = {
 
 
 @pytest.mark.parametrize("script", BOUNDS)
-async def test_programs_have_so_much_time_and_so_many_words(script: str) -> None:
+async def test_program_limits_are_enforced(script: str) -> None:
     with pytest.raises(CommandError, match=BOUNDS[script]):
         # What is silent has its time to the end; what says too much has to be heard before, on a busy machine, too.
         seconds = 60 if "zero" in script else 0.3
         await commands.run_command(["/bin/sh", "-c", script], os.environ, seconds=seconds, max_output=1000)
 
 
-async def test_a_program_gets_a_file_and_is_heard_to_its_end(tmp_path: Path) -> None:
+async def test_program_reads_file_input(tmp_path: Path) -> None:
     path = tmp_path / "given"
     path.write_bytes(b"x" * (3 << 20))
     said = await commands.run_command(
@@ -178,22 +174,22 @@ async def test_a_program_gets_a_file_and_is_heard_to_its_end(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("words", [["/bin/a\0b"], ["/bin/true", "\ud800"]])
-async def test_words_no_command_line_can_have_are_refused_as_such(words: list[str]) -> None:
+async def test_invalid_arguments_are_rejected(words: list[str]) -> None:
     with pytest.raises(CommandError, match="cannot be started"):
         await commands.run_command(words, os.environ, seconds=60, max_output=9)
 
 
-async def test_a_file_that_cannot_be_given_is_one_sentence(tmp_path: Path) -> None:
+async def test_missing_input_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be read: No such file"):
         await commands.run_command(["/bin/cat"], os.environ, seconds=60, max_output=9, input_source=tmp_path / "none")
 
 
-def test_what_is_no_text_for_others_is_as_if_it_were_not_there() -> None:
+def test_unsendable_texts_are_dropped() -> None:
     said = json.dumps({"a": "x\0", "\ud800": 1, "b": ["\udcff", "ü"]}).encode()
     assert commands.read_json_untrusted(said) == {"b": ["ü"]}
 
 
-async def test_whoever_gives_a_file_that_is_silent_waits_no_longer_than_for_the_program(tmp_path: Path) -> None:
+async def test_silent_input_file_times_out(tmp_path: Path) -> None:
     """Reading was a thread's, and closing the file waited for it: on the loop, for as long as the disk was silent."""
     path = tmp_path / "given"
     os.mkfifo(path)
@@ -206,7 +202,7 @@ async def test_whoever_gives_a_file_that_is_silent_waits_no_longer_than_for_the_
         os.close(writer)
 
 
-async def test_a_file_that_is_opened_after_everybody_has_gone_is_closed(tmp_path: Path) -> None:
+async def test_late_input_file_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "given"
     os.mkfifo(path)
     with pytest.raises(CommandError, match="could not be opened within"):

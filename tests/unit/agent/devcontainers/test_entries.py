@@ -37,7 +37,7 @@ def _known(**more: Any) -> dict[str, Devcontainer]:
     return {API: Devcontainer(ID, "api", API, declared=True, **more)}
 
 
-def test_what_was_kept_is_dropped_by_a_complete_listing_alone() -> None:
+def test_only_complete_listing_removes() -> None:
     known = {API: Devcontainer(ID, "api", API)}
     apply_listing(known, Listing((), complete=False))
     assert set(known) == {API}, "whether its container has gone is not known"
@@ -62,7 +62,7 @@ SOURCES = {
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_what_shows_something_of_a_folder(source: str) -> None:
+def test_mount_exposure_by_source(source: str) -> None:
     assert mount_exposes(source, API) is SOURCES[source]
 
 
@@ -70,14 +70,14 @@ NAMES = st.text("ab/.", min_size=1, max_size=6).map(lambda text: "/" + text.stri
 
 
 @given(NAMES, NAMES)
-def test_a_folder_shows_itself_and_whatever_is_below_or_above(item: str, other: str) -> None:
+def test_mount_exposure_by_path(item: str, other: str) -> None:
     assert mount_exposes(item, item)
     assert mount_exposes(item, f"{item.rstrip('/')}{other}") and mount_exposes(f"{item.rstrip('/')}{other}", item)
     if item != "/" and not other.startswith(item) and item not in other and other not in item:
         assert not mount_exposes(item, other)
 
 
-def test_a_container_that_only_says_so_is_nobodys() -> None:
+def test_label_alone_is_foreign() -> None:
     """An image may bear the mark: whoever starts it by hand gives it no agent, and no project another container."""
     known = _known()
     marked, own = _row("image"), _row("own", API, running=False)
@@ -90,7 +90,7 @@ def test_a_container_that_only_says_so_is_nobodys() -> None:
     assert list(known) == [API]
 
 
-def test_what_was_built_here_needs_nothing_mounted() -> None:
+def test_built_container_needs_no_mount() -> None:
     known = _known(built=Built("ours"))
     ours = _row("ours", "/var/lib/docker/volumes/api/_data")
     assert apply_listing(known, Listing((_row("other"), ours))) == [_row("other")]
@@ -99,7 +99,7 @@ def test_what_was_built_here_needs_nothing_mounted() -> None:
     assert apply_listing(known, Listing((ours,))) == [], "while it is built nobody knows whether it is the one"
 
 
-def test_a_warning_names_few() -> None:
+def test_warning_names_few_containers() -> None:
     assert warn_foreign([]) == []
     rows = [_row(f"c{number}") for number in range(MAX_NAMED + 1)]
     (said,) = warn_foreign(rows)
@@ -107,7 +107,7 @@ def test_a_warning_names_few() -> None:
     assert warn_foreign(rows[:1])[0].endswith("get no agent: c0.")
 
 
-def test_of_a_listing_that_is_cut_what_is_in_it_counts() -> None:
+def test_incomplete_listing_updates_entries() -> None:
     known: dict[str, Devcontainer] = {}
     rows = [_row(name, f"/w/{name}", folder=f"/w/{name}") for name in "ab"]
     apply_listing(known, Listing(tuple(rows)))
@@ -119,7 +119,7 @@ def test_of_a_listing_that_is_cut_what_is_in_it_counts() -> None:
     assert list(known) == ["/w/a", "/w/c"]
 
 
-def test_another_template_changes_what_it_says_and_nothing_else() -> None:
+def test_new_declaration_keeps_state() -> None:
     manifest = agent_pb2.Manifest()
     manifest.devcontainers.add(id=OTHER.bytes, name="new", workspace_folder=API, subagent_id=PRESET.bytes)
     manifest.devcontainers.add(name="more", workspace_folder="/home/me/more")

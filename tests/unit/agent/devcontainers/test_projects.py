@@ -19,7 +19,7 @@ def _project(folder: Path, *files: str, repository: bool = True) -> None:
         (folder / file).write_text("{}")
 
 
-def test_repositories_with_a_description_are_found(tmp_path: Path) -> None:
+def test_repositories_with_description(tmp_path: Path) -> None:
     _project(tmp_path, ".devcontainer.json")
     _project(tmp_path / "api", ".devcontainer/devcontainer.json", ".devcontainer.json")
     _project(tmp_path / "a/b/ui", ".devcontainer/one/devcontainer.json", ".devcontainer/two/devcontainer.json")
@@ -36,7 +36,7 @@ def test_repositories_with_a_description_are_found(tmp_path: Path) -> None:
     ]
 
 
-def test_a_large_home_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_large_home_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(projects, "MAX_FOLDERS", 20)
     for number in range(50):
         _project(tmp_path / f"p{number:02}", ".devcontainer.json")

@@ -25,7 +25,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path, monkeypatch)
 
 
-async def test_one_that_is_made_while_it_is_wanted_no_more_is_known_and_removed(place: Place) -> None:
+async def test_unneeded_new_sub_agent_is_deleted(place: Place) -> None:
     """The answer comes after the container is to be built anew: its agent had gone from here, and stayed there."""
     place.template()
     answer = trio.Event()
@@ -46,7 +46,7 @@ async def _lost() -> None:
 
 
 @pytest.mark.parametrize("answer", [_lost, trio.sleep_forever])
-async def test_what_is_made_by_a_call_whose_end_nobody_hears_is_removed(
+async def test_unanswered_creation_is_deleted(
     answer: Callable[[], Awaitable[None]], place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sub_agents, "CREATE_TIMEOUT", 0.1)
@@ -60,9 +60,7 @@ async def test_what_is_made_by_a_call_whose_end_nobody_hears_is_removed(
         assert first not in place.server.agents
 
 
-async def test_what_a_server_makes_after_everybody_has_gone_is_removed_too(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_late_creation_is_deleted(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sub_agents, "SETTLE_TIME", 3600.0)
     place.template()
     place.server.answers.append(_lost)
@@ -73,7 +71,7 @@ async def test_what_a_server_makes_after_everybody_has_gone_is_removed_too(
         await place.only_one()
 
 
-async def test_in_no_doubt_nothing_is_removed_that_another_may_have_made(place: Place) -> None:
+async def test_foreign_sub_agents_are_kept(place: Place) -> None:
     place.template()
     async with place.running():
         await place.one(lambda item: "agent" in item)
@@ -83,7 +81,7 @@ async def test_in_no_doubt_nothing_is_removed_that_another_may_have_made(place: 
         assert others in place.server.agents
 
 
-async def test_one_that_has_gone_at_the_server_is_made_again(place: Place) -> None:
+async def test_deleted_sub_agent_is_recreated(place: Place) -> None:
     place.template()
     async with place.running():
         before, ident = await place.with_agent()
@@ -92,7 +90,7 @@ async def test_one_that_has_gone_at_the_server_is_made_again(place: Place) -> No
         await place.settled(lambda: place.token(after) in place.given(ident))
 
 
-async def test_one_that_has_another_token_goes_on_with_that(place: Place) -> None:
+async def test_changed_token_is_adopted(place: Place) -> None:
     place.template()
     async with place.running():
         before, ident = await place.with_agent()
@@ -101,7 +99,7 @@ async def test_one_that_has_another_token_goes_on_with_that(place: Place) -> Non
         assert (await place.only_one())["agent"] == before["agent"]
 
 
-async def test_what_is_gone_already_need_not_be_removed(place: Place) -> None:
+async def test_deleting_missing_succeeds(place: Place) -> None:
     place.template()
     async with place.running():
         result = await place.one(lambda item: "agent" in item)
@@ -109,7 +107,7 @@ async def test_what_is_gone_already_need_not_be_removed(place: Place) -> None:
         assert [str(ident) for ident in place.server.agents] == [result["agent"]["id"]]
 
 
-async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_taken_name_tries_next(monkeypatch: pytest.MonkeyPatch) -> None:
     calls, asked = sub_agents.SubAgentClient(), []
 
     async def answer(name: str, request: Any, _reply: Any) -> Any:
@@ -129,6 +127,6 @@ async def test_a_refused_name_is_followed_by_the_next(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("ident", "token"), [(bytes(15), bytes(16)), (bytes(16), b"")])
-def test_an_agent_without_a_good_id_or_token_is_refused(ident: bytes, token: bytes) -> None:
+def test_invalid_sub_agent_is_rejected(ident: bytes, token: bytes) -> None:
     with pytest.raises(CommandError, match="without a valid id"):
         SubAgent.of(agent_pb2.SubAgent(name="a", id=ident, auth_token=token))

@@ -46,7 +46,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path, monkeypatch)
 
 
-async def test_what_the_template_declares_is_built_and_gets_an_agent(place: Place) -> None:
+async def test_declared_container_gets_agent(place: Place) -> None:
     place.engine.add_builder()
     folder = place.declare("api")
     place.manifest.scripts.add(id=ID.bytes, log_source_id=b"s" * 16)
@@ -81,7 +81,7 @@ async def _body(place: Place) -> bytes:
     return reply.body
 
 
-async def test_without_the_devcontainer_command_it_says_what_to_install(place: Place) -> None:
+async def test_missing_cli_is_reported(place: Place) -> None:
     place.declare("api")
     async with place.running() as built:
         assert not built
@@ -91,7 +91,7 @@ async def test_without_the_devcontainer_command_it_says_what_to_install(place: P
     assert result["error"].startswith("api was not started: the devcontainer command is not installed")
 
 
-async def test_without_an_engine_the_list_says_so(place: Place) -> None:
+async def test_missing_engine_is_reported(place: Place) -> None:
     place.engine.remove("docker")
     os.environ["PATH"] = str(place.engine._bin)  # whatever this machine has; the fixture puts it back
     async with place.running() as built:
@@ -103,7 +103,7 @@ async def test_without_an_engine_the_list_says_so(place: Place) -> None:
     ]
 
 
-async def test_a_build_that_fails_is_told_with_its_output_and_can_be_tried_again(place: Place) -> None:
+async def test_failed_build_can_be_retried(place: Place) -> None:
     place.engine.add_builder()
     folder = place.declare("api")
     place.engine.describe(folder, fails="no such image")
@@ -118,7 +118,7 @@ async def test_a_build_that_fails_is_told_with_its_output_and_can_be_tried_again
         assert "error" not in await place.one(lambda item: "agent" in item)
 
 
-async def test_building_anew_replaces_container_and_agent(place: Place) -> None:
+async def test_recreate_replaces_container_and_agent(place: Place) -> None:
     place.template()
     async with place.running():
         before = await place.one(lambda item: "agent" in item)
@@ -134,7 +134,7 @@ async def test_building_anew_replaces_container_and_agent(place: Place) -> None:
         assert [str(ident) for ident in place.server.agents] == [after["agent"]["id"]]
 
 
-async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place: Place) -> None:
+async def test_stopped_container_keeps_agent(place: Place) -> None:
     place.template()
     async with place.running():
         _, ident = await place.with_agent()
@@ -152,7 +152,7 @@ async def test_a_container_that_dies_is_stopped_and_goes_on_with_its_agent(place
         await place.one(lambda item: item["status"] == "running" and "agent" in item)
 
 
-async def test_an_engine_that_does_not_answer_ends_nobodys_agent(place: Place) -> None:
+async def test_silent_engine_keeps_agents(place: Place) -> None:
     place.template()
     async with place.running():
         result = await place.one(lambda item: "agent" in item)
@@ -165,7 +165,7 @@ async def test_an_engine_that_does_not_answer_ends_nobodys_agent(place: Place) -
         assert place.given(result["container"]["id"])[-1] != "stopped"
 
 
-async def test_a_dev_container_can_be_removed(place: Place) -> None:
+async def test_delete_removes_container(place: Place) -> None:
     place.template()
     async with place.running():
         await place.one(lambda item: "agent" in item)
@@ -177,7 +177,7 @@ async def test_a_dev_container_can_be_removed(place: Place) -> None:
             assert (await place.ask("DELETE", path)).status == status
 
 
-async def test_one_that_somebody_built_by_hand_gets_an_agent_and_goes_with_its_container(place: Place) -> None:
+async def test_foreign_container_gets_agent(place: Place) -> None:
     place.engine.add_builder()
     folder = place.work / "main"
     place.engine.describe(folder, remoteUser="dev")
@@ -193,7 +193,7 @@ async def test_one_that_somebody_built_by_hand_gets_an_agent_and_goes_with_its_c
         await place.settled(lambda: not place.server.agents)
 
 
-async def test_what_asks_for_no_agent_gets_none(place: Place) -> None:
+async def test_ignored_container_gets_no_agent(place: Place) -> None:
     place.engine.add_builder()
     place.engine.describe(place.declare("api"), customizations={"coder": {"ignore": True}})
     async with place.running():
@@ -203,7 +203,7 @@ async def test_what_asks_for_no_agent_gets_none(place: Place) -> None:
         assert not place.server.agents
 
 
-async def test_an_agent_that_does_not_stay_is_told_with_its_last_words(place: Place) -> None:
+async def test_failing_agent_is_reported(place: Place) -> None:
     place.engine.add_builder()
     folder = place.declare("api")
     place.engine.describe(folder)
@@ -216,9 +216,7 @@ async def test_an_agent_that_does_not_stay_is_told_with_its_last_words(place: Pl
         assert len(place.server.agents) == 1, "it is tried again as the same"
 
 
-async def test_a_container_of_another_machine_is_refused_in_words(
-    place: Place, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_foreign_architecture_is_rejected(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(platform, "machine", lambda: "riscv64")
     place.template()
     async with place.running():
@@ -226,7 +224,7 @@ async def test_a_container_of_another_machine_is_refused_in_words(
     assert result["error"].startswith("The container's architecture is ") and "agent" not in result
 
 
-async def test_the_templates_own_agent_is_filled_rather_than_made(place: Place) -> None:
+async def test_preset_agent_is_updated(place: Place) -> None:
     place.engine.add_builder()
     preset = place.preset()
     place.server.have("left by the agent before")
@@ -238,9 +236,7 @@ async def test_the_templates_own_agent_is_filled_rather_than_made(place: Place) 
 
 
 @pytest.mark.parametrize("autostart", [False, True])
-async def test_projects_are_shown_and_built_where_they_ask_for_it(
-    autostart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_projects_are_listed_and_built(autostart: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = Place(tmp_path, monkeypatch, autostart=autostart)
     place.engine.add_builder()
     place.engine.describe(place.work, customizations={"coder": {"autoStart": True}})
@@ -254,7 +250,7 @@ async def test_projects_are_shown_and_built_where_they_ask_for_it(
             assert (await place.one(lambda item: item["dirty"]))["status"] == "running"
 
 
-async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(place: Place) -> None:
+async def test_rebuild_recreates_agents(place: Place) -> None:
     place.template(subagent_id=place.preset().bytes)
     place.manifest.scripts.add(id=ID.bytes, log_source_id=b"s" * 16)
     other = uuid4()
@@ -279,7 +275,7 @@ async def test_after_a_new_build_the_agents_are_made_again_as_its_template_says(
         assert [source for source, _ in place.logs._lines] == [b"s" * 16, b"t" * 16], "each build's own log"
 
 
-async def test_of_a_build_that_comes_while_scripts_run_only_the_latest_manifest_counts(place: Place) -> None:
+async def test_latest_manifest_wins_during_scripts(place: Place) -> None:
     place.template(subagent_id=uuid4().bytes)
     place.table.reset_sub_agents()
     place.state.manifest = agent_pb2.Manifest(agent_name="main")
@@ -287,7 +283,7 @@ async def test_of_a_build_that_comes_while_scripts_run_only_the_latest_manifest_
         assert place.table.cached_listing()["devcontainers"] == []
 
 
-async def test_who_watches_sees_every_change(place: Place) -> None:
+async def test_watcher_sees_every_change(place: Place) -> None:
     place.template()
     near, far = trio.testing.memory_stream_pair()
     async with place.running(), trio.open_nursery() as nursery:
@@ -306,7 +302,7 @@ async def test_who_watches_sees_every_change(place: Place) -> None:
 
 
 @pytest.mark.parametrize("step", ["_list", "_discover", "_poll_dev_containers", "_is_dirty"])
-async def test_a_defect_of_ours_ends_no_agent(step: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_defects_keep_agents_running(step: str, place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     failed = trio.Event()
 
     async def fail(*_: Any, **_more: Any) -> NoReturn:
@@ -321,7 +317,7 @@ async def test_a_defect_of_ours_ends_no_agent(step: str, place: Place, monkeypat
         await trio.sleep(0)
 
 
-async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Place) -> None:
+async def test_disabled_and_nested_are_rejected(place: Place) -> None:
     place.state.manifest = agent_pb2.Manifest(parent_id=bytes(16))
     inside = await place.ask("GET", "")
     place.state.manifest, place.state.containers = place.manifest, None
@@ -333,7 +329,7 @@ async def test_where_nobody_wants_it_and_inside_of_one_it_is_refused(place: Plac
     assert "inside other Dev Containers" in json.loads(inside.body)["detail"]
 
 
-async def test_another_program_goes_on_with_what_this_one_has_built(place: Place) -> None:
+async def test_handover_keeps_built_containers(place: Place) -> None:
     """Of a container that has nothing of its folder mounted only its builder knows whose it is, and who works there."""
     place.template()
 
@@ -359,7 +355,7 @@ async def test_another_program_goes_on_with_what_this_one_has_built(place: Place
                 assert result["agent"]["directory"] == "/workspaces/api"
 
 
-async def test_what_was_kept_is_left_again_as_it_was(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_handover_state_round_trips(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the path of its description, which may be one of several, and which no template says."""
     monkeypatch.setattr(place.table, "refresh", trio.lowlevel.checkpoint)
     description = "/work/api/.devcontainer/x/devcontainer.json"
@@ -369,7 +365,7 @@ async def test_what_was_kept_is_left_again_as_it_was(place: Place, monkeypatch: 
 
 
 @given(st.lists(st.binary(max_size=40) | st.sampled_from([b"x" * 9, b"\n", b"y" * 30]), max_size=30))
-def test_what_a_builder_says_is_told_in_lines_and_no_part_is_lost(chunks: list[bytes]) -> None:
+def test_builder_output_becomes_lines(chunks: list[bytes]) -> None:
     async def main() -> None:
         logs, item = LogQueue(lambda: datetime.now(UTC)), Devcontainer(ID, "api", "/api")
         lines = table._Lines(logs, item)
@@ -390,7 +386,7 @@ def test_what_a_builder_says_is_told_in_lines_and_no_part_is_lost(chunks: list[b
         run(main)
 
 
-async def test_nobody_waits_for_the_search_of_projects(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_discovery_blocks_nothing(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     began = trio.Event()
 
     async def search(*_: Any, **_more: Any) -> None:
@@ -403,7 +399,7 @@ async def test_nobody_waits_for_the_search_of_projects(place: Place, monkeypatch
             await began.wait()
 
 
-def test_folders_of_the_template_lie_at_home_in_the_workspace_or_anywhere() -> None:
+def test_declared_folders_are_resolved() -> None:
     places = {"~": "/h", "~/api": "/h/api", "api": "/w/api", "": "/w", "/srv/api": "/srv/api", "~api": "/w/~api"}
     manifest = agent_pb2.Manifest()
     for place in places:
@@ -412,7 +408,7 @@ def test_folders_of_the_template_lie_at_home_in_the_workspace_or_anywhere() -> N
     assert result == list(dict.fromkeys(places.values()))
 
 
-async def test_before_it_is_open_nothing_is_busy_for_ever(place: Place) -> None:
+async def test_recreate_before_start_is_busy(place: Place) -> None:
     place.declare("api")
     place.table._known |= {item.folder: item for item in declared(place.manifest, place.work, place.work)}
     assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 409

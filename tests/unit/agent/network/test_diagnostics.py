@@ -64,14 +64,14 @@ async def ask(state: AgentState, path: str, **query: str) -> HttpReply:
     return await HttpApi(state)._answer(HttpRequest("GET", path, wanted, b""))
 
 
-async def test_before_the_network_is_there_it_says_so(state: AgentState) -> None:
+async def test_missing_network_is_reported(state: AgentState) -> None:
     for path in ("/api/v0/netcheck", "/debug/magicsock"):
         assert (await ask(state, path)).status == 503
     assert (await ask(state, "/debug/prometheus")).status == 200
     assert (await ask(state, "/debug/logs")).status == 404
 
 
-async def test_the_network_is_described(state: AgentState) -> None:
+async def test_network_page(state: AgentState) -> None:
     state.overlay = _status
     report = json.loads((await ask(state, "/api/v0/netcheck")).body)
     assert report["severity"] == "ok" and report["net_info"]["PreferredDERP"] == 999 and report["net_info"]["PCP"]
@@ -82,7 +82,7 @@ async def test_the_network_is_described(state: AgentState) -> None:
     assert [one["code"] for one in report["warnings"]] == ["ESTUN02", "EUNKNOWN"]
 
 
-async def test_counters_are_prometheus_text(state: AgentState) -> None:
+async def test_metrics_are_prometheus_text(state: AgentState) -> None:
     state.overlay = _status
     state.sessions["ssh"] = 2
     lines = (await ask(state, "/debug/prometheus")).body.decode().splitlines()
@@ -91,7 +91,7 @@ async def test_counters_are_prometheus_text(state: AgentState) -> None:
     assert "magicsock_netmap_num_peers 1" in lines and "magicsock_num_derp_conns 1" in lines
 
 
-async def test_the_log_is_read_from_its_end(state: AgentState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_log_tail(state: AgentState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state.log_file = tmp_path / "coder-agent.log"
     assert (await ask(state, "/debug/logs")).status == 404, "it is not there yet"
     state.log_file.write_bytes(b"first\nsecond\n")
@@ -103,7 +103,7 @@ async def test_the_log_is_read_from_its_end(state: AgentState, tmp_path: Path, m
     assert (await ask(state, "/debug/logs")).body == b"second\n"
 
 
-async def test_a_listener_beside_the_overlay_shows_no_files(state: AgentState) -> None:
+async def test_debug_listener_serves_no_files(state: AgentState) -> None:
     debug, metrics = HttpApi(state, dict(DEBUG_ROUTES)), HttpApi(state, dict(METRICS_ROUTES))
     manifest, files = HttpRequest("GET", "/debug/manifest", {}, b""), HttpRequest("GET", "/api/v0/read-file", {}, b"")
     assert (await debug._answer(manifest)).body != (await debug._answer(files)).body

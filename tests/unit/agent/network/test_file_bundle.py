@@ -34,7 +34,7 @@ def opened(reply: HttpReply) -> tuple[dict[str, bytes], Any]:
     return found, json.loads(found.pop("manifest.json"))
 
 
-async def test_files_folders_and_what_cannot_be_read(tmp_path: Path) -> None:
+async def test_archive_has_files_and_errors(tmp_path: Path) -> None:
     (tmp_path / "folder/deep").mkdir(parents=True)
     (tmp_path / "folder/deep/a").write_bytes(b"\x00\xff")
     (tmp_path / "folder/b").write_text("b")
@@ -59,7 +59,7 @@ async def test_files_folders_and_what_cannot_be_read(tmp_path: Path) -> None:
     }
 
 
-async def test_everything_is_bounded_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in (("MAX_FILE", 10), ("MAX_TOTAL", 25), ("MAX_FILES", 5)):
         monkeypatch.setattr(file_bundle, name, value)
     for number in range(9):
@@ -70,7 +70,7 @@ async def test_everything_is_bounded_and_says_so(tmp_path: Path, monkeypatch: py
     assert len(manifest["files"]) + len(manifest["errors"]) == 3, "the first that does not fit is the last"
 
 
-async def test_the_search_ends_with_the_first_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_search_stops_at_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for folder in range(30):
         (tmp_path / f"d{folder:02}").mkdir()
         (tmp_path / f"d{folder:02}/file").touch()
@@ -90,9 +90,7 @@ async def test_the_search_ends_with_the_first_limit(tmp_path: Path, monkeypatch:
         assert len(found) == taken and len(listed) <= taken + 2 and manifest["truncated"] is (value != 60)
 
 
-async def test_one_folder_beyond_the_limit_is_read_as_far_as_it_goes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_large_folder_is_truncated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_bundle, "MAX_ENTRIES", 5)
     for number in range(9):
         (tmp_path / f"f{number}").touch()
@@ -100,7 +98,7 @@ async def test_one_folder_beyond_the_limit_is_read_as_far_as_it_goes(
     assert len(found) == 5 and manifest["truncated"]
 
 
-async def test_what_is_no_file_is_never_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_special_files_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")
     opens: list[str] = []
@@ -111,9 +109,7 @@ async def test_what_is_no_file_is_never_opened(tmp_path: Path, monkeypatch: pyte
     assert not [path for path in opens if "pipe" in path or "null" in path]
 
 
-async def test_a_search_that_nobody_waits_for_ends_and_holds_no_thread_of_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_cancelled_search_frees_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for number in range(5):
         (tmp_path / f"f{number}").touch()
     looked, go_on, seen = threading.Event(), threading.Event(), list[str]()
@@ -139,5 +135,5 @@ async def test_a_search_that_nobody_waits_for_ends_and_holds_no_thread_of_others
 
 
 @pytest.mark.parametrize("odd", [None, [], "a", [""], [1], [None], {}, ["x"] * 257, ["a\0b"]])
-async def test_odd_requests_are_refused(odd: Any, tmp_path: Path) -> None:
+async def test_invalid_requests_are_rejected(odd: Any, tmp_path: Path) -> None:
     assert (await bundled(tmp_path, odd)).status == 400

@@ -28,7 +28,7 @@ async def lines(path: Path, **query: object) -> Any:
     return json.loads(reply.body)
 
 
-async def test_lines_have_their_numbers(tmp_path: Path) -> None:
+async def test_lines_are_numbered(tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(b"one\r\ntwo\nthree")
     whole = {"success": True, "file_size": 14, "total_lines": 3, "lines_read": 3}
@@ -48,7 +48,7 @@ async def test_lines_have_their_numbers(tmp_path: Path) -> None:
     ("query", "said"),
     [({"offset": 4}, "outside of the file"), ({"offset": -1}, "outside"), ({"max_file_size": 3}, "more than 3")],
 )
-async def test_what_cannot_be_read_is_said(query: dict[str, int], said: str, tmp_path: Path) -> None:
+async def test_read_errors_are_reported(query: dict[str, int], said: str, tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("a\nb\n")
     found = await lines(path, **query)
@@ -58,7 +58,7 @@ async def test_what_cannot_be_read_is_said(query: dict[str, int], said: str, tmp
     assert "must be absolute" in (await lines(Path("f")))["error"]
 
 
-def test_an_edit_must_be_clear() -> None:
+def test_ambiguous_edits_are_rejected() -> None:
     assert edited("a b a", [{"search": "b", "replace": "c"}, {"search": "c", "replace": ""}], "f") == "a  a"
     assert edited("a b a", [{"search": "a", "replace": "x", "replace_all": True}], "f") == "x b x"
     for edits, said in (
@@ -71,7 +71,7 @@ def test_an_edit_must_be_clear() -> None:
             edited("a b a", edits, "f")
 
 
-async def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
+async def test_edits_are_all_or_nothing(tmp_path: Path) -> None:
     one, two, link = tmp_path / "one", tmp_path / "two", tmp_path / "link"
     one.write_bytes(b"alpha\r\nbeta\r\n")
     one.chmod(0o755)
@@ -101,7 +101,7 @@ async def test_all_files_are_changed_or_none(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("body", [None, {}, {"files": []}, {"files": [{}]}, {"files": [{"path": "/etc/hosts"}]}, [1]])
-async def test_odd_requests_are_refused(body: Any) -> None:
+async def test_invalid_requests_are_rejected(body: Any) -> None:
     assert (await ask("POST", "edit-files", body)).status == 400
 
 
@@ -114,7 +114,7 @@ async def test_paths_are_resolved(tmp_path: Path) -> None:
     assert (await ask("GET", "resolve-path")).status == 400
 
 
-async def test_a_file_that_is_named_twice_has_all_its_edits(tmp_path: Path) -> None:
+async def test_repeated_file_gets_all_edits(tmp_path: Path) -> None:
     path, other = tmp_path / "f", tmp_path / "other"
     path.write_text("one two")
     other.symlink_to(path)
@@ -130,7 +130,7 @@ async def test_a_file_that_is_named_twice_has_all_its_edits(tmp_path: Path) -> N
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["f", "other"]
 
 
-async def test_what_somebody_else_wrote_meanwhile_is_not_lost(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_edit_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two programs edit one file at once: the second is told to look again."""
     path = tmp_path / "f"
     path.write_text("one two")

@@ -28,9 +28,7 @@ class SilentFlow:
 
 
 @pytest.mark.parametrize(("port", "idle"), [(53, 30.0), (0, 120.0)])
-async def test_a_silent_flow_ends_sooner_when_it_asked_a_name_server(
-    autojump_clock: trio.testing.MockClock, port: int, idle: float
-) -> None:
+async def test_dns_flow_expires_sooner(autojump_clock: trio.testing.MockClock, port: int, idle: float) -> None:
     with trio.socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as silent:
         await silent.bind(("127.0.0.1", 0))
         began = trio.current_time()

@@ -91,7 +91,7 @@ async def heard(socket: WebSocketStream) -> Any:
     return json.loads(message)
 
 
-async def test_the_whole_at_first_then_what_changes(
+async def test_full_state_then_changes(
     tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with watching(tmp_path) as socket:
@@ -108,7 +108,7 @@ async def test_the_whole_at_first_then_what_changes(
         ]
 
 
-async def test_git_gets_neither_token_nor_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_git_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CODER_AGENT_TOKEN", "outer")
     given = list[Any]()
 
@@ -129,7 +129,7 @@ async def test_git_gets_neither_token_nor_secrets(tmp_path: Path, monkeypatch: p
     assert (everything["CODER_AGENT_TOKEN"], everything["DEEP"]) == ("t", "hidden"), "a person's commands have them"
 
 
-async def test_who_asks_is_answered_even_when_nothing_changed(tmp_path: Path, scanned: Scanned) -> None:
+async def test_refresh_always_gets_reply(tmp_path: Path, scanned: Scanned) -> None:
     async with watching(tmp_path) as socket:
         await heard(socket)
         for odd in ("", "{", "[]", '{"type": 1}', "[" * 100_000):
@@ -143,7 +143,7 @@ async def test_who_asks_is_answered_even_when_nothing_changed(tmp_path: Path, sc
         assert (said["type"], said["message"]) == ("error", "git is not installed in this workspace")
 
 
-async def test_a_plain_request_is_told_to_upgrade(tmp_path: Path) -> None:
+async def test_plain_request_must_upgrade(tmp_path: Path) -> None:
     state = AgentState(identity=Identity("me", tmp_path, "/bin/sh"), token="t", url="http://x", executable="coder")
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
@@ -153,9 +153,7 @@ async def test_a_plain_request_is_told_to_upgrade(tmp_path: Path) -> None:
         await near.aclose()
 
 
-async def test_all_viewers_share_one_look(
-    tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_viewers_share_one_poll(tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock) -> None:
     state = state_of(tmp_path)
     async with watching(tmp_path, state) as one, watching(tmp_path, state) as two:
         assert await heard(one) and await heard(two)
@@ -166,9 +164,7 @@ async def test_all_viewers_share_one_look(
     assert state.repositories.watchers == 0
 
 
-async def test_one_viewer_too_many_is_told_to_come_later(
-    tmp_path: Path, scanned: Scanned, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_viewer_limit_closes_1013(tmp_path: Path, scanned: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_watch, "MAX_VIEWERS", 1)
     state = state_of(tmp_path)
     async with watching(tmp_path, state) as one:
@@ -180,7 +176,7 @@ async def test_one_viewer_too_many_is_told_to_come_later(
         await heard(three)
 
 
-async def test_one_repository_that_cannot_be_read_is_told_once_and_not_as_gone(
+async def test_unreadable_repository_is_reported_once(
     tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock
 ) -> None:
     a, b = Repository("/a"), Repository("/b")
@@ -196,7 +192,7 @@ async def test_one_repository_that_cannot_be_read_is_told_once_and_not_as_gone(
 
 
 @pytest.mark.parametrize("ending", ["cut", "silent"])
-async def test_a_client_that_leaves_without_a_word_is_no_defect(
+async def test_silent_disconnect_is_no_error(
     ending: str, tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock
 ) -> None:
     state = state_of(tmp_path)

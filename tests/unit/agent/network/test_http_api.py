@@ -77,30 +77,30 @@ def request(method: str, path: str, length: int = 0) -> bytes:
     return f"{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n".encode()
 
 
-async def test_a_slow_reader_gets_all_of_a_large_reply_in_pieces(autojump_clock: trio.testing.MockClock) -> None:
+async def test_slow_reader_gets_whole_reply(autojump_clock: trio.testing.MockClock) -> None:
     line = Line(delay=TIMEOUT * 0.9)
     reply, took = await line.exchange(request("GET", "/large"))
     assert reply.endswith(b"\r\n\r\n" + LARGE) and took > 3 * TIMEOUT
     assert max(line.sizes) <= CHUNK, "the reply is not joined in memory"
 
 
-async def test_a_reader_that_takes_nothing_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+async def test_stalled_reader_times_out(autojump_clock: trio.testing.MockClock) -> None:
     reply, took = await Line(delay=TIMEOUT * 3).exchange(request("GET", "/large"))
     assert reply == b"" and took <= TIMEOUT + 1
 
 
-async def test_a_slow_writer_is_heard_to_the_end(autojump_clock: trio.testing.MockClock) -> None:
+async def test_slow_writer_is_served(autojump_clock: trio.testing.MockClock) -> None:
     pieces = [b"x" * 100] * 5
     reply, took = await Line().exchange(request("POST", "/length", 500), *pieces, pause=TIMEOUT * 0.9)
     assert reply.endswith(b"\r\n\r\n500") and took > 3 * TIMEOUT
 
 
-async def test_a_writer_that_stops_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+async def test_stalled_writer_times_out(autojump_clock: trio.testing.MockClock) -> None:
     reply, took = await Line().exchange(request("POST", "/length", 500), b"x")
     assert reply == b"" and took <= TIMEOUT + 1
 
 
-async def test_a_head_has_its_time_however_it_comes(autojump_clock: trio.testing.MockClock) -> None:
+async def test_request_head_times_out(autojump_clock: trio.testing.MockClock) -> None:
     line = Line()
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
@@ -116,7 +116,7 @@ async def test_a_head_has_its_time_however_it_comes(autojump_clock: trio.testing
     assert trio.current_time() - began <= http_api.TIMEOUT + 1
 
 
-async def test_a_question_for_the_head_alone_gets_no_body() -> None:
+async def test_head_request_has_no_body() -> None:
     reply, _ = await Line().exchange(request("HEAD", "/large"))
     assert reply.endswith(b"\r\n\r\n") and f"Content-Length: {len(LARGE)}".encode().lower() in reply.lower()
     refused, _ = await Line().exchange(request("HEAD", "/none"))
@@ -135,7 +135,7 @@ BAD_TARGETS = ["//[", "http://[", "//[::1", "http://]/", "//x]y"]
 
 
 @pytest.mark.parametrize("target", BAD_TARGETS)
-async def test_a_target_that_is_none_is_the_peers_mistake(target: str) -> None:
+async def test_invalid_target_is_rejected(target: str) -> None:
     reply, _ = await Line().exchange(request("GET", target))
     assert reply.startswith(b"HTTP/1.1 400") and b"target could not be parsed" in reply
 
@@ -144,13 +144,13 @@ BODIES = [b"[" * 100_000, b'{"n":' + b"[" * 100_000, b"\xff", b"[]", b"1" * 5000
 
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body[:8].decode("latin-1"))
-async def test_a_body_that_no_route_can_read_is_the_peers_mistake(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_invalid_body_is_rejected(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TOLD, ("POST", "/reads"), _reads)
     reply, _ = await Line().exchange(request("POST", "/reads", len(body)), body)
     assert reply.startswith((b"HTTP/1.1 400", b"HTTP/1.1 200")), reply
 
 
-async def test_a_defect_of_a_route_is_one_answer_and_the_connection_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_route_defect_keeps_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TOLD, ("GET", "/fails"), _fails)
     first = b"GET /fails HTTP/1.1\r\nHost: x\r\n\r\n"
     reply, _ = await Line().exchange(first, request("POST", "/length", 3), b"abc")
@@ -158,12 +158,12 @@ async def test_a_defect_of_a_route_is_one_answer_and_the_connection_goes_on(monk
 
 
 @pytest.mark.parametrize("routes", [DEBUG_ROUTES, METRICS_ROUTES], ids=["debug", "metrics"])
-async def test_a_listener_whose_routes_read_no_body_takes_none(routes: tuple[Any, ...]) -> None:
+async def test_bodies_rejected_without_readers(routes: tuple[Any, ...]) -> None:
     reply, _ = await Line().exchange(request("GET", "/metrics", 64 << 20), b"x" * 10, routes=dict(routes))
     assert reply.startswith(b"HTTP/1.1 413")
 
 
-async def test_more_connections_than_a_listener_has_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connection_limit_is_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_api, "MAX_CONNECTIONS", 2)
     api = HttpApi(STATE, TOLD)
     async with trio.open_nursery() as nursery:
@@ -185,7 +185,7 @@ async def test_more_connections_than_a_listener_has_are_closed(monkeypatch: pyte
         nursery.cancel_scope.cancel()
 
 
-async def test_a_line_to_the_debug_listener_ends_no_agent(tmp_path: Path) -> None:
+async def test_garbage_keeps_debug_listener(tmp_path: Path) -> None:
     """Whoever is on the machine reaches it."""
     address = ("127.0.0.1", free_port())
     token = Secret("t")

@@ -25,7 +25,7 @@ async def _answer(stream: trio.abc.Stream) -> bytes:
     return found
 
 
-async def test_the_first_streams_load_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_first_stream_loads_api(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[AgentState] = []
 
     class Counted(http_api.HttpApi):
@@ -51,6 +51,6 @@ async def test_the_first_streams_load_it(monkeypatch: pytest.MonkeyPatch) -> Non
     assert made == [state]
 
 
-def test_an_agent_starts_without_it() -> None:
+def test_agent_starts_without_api() -> None:
     code = "import sys, coder.agent.agent; print('coder.agent.network.http_api' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"False"

@@ -9,7 +9,7 @@ from coder.net.policy import DialPolicy
 from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 
 
-async def test_a_report_goes_on_to_the_server() -> None:
+async def test_status_reaches_server() -> None:
     with odd_server() as server:
         server.answer = lambda _method, _path: reply("", status="204 No Content")
         await report_app_status(DialPolicy(server.url), {"app_slug": "chat", "state": "idle", "verb": "report"})

@@ -37,7 +37,7 @@ async def told_of(*events: ConnectionEvent) -> list[agent_pb2.Connection]:
         ("reconnecting_pty", agent_pb2.Connection.RECONNECTING_PTY),
     ],
 )
-async def test_begin_and_end_of_a_session_are_told_in_order(kind: str, told: agent_pb2.Connection.Type) -> None:
+async def test_sessions_are_reported_in_order(kind: str, told: agent_pb2.Connection.Type) -> None:
     begin = ConnectionEvent(id=IDENT, connect=True, kind=kind, ip="192.0.2.7")
     end = ConnectionEvent(id=IDENT, connect=False, kind=kind, ip="192.0.2.7", status_code=130, reason="gone")
     first, last = await told_of(begin, end)
@@ -47,11 +47,11 @@ async def test_begin_and_end_of_a_session_are_told_in_order(kind: str, told: age
     assert first.timestamp.ToNanoseconds() <= last.timestamp.ToNanoseconds()
 
 
-async def test_what_the_log_has_no_word_for_is_not_told() -> None:
+async def test_unknown_kinds_are_dropped() -> None:
     assert await told_of(ConnectionEvent(id=IDENT, connect=True, kind="speedtest")) == []
 
 
-def test_sessions_of_a_long_silence_are_bounded() -> None:
+def test_queue_is_bounded() -> None:
     queue = ReportQueue()
     for _ in range(LIMIT + 5):
         queue.note(ConnectionEvent(id=IDENT, connect=True, kind="ssh"))

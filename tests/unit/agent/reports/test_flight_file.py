@@ -9,7 +9,7 @@ from coder.agent.reports import flight_file
 from coder.agent.reports.flight_file import SLOT, FlightFile
 
 
-def test_a_torn_write_leaves_the_one_before(tmp_path: Path) -> None:
+def test_torn_write_keeps_previous(tmp_path: Path) -> None:
     path = tmp_path / "x.flight"
     file = FlightFile.open_file(path)
     assert file.read() == {}
@@ -25,7 +25,7 @@ def test_a_torn_write_leaves_the_one_before(tmp_path: Path) -> None:
     assert FlightFile.open_file(path).read() == {"events": [3]}
 
 
-def test_whatever_lies_there_is_survived(tmp_path: Path) -> None:
+def test_garbage_is_ignored(tmp_path: Path) -> None:
     import random
 
     rng = random.Random(7)

@@ -49,7 +49,7 @@ def kinds(recorder: FlightRecorder) -> list[str]:
     return [event.kind for event in recorder.unsent()]
 
 
-async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
+async def test_killed_process_leaves_record(tmp_path: Path) -> None:
     machine = Machine()
     first = FlightRecorder(tmp_path, machine)
     await opened(first)
@@ -81,7 +81,7 @@ async def test_a_killed_process_leaves_its_record(tmp_path: Path) -> None:
     assert other.unsent()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"
 
 
-async def test_a_process_that_stood_still_says_so_before_it_says_that_it_was_cut_off() -> None:
+async def test_suspension_precedes_disconnect() -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     machine.passes(40)
@@ -93,7 +93,7 @@ async def test_a_process_that_stood_still_says_so_before_it_says_that_it_was_cut
     assert recorder.unsent()[-1].data == {"seconds": 600, "machine_slept": True}
 
 
-async def test_what_the_machine_did_explains_a_disconnect_that_is_noticed_later() -> None:
+async def test_machine_events_are_sent_again() -> None:
     """A machine in another network tells of it over its new path, before anybody misses the old one."""
     machine = Machine()
     recorder = FlightRecorder(None, machine)
@@ -113,7 +113,7 @@ async def test_what_the_machine_did_explains_a_disconnect_that_is_noticed_later(
     assert recorder._detected_at == {}
 
 
-async def test_what_a_connection_has_survived_explains_no_later_disconnect() -> None:
+async def test_survived_moves_explain_nothing() -> None:
     """Neither told again, nor told late."""
     machine = Machine()
     recorder = FlightRecorder(None, machine)
@@ -132,7 +132,7 @@ async def test_what_a_connection_has_survived_explains_no_later_disconnect() -> 
     )
 
 
-async def test_a_move_is_heard_of(autojump_clock: trio.testing.MockClock) -> None:
+async def test_move_is_notified(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     async with trio.open_nursery() as nursery:
@@ -145,7 +145,7 @@ async def test_a_move_is_heard_of(autojump_clock: trio.testing.MockClock) -> Non
     # the nursery ended: the move was heard
 
 
-async def test_no_move_is_missed_while_nobody_waits(autojump_clock: trio.testing.MockClock) -> None:
+async def test_moves_without_waiter_count(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     for number in (1, 2):
@@ -159,7 +159,7 @@ async def test_no_move_is_missed_while_nobody_waits(autojump_clock: trio.testing
     assert waiting.cancelled_caught
 
 
-async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock) -> None:
+async def test_recorder_polls(autojump_clock: trio.testing.MockClock) -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     async with trio.open_nursery() as nursery:
@@ -174,7 +174,7 @@ async def test_it_looks_around_by_itself(autojump_clock: trio.testing.MockClock)
     assert kinds(recorder)[0] == "network_changed"
 
 
-async def test_memory_is_bounded_and_so_is_the_file(tmp_path: Path) -> None:
+async def test_memory_and_file_are_bounded(tmp_path: Path) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
     await opened(recorder)
     for number in range(MAX_EVENTS * 3):
@@ -188,9 +188,7 @@ async def test_memory_is_bounded_and_so_is_the_file(tmp_path: Path) -> None:
     assert kept[-1]["data"]["how"].startswith(f"{MAX_EVENTS * 3 - 1} "), "the newest stay"
 
 
-async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_full_disk_keeps_recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
     await opened(recorder)
 
@@ -207,7 +205,7 @@ async def test_a_disk_that_is_full_ends_the_file_and_not_the_recorder(
     assert kinds(nowhere) == ["started"]
 
 
-async def test_no_room_for_threads_ends_neither_the_file_nor_the_recorder(tmp_path: Path) -> None:
+async def test_thread_shortage_keeps_recorder(tmp_path: Path) -> None:
     first = FlightRecorder(tmp_path, Machine())
     await opened(first)
     with no_threads():
@@ -226,7 +224,7 @@ async def test_no_room_for_threads_ends_neither_the_file_nor_the_recorder(tmp_pa
     await second.stop()
 
 
-async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_stop_waits_for_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder = FlightRecorder(tmp_path, Machine())
     await opened(recorder)
     begun, may_go_on, failures = trio.Event(), threading.Event(), list[OSError]()
@@ -259,9 +257,7 @@ async def test_the_end_waits_for_what_is_being_written(tmp_path: Path, monkeypat
 
 
 @pytest.mark.parametrize("waits_for", ["open_file", "write"])
-async def test_a_disk_that_does_not_answer_holds_up_nothing(
-    waits_for: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_disk_delays_nothing(waits_for: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine()
     recorder = FlightRecorder(tmp_path, machine)
     monkeypatch.setattr(flight_recorder, "INTERVAL", 0.02)
@@ -290,7 +286,7 @@ async def test_a_disk_that_does_not_answer_holds_up_nothing(
     assert [kind for kind in kinds(recorder) if kind != "started"] == ["network_changed", "connected", "stopped"]
 
 
-async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:
+async def test_invalid_record_is_ignored(tmp_path: Path) -> None:
     file = FlightFile.open_file(tmp_path / "w-main.flight")
     file.write({"last": {"wall": "soon"}, "events": [1, {"at": None}, {"at": 1, "kind": "connected", "data": {}}]})
     recorder = FlightRecorder(tmp_path, Machine())
@@ -298,7 +294,7 @@ async def test_a_record_of_another_shape_is_no_record(tmp_path: Path) -> None:
     assert kinds(recorder) == ["connected", "started"]
 
 
-def test_this_machine_can_be_looked_at() -> None:
+def test_machine_can_be_read() -> None:
     first, second = read_machine(), read_machine()
     assert second.running >= first.running and second.boot_id == first.boot_id
     assert all(not address.startswith("127.") for address in first.addresses)
@@ -312,5 +308,5 @@ def test_this_machine_can_be_looked_at() -> None:
         ({"XDG_STATE_HOME": "relative", "HOME": "/h"}, "/h/.local/state/coder-agent"),
     ],
 )
-def test_where_it_is_kept(environ: dict[str, str], expected: str) -> None:
+def test_default_folder(environ: dict[str, str], expected: str) -> None:
     assert default_folder(environ) == Path(expected)

@@ -10,7 +10,7 @@ from coder.agent.reports.ordered_reports import OrderedReports
 from coder.rpc.errors import RpcError
 
 
-async def test_each_is_told_once_whatever_happens_to_connections() -> None:
+async def test_each_report_is_sent_once() -> None:
     queue = OrderedReports[int](10)
     for number in range(6):
         assert queue.add(number)
@@ -37,7 +37,7 @@ async def test_each_is_told_once_whatever_happens_to_connections() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_too_many_are_not_kept() -> None:
+async def test_queue_is_bounded() -> None:
     queue = OrderedReports[int](2)
     assert [queue.add(number) for number in range(3)] == [True, True, False]
     assert len(queue) == 2

@@ -14,7 +14,7 @@ from coder.agent.workspace.logs import LogQueue
 from coder.rpc.proto import agent_pb2
 
 
-async def test_it_is_quiet_when_every_kind_is_told() -> None:
+async def test_quiet_when_all_sent() -> None:
     logs, life, results = (
         LogQueue(lambda: datetime.now(UTC)),
         Lifecycle(lambda: datetime.now(UTC)),
@@ -52,7 +52,7 @@ async def test_it_is_quiet_when_every_kind_is_told() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_server_that_has_enough_lines_is_not_waited_for() -> None:
+async def test_full_server_log_is_quiet() -> None:
     logs = LogQueue(lambda: datetime.now(UTC))
     logs.add(b"x" * 16, "said", agent_pb2.Log.INFO)
 

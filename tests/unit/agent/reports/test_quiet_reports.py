@@ -48,7 +48,7 @@ async def refuse(_request: object) -> object:
     raise AssertionError("there is nothing to send")
 
 
-def test_no_scripts_are_looked_at_never_again() -> None:
+def test_no_metadata_no_wakeup() -> None:
     collector = MetadataCollector(State(agent_pb2.Manifest()))  # type: ignore[arg-type]
     assert wake_ups(collector.loop, refuse) <= 2
 
@@ -61,7 +61,7 @@ def manifest_with(every: int) -> agent_pb2.Manifest:
 
 
 @pytest.mark.parametrize("every", [10, 60])
-def test_scripts_run_at_their_times_and_nothing_happens_between(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_metadata_wakes_when_due(every: int, monkeypatch: pytest.MonkeyPatch) -> None:
     async def run(_self: object, _script: str, _timeout: float) -> tuple[str, str]:
         await trio.lowlevel.checkpoint()
         return "1", ""
@@ -83,7 +83,7 @@ def test_scripts_run_at_their_times_and_nothing_happens_between(every: int, monk
 
 
 @pytest.mark.parametrize("every", [0, 3600])
-async def test_a_script_that_a_lost_connection_ended_runs_on_the_next(
+async def test_cancelled_script_runs_again(
     every: int, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     """One that runs once would never be told of, and one of every hour in an hour."""
@@ -107,12 +107,12 @@ async def test_a_script_that_a_lost_connection_ended_runs_on_the_next(
     assert sent == ["1"]
 
 
-def test_without_apps_nothing_is_looked_at() -> None:
+def test_no_apps_no_probes() -> None:
     health = AppHealth(State(agent_pb2.Manifest()))  # type: ignore[arg-type]
     assert wake_ups(health.loop, refuse) <= 3
 
 
-def test_a_change_of_health_is_told_once_and_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_health_change_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None:
     up_from = 600.0
     begun: dict[str, float] = {}
 

@@ -18,7 +18,7 @@ from coder.rpc.proto import agent_pb2
 from coder.rpc.session import Session
 
 
-async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+async def test_unreadable_values_are_omitted(tmp_path: Path) -> None:
     point = await read(True, [str(tmp_path)])
     assert 0 < point.memory.used <= point.memory.total
     assert [volume.volume for volume in point.volumes] == [str(tmp_path)]
@@ -26,9 +26,7 @@ async def test_what_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert not (await read(False, [])).HasField("memory")
 
 
-async def test_a_volume_that_does_not_answer_is_left_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mock_clock: MockClock
-) -> None:
+async def test_silent_volume_is_omitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mock_clock: MockClock) -> None:
     """Memory and the others are read, and however many connections ask, it holds one thread of its own."""
     answer, asked, looked = threading.Event(), list[Path](), list[Path]()
     points = list[Any]()
@@ -85,7 +83,7 @@ class Server:
         return reply()
 
 
-async def test_a_full_window_is_pushed_with_every_reading() -> None:
+async def test_full_window_is_pushed() -> None:
     config = Configuration(config=Configuration.Config(num_datapoints=3, collection_interval_seconds=10))
     config.memory.enabled = True
     server = Server(config)
@@ -102,7 +100,7 @@ async def test_a_full_window_is_pushed_with_every_reading() -> None:
     assert (server.pushed, rests) == ([3, 3, 3], [10] * 5)
 
 
-async def test_nothing_to_watch_is_no_loop() -> None:
+async def test_nothing_monitored_ends_loop() -> None:
     server = Server(Configuration(config=Configuration.Config(num_datapoints=3, collection_interval_seconds=10)))
     with trio.fail_after(60):
         await push_loop(cast("Session", server))

@@ -11,6 +11,6 @@ from coder.agent.reports.stats import _median
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 10, 101])
-def test_the_median(count: int) -> None:
+def test_median(count: int) -> None:
     values = [random.Random(count * 1000 + at).uniform(0, 2) for at in range(count)]
     assert _median(values) == statistics.median(values)

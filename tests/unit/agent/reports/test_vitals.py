@@ -34,7 +34,7 @@ def test_time_since_boot() -> None:
     assert uptime("") is None and uptime("x y") is None
 
 
-async def test_a_report_is_what_the_server_reads(tmp_path: Path) -> None:
+async def test_report_matches_server_schema(tmp_path: Path) -> None:
     events = [FlightEvent(at, "started", {"previous": "died", "same_boot": True}) for at in (1e9, 1e300)]
     body = report(read_host((await read_volumes([tmp_path]))[tmp_path]) | {"direct": 1, "relayed": 0}, events, NOW)
     read = msgspec.json.decode(msgspec.json.encode(body), type=AgentVitals)

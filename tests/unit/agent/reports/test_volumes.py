@@ -11,9 +11,7 @@ from coder.agent.reports import volumes
 from coder.agent.reports.volumes import read_volumes
 
 
-async def test_a_disk_that_does_not_answer_is_unknown_and_holds_one_thread(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_disk_holds_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer, asked = threading.Event(), list[Path]()
 
     def silent(folder: Path) -> tuple[int, int]:

@@ -18,7 +18,7 @@ def _state() -> AgentState:
     return AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
 
 
-async def test_the_first_streams_load_it() -> None:
+async def test_first_stream_loads_server() -> None:
     door = SshAcceptor(_state(), max_timeout=60)
     door.terminate_all()  # nothing there yet, nothing to end
     near, far = memory_stream_pair()
@@ -34,6 +34,6 @@ async def test_the_first_streams_load_it() -> None:
         nursery.cancel_scope.cancel()
 
 
-def test_an_agent_starts_without_what_it_needs_later() -> None:
+def test_agent_starts_without_ssh() -> None:
     code = "import sys, coder.agent.agent; print([n for n in ('asyncssh', 'coder.mesh.node') if n in sys.modules])"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout.strip() == b"[]"

@@ -43,7 +43,7 @@ def ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> boo
     return bool(request.param)
 
 
-async def test_codes_and_signals_are_told_as_subprocess_does(ways: bool) -> None:
+async def test_statuses_match_subprocess(ways: bool) -> None:
     before = set(threading.enumerate())
     child = subprocess.Popen(["sleep", "30"])
     async with trio.open_nursery() as nursery:
@@ -66,7 +66,7 @@ async def test_codes_and_signals_are_told_as_subprocess_does(ways: bool) -> None
         await wait_for_child(quick.pid)
 
 
-async def test_without_room_for_a_thread_a_child_is_looked_at(ways: bool) -> None:
+async def test_thread_shortage_polls_child(ways: bool) -> None:
     with no_threads():
         child = subprocess.Popen(["sh", "-c", "read x; exit 7"], stdin=subprocess.PIPE)
         async with trio.open_nursery() as nursery:
@@ -83,7 +83,7 @@ async def _end_soon(child: subprocess.Popen[bytes]) -> None:
     child.stdin.close()
 
 
-def test_a_child_that_outlives_the_loop_leaves_no_traceback() -> None:
+def test_surviving_child_leaves_no_traceback() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True)
     assert int(done.stdout) > 0
     assert done.stderr == ""

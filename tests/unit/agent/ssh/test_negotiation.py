@@ -38,7 +38,7 @@ async def port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
         (("-c", "aes192-ctr"), "aes192-ctr"),
     ],
 )
-async def test_gcm_unless_the_user_says_otherwise(port: int, options: tuple[str, ...], cipher: str) -> None:
+async def test_gcm_unless_client_insists(port: int, options: tuple[str, ...], cipher: str) -> None:
     argv = ["ssh", *OPTIONS, *options, "-p", str(port), "u@127.0.0.1", "echo hello"]
     done = await trio.run_process(argv, capture_stdout=True, capture_stderr=True, check=False)
     assert done.stdout == b"hello\n"
@@ -46,7 +46,7 @@ async def test_gcm_unless_the_user_says_otherwise(port: int, options: tuple[str,
     assert f"server->client cipher: {cipher}".encode() in done.stderr
 
 
-async def test_a_client_that_waits_for_our_list_gets_all_of_it(port: int) -> None:
+async def test_waiting_client_gets_full_list(port: int) -> None:
     async with await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(b"SSH-2.0-Waits_1.0\r\n")
         heard = b""
@@ -61,7 +61,7 @@ def _kexinit(*lists: bytes) -> bytes:
     return len(payload).to_bytes(4, "big") + payload
 
 
-def test_only_a_whole_list_is_read() -> None:
+def test_incomplete_kexinit_waits() -> None:
     whole = _kexinit(b"kex", b"key", b"a,b", b"c")
     assert encryption_untrusted(whole) == [[b"a", b"b"], [b"c"]]
     assert all(encryption_untrusted(whole[:size]) is None for size in range(len(whole)))

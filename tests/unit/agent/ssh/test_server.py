@@ -47,14 +47,14 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
         nursery.cancel_scope.cancel()
 
 
-async def test_command_output_exit_code_environment_and_directory(server: Server, tmp_path: Path) -> None:
+async def test_command_runs_in_environment(server: Server, tmp_path: Path) -> None:
     done = await server.ssh("echo out; echo err >&2; echo $FROM_MANIFEST $CODER; pwd; exit 7")
     assert done.returncode == 7
     assert done.stdout.decode().splitlines() == ["out", f"{os.environ['HOME']}/x true", str(tmp_path)]
     assert done.stderr == b"err\n"
 
 
-async def test_a_command_may_hold_any_bytes(server: Server, tmp_path: Path) -> None:
+async def test_command_may_be_non_utf8(server: Server, tmp_path: Path) -> None:
     (tmp_path / os.fsdecode(b"caf\xe9")).write_text("found")
     done = await server.ssh(os.fsdecode(b"cat caf\xe9"))
     assert (done.returncode, done.stdout) == (0, b"found"), done.stderr
@@ -64,7 +64,7 @@ async def test_a_command_may_hold_any_bytes(server: Server, tmp_path: Path) -> N
     connection.abort()
 
 
-async def test_what_no_command_can_hold_costs_its_session_alone(server: Server) -> None:
+async def test_zero_byte_fails_own_session(server: Server) -> None:
     connection = await aio_as_trio(asyncssh.connect)("127.0.0.1", server.port, **PLAIN_CLIENT)
     other = await aio_as_trio(connection.create_process)("read line; echo $line")
     for term in (None, "xterm"):
@@ -80,7 +80,7 @@ async def test_what_no_command_can_hold_costs_its_session_alone(server: Server) 
     connection.abort()
 
 
-async def test_standard_input_reaches_the_command_whole(server: Server) -> None:
+async def test_stdin_arrives_complete(server: Server) -> None:
     body = os.urandom(3 << 20)
     done = await server.ssh("sha256sum", stdin=body)
     assert done.stdout.split()[0].decode() == hashlib.sha256(body).hexdigest()
@@ -107,12 +107,12 @@ async def test_terminal_without_a_name_is_a_terminal(server: Server, monkeypatch
     assert done.stdout.strip() == b"dumb"
 
 
-async def test_shell_with_terminal_ends_with_its_exit_code(server: Server) -> None:
+async def test_terminal_shell_exit_code(server: Server) -> None:
     done = await server.ssh(options=("-tt",), stdin=b"exit 5\n")
     assert done.returncode == 5
 
 
-async def test_sftp_both_ways_and_relative_paths(server: Server, tmp_path: Path) -> None:
+async def test_sftp_transfers_relative_paths(server: Server, tmp_path: Path) -> None:
     source = tmp_path / "source"
     source.write_bytes(os.urandom(5 << 20))
     back = tmp_path / "elsewhere"
@@ -134,7 +134,7 @@ async def test_scp_ends_with_success(server: Server, tmp_path: Path) -> None:
     assert (tmp_path / "back").read_bytes() == source.read_bytes()
 
 
-async def test_forwarding_to_a_port_and_agent_socket(server: Server) -> None:
+async def test_forwarding_ports_and_agent(server: Server) -> None:
     async def echo(stream: trio.SocketStream) -> None:
         async for data in stream:
             await stream.send_all(data.upper())
@@ -147,7 +147,7 @@ async def test_forwarding_to_a_port_and_agent_socket(server: Server) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_forwarding_there_can_be_turned_off(server: Server) -> None:
+async def test_local_forwarding_can_be_blocked(server: Server) -> None:
     async def echo(stream: trio.SocketStream) -> None:
         async for data in stream:
             await stream.send_all(data)
@@ -163,7 +163,7 @@ async def test_forwarding_there_can_be_turned_off(server: Server) -> None:
 
 
 @pytest.mark.parametrize("socket", [False, True])
-async def test_forwarding_back_can_be_turned_off(server: Server, tmp_path: Path, socket: bool) -> None:
+async def test_reverse_forwarding_can_be_blocked(server: Server, tmp_path: Path, socket: bool) -> None:
     here = str(tmp_path / "s") if socket else "127.0.0.1:0"
     options = ("-o", "ExitOnForwardFailure=yes", "-R", f"{here}:127.0.0.1:1")
     server.state.block_reverse_forwarding = True
@@ -172,7 +172,7 @@ async def test_forwarding_back_can_be_turned_off(server: Server, tmp_path: Path,
     assert (await server.ssh("true", options=options)).returncode == 0
 
 
-async def test_unknown_subsystem_is_refused(server: Server) -> None:
+async def test_unknown_subsystem_is_rejected(server: Server) -> None:
     assert (await server.ssh("netconf", options=("-s",))).returncode == 1
 
 
@@ -183,7 +183,7 @@ async def test_blocked_file_transfer(server: Server) -> None:
     assert done.stdout == b"\x02File transfer has been disabled.\n"
 
 
-async def test_many_sessions_at_once_are_counted(server: Server) -> None:
+async def test_concurrent_sessions_are_counted(server: Server) -> None:
     results: list[int] = []
 
     async def one() -> None:
@@ -211,14 +211,14 @@ async def read_fifo(path: Path) -> str:
         return await trio.to_thread.run_sync(path.read_text, abandon_on_cancel=True)
 
 
-async def test_a_terminal_is_hung_up_when_the_peer_leaves(server: Server, tmp_path: Path) -> None:
+async def test_disconnect_hangs_up_terminal(server: Server, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     command = f"trap 'echo hung up > {tmp_path}/pipe; exit' HUP; echo ready; while :; do sleep 0.05; done"
     await start_and_lose(server, command, "-tt")
     assert await read_fifo(tmp_path / "pipe") == "hung up\n"
 
 
-async def test_a_client_without_a_user_name_is_let_in(server: Server) -> None:
+async def test_empty_user_name_is_accepted(server: Server) -> None:
     """Go's clients send an empty one unless told otherwise."""
 
     async def run() -> str:
@@ -230,14 +230,14 @@ async def test_a_client_without_a_user_name_is_let_in(server: Server) -> None:
         assert await aio_as_trio(run)() == "in\n"
 
 
-async def test_who_writes_to_a_peer_that_left_meets_a_closed_pipe(server: Server) -> None:
+async def test_writing_after_disconnect_fails(server: Server) -> None:
     await start_and_lose(server, "echo ready; exec yes")
     with trio.fail_after(60):
         while server.service.runner.running:
             await trio.sleep(0.01)
 
 
-async def test_a_plain_command_outlives_its_peer_but_its_session_does_not(server: Server, tmp_path: Path) -> None:
+async def test_command_outlives_its_session(server: Server, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "gate")
     os.mkfifo(tmp_path / "pipe")
     command = f"echo ready; read x < {tmp_path}/gate; echo still here > {tmp_path}/pipe"

@@ -33,7 +33,7 @@ async def transfer(server: Server, batch: str, *, check: bool = True) -> subproc
         return await trio.run_process(argv, stdin=batch.encode(), capture_stdout=True, capture_stderr=True, check=check)
 
 
-async def test_no_call_on_a_file_is_made_on_the_event_loop(server: Server, tmp_path: Path) -> None:
+async def test_file_calls_run_in_threads(server: Server, tmp_path: Path) -> None:
     folder, here = tmp_path / "there", tmp_path / "here"
     folder.mkdir()
     here.mkdir()
@@ -63,7 +63,7 @@ async def test_no_call_on_a_file_is_made_on_the_event_loop(server: Server, tmp_p
     assert "-rw-------" in shown and " link" in shown and " .." in shown
 
 
-async def test_a_pipe_nobody_writes_to_holds_up_nobody(server: Server, tmp_path: Path) -> None:
+async def test_silent_pipe_blocks_nothing(server: Server, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for batch in (f"get pipe {tmp_path}/got", f"put {__file__} pipe"):
         done = await transfer(server, batch, check=False)
@@ -72,7 +72,7 @@ async def test_a_pipe_nobody_writes_to_holds_up_nobody(server: Server, tmp_path:
     assert done.stdout == b"alive\n"
 
 
-async def test_a_folder_of_many_is_listed_whole(server: Server, tmp_path: Path) -> None:
+async def test_large_folder_is_listed(server: Server, tmp_path: Path) -> None:
     names = {f"f{number:04}" for number in range(3 * sftp.NAMES_PER_READ + 1)}
     (tmp_path / "many").mkdir()
     for name in names:
@@ -82,7 +82,7 @@ async def test_a_folder_of_many_is_listed_whole(server: Server, tmp_path: Path) 
     assert (await transfer(server, "ls none", check=False)).returncode == 1
 
 
-async def test_files_are_opened_as_asked(server: Server, tmp_path: Path) -> None:
+async def test_open_flags_are_respected(server: Server, tmp_path: Path) -> None:
     (tmp_path / "part").write_bytes(b"0123456789")
     (tmp_path / "whole").write_bytes(b"0123456789abcdef")
     await transfer(server, f"reput {tmp_path}/whole part")
@@ -92,9 +92,7 @@ async def test_files_are_opened_as_asked(server: Server, tmp_path: Path) -> None
     assert (tmp_path / "part").read_bytes() == b"x"
 
 
-async def test_sessions_wait_for_a_disk_apart_from_others(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_disk_blocks_own_session(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The disk below one name does not answer; another session and a command go on, and the server can end."""
     answer = threading.Event()
     plain = os.lstat
@@ -116,7 +114,7 @@ async def test_sessions_wait_for_a_disk_apart_from_others(
         answer.set()
 
 
-async def test_what_fails_behind_an_answer_is_said_by_the_next_write_or_the_close(
+async def test_write_behind_failure_is_reported(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "small").write_bytes(b"x")
@@ -132,9 +130,7 @@ async def test_what_fails_behind_an_answer_is_said_by_the_next_write_or_the_clos
     assert (tmp_path / "there").read_bytes() == (tmp_path / "large").read_bytes()
 
 
-async def test_a_large_packet_is_not_put_together_piece_by_piece(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_large_packet_is_not_copied(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The transport knows it by asyncssh's own names for where it is in a packet."""
     missing: list[int] = []
     plain = StreamTransport._missing
@@ -156,9 +152,7 @@ async def test_a_large_packet_is_not_put_together_piece_by_piece(
     assert (tmp_path / "there").read_bytes() == content
 
 
-async def test_pieces_that_follow_each_other_go_to_the_disk_together(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_adjacent_writes_are_joined(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each call gives the interpreter away, and waits until the busy event loop gives it back."""
     together: list[int] = []
     plain = sftp._write
@@ -184,17 +178,17 @@ async def test_pieces_that_follow_each_other_go_to_the_disk_together(
         ([], []),
     ],
 )
-def test_runs_of_writes(tmp_path: Path, writes: list[tuple[int, bytes]], runs: list[tuple[int, list[bytes]]]) -> None:
+def test_adjacent_runs(tmp_path: Path, writes: list[tuple[int, bytes]], runs: list[tuple[int, list[bytes]]]) -> None:
     with (tmp_path / "f").open("wb") as file:
         assert list(sftp._adjacent_runs([(file, *write) for write in writes])) == [(file, *run) for run in runs]
 
 
-def test_a_run_ends_with_its_file(tmp_path: Path) -> None:
+def test_run_ends_with_file(tmp_path: Path) -> None:
     with (tmp_path / "f").open("wb") as one, (tmp_path / "g").open("wb") as other:
         assert list(sftp._adjacent_runs([(one, 0, b"a"), (other, 1, b"b")])) == [(one, 0, [b"a"]), (other, 1, [b"b"])]
 
 
-async def test_whoever_reads_after_a_write_reads_it(server: Server) -> None:
+async def test_reads_see_earlier_writes(server: Server) -> None:
     """In one session: by the same file, by its name, and its size."""
 
     async def converse() -> None:  # asyncio's
@@ -215,7 +209,7 @@ async def test_whoever_reads_after_a_write_reads_it(server: Server) -> None:
         await aio_as_trio(converse)()
 
 
-def test_a_write_of_which_the_disk_takes_a_part_is_made_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_partial_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """asyncssh says that all is well when a part was written, and the last one of a file has nobody behind it."""
     plain, left = os.pwrite, 5
 
@@ -234,7 +228,7 @@ def test_a_write_of_which_the_disk_takes_a_part_is_made_whole(tmp_path: Path, mo
     assert (tmp_path / "f").read_bytes() == b"0123456789" * 5
 
 
-def test_every_operation_of_the_library_is_in_a_thread() -> None:
+def test_all_operations_are_threaded() -> None:
     """Whatever a new version of it adds has to be looked at."""
     operations = {
         name
@@ -246,7 +240,7 @@ def test_every_operation_of_the_library_is_in_a_thread() -> None:
     assert operations - harmless - later == {*sftp.THREADED_OPERATIONS, "close", "open", "read", "write"}
 
 
-def test_of_the_extensions_of_the_library_none_looks_at_a_file_by_itself() -> None:
+def test_extensions_bypass_nothing() -> None:
     """Whatever a new version of it adds has to be looked at."""
     kind = asyncssh.sftp.SFTPServerHandler
     through_operations = {
@@ -281,9 +275,7 @@ def full(_descriptor: int, _data: memoryview, _offset: int) -> int:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-async def test_a_session_ends_though_what_it_wrote_was_lost(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_session_ends_after_lost_writes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The client leaves without closing its files; the first of them has something to say when it is closed."""
     monkeypatch.setattr(os, "pwrite", full)
 
@@ -310,7 +302,7 @@ def _open_below(folder: Path) -> list[str]:
     return [name for name in found if name.startswith(str(folder))]
 
 
-async def test_a_write_nobody_can_make_costs_no_other_file(server: Server, tmp_path: Path) -> None:
+async def test_impossible_write_spares_other_files(server: Server, tmp_path: Path) -> None:
     """An offset is any number of 64 bits; the two writes are in one piece of work."""
 
     async def converse() -> None:
@@ -326,7 +318,7 @@ async def test_a_write_nobody_can_make_costs_no_other_file(server: Server, tmp_p
     assert (tmp_path / "good").read_bytes() == b"kept"
 
 
-async def test_where_no_thread_can_be_started_what_was_answered_is_told_to_be_lost(
+async def test_thread_shortage_reports_lost_writes(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Groups of processes have a most; and a place that was taken for one is given back."""
@@ -357,9 +349,7 @@ async def test_where_no_thread_can_be_started_what_was_answered_is_told_to_be_lo
     assert (tmp_path / "kept").read_bytes() == b"kept"
 
 
-async def test_a_file_is_closed_though_no_thread_can_be_started(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_thread_shortage_still_closes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A client closes once: what it wrote is there, and so it is told."""
     plain = trio.lowlevel.start_thread_soon
     refused = []
@@ -384,16 +374,14 @@ async def test_a_file_is_closed_though_no_thread_can_be_started(
     assert refused and (tmp_path / "kept").read_bytes() == b"kept"
 
 
-def test_after_a_write_that_failed_nothing_more_is_written_to_the_file(tmp_path: Path) -> None:
+def test_failed_file_gets_no_writes(tmp_path: Path) -> None:
     with (tmp_path / "lost").open("wb", 0) as lost, (tmp_path / "kept").open("wb", 0) as kept:
         writes = [(lost, 0, b"x"), (kept, 0, b"y")]
         assert sftp._write_all(writes, {lost}) == {}
     assert ((tmp_path / "lost").read_bytes(), (tmp_path / "kept").read_bytes()) == (b"", b"y")
 
 
-async def test_what_cannot_be_looked_at_costs_a_folder_no_other_name(
-    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unreadable_entry_spares_folder(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Gone since its name was read, or somebody's mount by FUSE."""
     (tmp_path / "d").mkdir()
     for name in ("one", "two", "three"):

@@ -108,7 +108,7 @@ class Conversation:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_session_does_one_thing_after_the_other(seed: int, server: Server, tmp_path: Path) -> None:
+async def test_requests_run_in_order(seed: int, server: Server, tmp_path: Path) -> None:
     async def converse() -> None:
         async with files(server) as (_, there):
             await Conversation(seed, there, tmp_path).hold()

@@ -59,7 +59,7 @@ SINCE: dict[Callable[[Path], None], tuple[type[Exception], str] | None] = {
 
 
 @pytest.mark.parametrize("since", SINCE, ids=lambda since: since.__name__)
-async def test_what_was_verified_is_looked_at_again(since: Callable[[Path], None], tmp_path: Path) -> None:
+async def test_verified_program_is_rechecked(since: Callable[[Path], None], tmp_path: Path) -> None:
     folder = tmp_path / "upgrade"
     folder.mkdir(mode=0o700)
     path = folder / "program"

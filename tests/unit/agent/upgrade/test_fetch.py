@@ -73,7 +73,7 @@ async def fetched(shelf: Shelf, folder: Path, keyring: Path | None = None) -> Pa
     return await fetch_program(client, NAME, "v9.0.0", digest, folder, keyring)
 
 
-async def test_a_good_program_is_fetched_once(tmp_path: Path) -> None:
+async def test_good_program_is_fetched_once(tmp_path: Path) -> None:
     folder = tmp_path / "upgrade"
     folder.mkdir(mode=0o700)
     (folder / "coder-0123456789abcdef.part").write_text("of a download that was killed")
@@ -111,9 +111,7 @@ PASSING: dict[str, tuple[Shelf, str]] = {
 
 
 @pytest.mark.parametrize("what", [*VERDICTS, *PASSING])
-async def test_unfit_programs_are_refused_or_left_for_later_and_leave_nothing_half(
-    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unfit_programs_are_rejected(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf, reason = (VERDICTS | PASSING)[what]
     monkeypatch.setattr(fetch, "MAX_SIZE", 500)
     monkeypatch.setattr(checks, "FIRST_START", 1.0 if what == "too slow" else 60.0)
@@ -124,7 +122,7 @@ async def test_unfit_programs_are_refused_or_left_for_later_and_leave_nothing_ha
 
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-async def test_a_disk_that_fails_is_no_verdict(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_disk_failure_is_no_verdict(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
 
@@ -145,7 +143,7 @@ class Trickle(Answer):
             yield b"#"
 
 
-async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_takes(
+async def test_trickling_download_times_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     async def check_now(do: Any, *arguments: Any) -> Any:  # the clock would not wait for a thread
@@ -169,7 +167,7 @@ async def test_bytes_that_trickle_are_waited_for_no_longer_than_a_narrow_line_ta
 
 
 @pytest.mark.parametrize("program", [GOOD, b"\x7fELF of another machine"])
-async def test_no_call_on_a_file_is_made_on_the_event_loop(program: bytes, tmp_path: Path) -> None:
+async def test_file_calls_run_in_threads(program: bytes, tmp_path: Path) -> None:
     """A disk that does not answer would hold up every terminal of the workspace."""
     folder = tmp_path / "upgrade"
     folder.mkdir(mode=0o700)
@@ -181,13 +179,13 @@ async def test_no_call_on_a_file_is_made_on_the_event_loop(program: bytes, tmp_p
     assert not found
 
 
-async def test_two_agents_of_one_name_do_not_write_one_file(tmp_path: Path) -> None:
+async def test_concurrent_fetch_is_locked(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent is using"):
         await fetched(Shelf(), tmp_path)
     assert (await fetched(Shelf(), tmp_path)).read_bytes() == GOOD
 
 
-async def test_what_was_put_in_its_way_is_not_written_through(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "elsewhere").write_text("of somebody")
     name = f".coder-{hashlib.sha256(GOOD).hexdigest()[:16]}.{'00' * 8}.part"
     (tmp_path / "a").mkdir(mode=0o700)
@@ -200,9 +198,7 @@ async def test_what_was_put_in_its_way_is_not_written_through(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize("keyring", [False, True])
-async def test_a_file_that_changes_while_it_is_checked_gets_no_verdict(
-    keyring: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changed_file_gets_no_verdict(keyring: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A verdict is on the bytes the server means, by their SHA-256: others would stay refused for nothing."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (tmp_path / "gpgv").write_text('#!/bin/sh\nfor last; do :; done\necho "# other" >>"$last"\nexit 1\n')
@@ -212,7 +208,7 @@ async def test_a_file_that_changes_while_it_is_checked_gets_no_verdict(
         await fetched(shelf, tmp_path / "a", tmp_path / "keyring" if keyring else None)
 
 
-async def test_a_checked_program_leaves_no_server_of_commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_check_leaves_no_command_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A warm one may also be another program's, and answer in its place."""
     monkeypatch.delenv("CODER_NO_COMMAND_SERVER", raising=False)
     asking = GOOD.replace(b"#!/bin/sh\n", b'#!/bin/sh\n[ -n "$CODER_NO_COMMAND_SERVER" ] || exit 4\n')
@@ -223,9 +219,7 @@ def of_version(number: int) -> bytes:
     return GOOD + f"# {number}\n".encode()
 
 
-async def test_names_that_shells_were_told_start_the_program_that_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_earlier_names_start_current_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A shell of the second program outlives it by as many upgrades as there are."""
     paths: list[Path] = []
     for number in range(6):
@@ -237,7 +231,7 @@ async def test_names_that_shells_were_told_start_the_program_that_runs(
     assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "links to links would end at forty"
 
 
-async def test_what_fails_on_the_way_is_no_verdict(tmp_path: Path) -> None:
+async def test_network_failure_is_no_verdict(tmp_path: Path) -> None:
     shelf = Shelf()
     shelf.headers = {"content-encoding": "gzip"}
     with pytest.raises(NetError):
@@ -253,16 +247,14 @@ async def test_what_fails_on_the_way_is_no_verdict(tmp_path: Path) -> None:
         await fetched(missing, tmp_path)
 
 
-async def test_a_folder_that_cannot_be_written_is_no_verdict(tmp_path: Path) -> None:
+async def test_unwritable_folder_is_no_verdict(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="Not a directory"):
         await fetched(Shelf(), tmp_path / "file" / "upgrade")
 
 
 @pytest.mark.skipif(not (shutil.which("gpg") and shutil.which("gpgv")), reason="signatures are GnuPG's")
-async def test_with_a_keyring_only_what_its_keys_signed(
-    tmp_path: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_keyring_requires_signature(tmp_path: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     home = open_path / "gnupg"  # the agent's sockets lie in it: 107 bytes are the longest address
     home.mkdir(mode=0o700)
     (tmp_path / "program").write_bytes(GOOD)

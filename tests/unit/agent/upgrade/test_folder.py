@@ -17,7 +17,7 @@ MODES_ABOVE = {0o700: "", 0o755: "", 0o775: "", 0o1777: "", 0o777: "is writable 
 
 
 @pytest.mark.parametrize("mode", MODES, ids=oct)
-def test_a_folder_that_others_may_write_is_not_used(mode: int, tmp_path: Path) -> None:
+def test_writable_folder_is_rejected(mode: int, tmp_path: Path) -> None:
     folder = tmp_path / "state" / "upgrade"
     ensure_private(folder)
     assert folder.stat().st_mode & 0o777 == 0o700
@@ -26,7 +26,7 @@ def test_a_folder_that_others_may_write_is_not_used(mode: int, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("mode", MODES_ABOVE, ids=oct)
-def test_nor_one_that_others_may_rename(mode: int, tmp_path: Path) -> None:
+def test_writable_parent_is_rejected(mode: int, tmp_path: Path) -> None:
     (tmp_path / "state").mkdir()
     (tmp_path / "state").chmod(mode)
     _expect(tmp_path / "state" / "a" / "upgrade", MODES_ABOVE[mode])
@@ -35,7 +35,7 @@ def test_nor_one_that_others_may_rename(mode: int, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="gives folders away")
-def test_nor_what_belongs_to_somebody_else(tmp_path: Path) -> None:
+def test_foreign_owner_is_rejected(tmp_path: Path) -> None:
     folder = tmp_path / "state" / "upgrade"
     ensure_private(folder)
     os.chown(folder, 1234, -1)
@@ -45,7 +45,7 @@ def test_nor_what_belongs_to_somebody_else(tmp_path: Path) -> None:
     _expect(folder, "belongs to another user")
 
 
-def test_a_link_in_its_place_is_no_folder(tmp_path: Path) -> None:
+def test_link_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "other").mkdir(mode=0o700)
     (tmp_path / "upgrade").symlink_to(tmp_path / "other")
     _expect(tmp_path / "upgrade", "is not a directory")
@@ -59,7 +59,7 @@ def _expect(folder: Path, reason: str) -> None:
         ensure_private(folder)
 
 
-def test_one_works_there_at_a_time(tmp_path: Path) -> None:
+def test_lock_is_exclusive(tmp_path: Path) -> None:
     with locked(tmp_path), pytest.raises(UpgradeNotNowError, match="another agent"), locked(tmp_path):
         pass
     with locked(tmp_path):
@@ -70,9 +70,7 @@ NAMES = [f"coder-{number:016x}" for number in range(4)]
 
 
 @pytest.mark.parametrize("runs", ["one of the folder", "installed", "from sources"])
-def test_every_other_name_starts_the_program_that_runs(
-    runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_other_names_link_to_current(runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However the agent before ended: a shell of it may live, and git asks there for a password."""
     installed, folder = tmp_path / "installed", tmp_path / "upgrade"
     folder.mkdir()

@@ -75,7 +75,7 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     signals.release()
 
 
-def test_everything_arrives_and_only_there(started: list[Any]) -> None:
+def test_handover_arrives_completely(started: list[Any]) -> None:
     terminal, output = os.pipe()
     left = filled(terminal, output)
     with pytest.raises(Started):
@@ -112,7 +112,7 @@ OBSTACLES: dict[str, tuple[str, Any, str]] = {
 
 
 @pytest.mark.parametrize("what", OBSTACLES)
-def test_whatever_is_in_the_way_this_program_has_everything_still(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_exec_keeps_everything(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     name, broken, said = OBSTACLES[what]
     terminal, output = os.pipe()
     before = signal.signal(signal.SIGQUIT, signal.default_int_handler)
@@ -134,7 +134,7 @@ def test_whatever_is_in_the_way_this_program_has_everything_still(what: str, mon
 
 
 @pytest.mark.parametrize("half", ["\udc80", "\ud800"])
-def test_texts_that_are_no_utf8_arrive(half: str, started: list[Any]) -> None:
+def test_non_utf8_texts_arrive(half: str, started: list[Any]) -> None:
     """A client names terminals, and writes commands, in JSON: half a surrogate pair is a text there."""
     terminal, output = os.pipe()
     left = filled(terminal, output)
@@ -147,7 +147,7 @@ def test_texts_that_are_no_utf8_arrive(half: str, started: list[Any]) -> None:
     os.close(output)
 
 
-def test_the_launchers_lock_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Any]) -> None:
+def test_launcher_lock_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Any]) -> None:
     """It is inherited by us on purpose; a program that takes over holds its own, and one more for each before it."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "coder"))
     (tmp_path / ".lock").touch()
@@ -163,14 +163,14 @@ def test_the_launchers_lock_is_left_behind(tmp_path: Path, monkeypatch: pytest.M
         os.close(number)
 
 
-def test_that_nothing_can_be_left_is_known_before(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rehearsal_detects_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     rehearse()
     monkeypatch.setattr(os, "memfd_create", has_no_descriptors)
     with pytest.raises(OSError, match="Too many open files"):
         rehearse()
 
 
-def test_signals_that_were_ignored_are_ignored_by_the_next(started: list[Any]) -> None:
+def test_ignored_signals_stay_ignored(started: list[Any]) -> None:
     before = signal.signal(signal.SIGQUIT, lambda *_: None)
     try:
         with pytest.raises(Started):
@@ -181,12 +181,12 @@ def test_signals_that_were_ignored_are_ignored_by_the_next(started: list[Any]) -
         os.close(int(started[0][2][VARIABLE]))
 
 
-def test_who_was_started_by_somebody_else_takes_nothing_over() -> None:
+def test_normal_start_takes_nothing_over() -> None:
     assert take_over({}) is None
 
 
 @pytest.mark.parametrize("document", [b"", b"{", b"{}", b"[]", b'{"version": 1}'])
-def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, document: bytes) -> None:
+def test_unreadable_document_is_an_error(tmp_path: Path, document: bytes) -> None:
     (tmp_path / "left").write_bytes(document)
     number = os.open(tmp_path / "left", os.O_RDONLY)
     with pytest.raises(CoderError, match="cannot be read"):
@@ -194,6 +194,6 @@ def test_what_cannot_be_read_is_one_clear_error(tmp_path: Path, document: bytes)
 
 
 @pytest.mark.parametrize("odd", ["x", "-1", "999999"])
-def test_a_variable_that_names_nothing(odd: str) -> None:
+def test_invalid_variable_is_an_error(odd: str) -> None:
     with pytest.raises(CoderError, match="cannot be read"):
         take_over({VARIABLE: odd})

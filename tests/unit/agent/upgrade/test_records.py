@@ -22,9 +22,7 @@ def is_held(folder: Path, digest: str = "a") -> bool:
     return False
 
 
-def test_attempts_that_do_not_last_leave_a_program_alone_for_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_failed_attempts_hold_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = time.time()
     monkeypatch.setattr(time, "time", lambda: now)
     folder = tmp_path / "upgrade"
@@ -40,7 +38,7 @@ def test_attempts_that_do_not_last_leave_a_program_alone_for_a_time(
     assert is_held(folder), "one more attempt, and no more"
 
 
-def test_a_program_that_has_lasted_begins_anew(tmp_path: Path) -> None:
+def test_lasting_program_resets_attempts(tmp_path: Path) -> None:
     for digest in ("b", "a", "a"):
         Records(tmp_path).record_attempt(digest, "v9")
     assert is_held(tmp_path)
@@ -50,7 +48,7 @@ def test_a_program_that_has_lasted_begins_anew(tmp_path: Path) -> None:
     assert (left["digest"], left["count"]) == ("b", 1)
 
 
-def test_what_cannot_be_written_down_is_no_attempt(tmp_path: Path) -> None:
+def test_unrecorded_attempt_is_not_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match="exists"):
         Records(tmp_path / "file").record_attempt("a", "v9")
@@ -71,7 +69,7 @@ ODD = [
 
 
 @pytest.mark.parametrize("text", ODD, ids=lambda text: text[:30])
-def test_what_is_no_record_holds_nothing_and_is_written_over(text: str, tmp_path: Path) -> None:
+def test_invalid_records_are_overwritten(text: str, tmp_path: Path) -> None:
     (tmp_path / "attempts.json").write_text(text)
     assert not is_held(tmp_path)
     for _ in range(MAX_ATTEMPTS):
@@ -79,7 +77,7 @@ def test_what_is_no_record_holds_nothing_and_is_written_over(text: str, tmp_path
     assert is_held(tmp_path)
 
 
-def test_the_oldest_is_forgotten(tmp_path: Path) -> None:
+def test_oldest_record_is_dropped(tmp_path: Path) -> None:
     kept = Records(tmp_path)
     for number in range(MAX_RECORDS + 1):
         kept.record_attempt(str(number), "v9")

@@ -58,7 +58,7 @@ with held_outside_of_receivers():
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("number", ENDING, ids=lambda number: number.name)
-def test_who_goes_on_is_asked(moment: str, number: signal.Signals, tmp_path: Path) -> None:
+def test_pending_signal_reaches_next_program(moment: str, number: signal.Signals, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(COMMON + PROGRAM.format(moment=MOMENTS[moment]))
     argv = [sys.executable, str(path), number.name]
@@ -69,7 +69,7 @@ def test_who_goes_on_is_asked(moment: str, number: signal.Signals, tmp_path: Pat
 
 
 @pytest.mark.parametrize("waits", [False, True])
-def test_what_another_thread_was_given_last_is_in_the_pipe(waits: bool) -> None:
+def test_late_signals_reach_pipe(waits: bool) -> None:
     """The numbers are there before any of this thread's code could run; what waits already is not asked for twice."""
     before = {number: signal.getsignal(number) for number in ENDING}
     heard: list[int] = []

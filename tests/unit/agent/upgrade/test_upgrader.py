@@ -110,7 +110,7 @@ async def running(folder: Path) -> AsyncIterator[Running]:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_newer_server_is_followed_when_it_is_quiet(server: Server, tmp_path: Path) -> None:
+async def test_upgrade_waits_for_quiet(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("SSH connections"):
             await made.connect()
@@ -119,7 +119,7 @@ async def test_a_newer_server_is_followed_when_it_is_quiet(server: Server, tmp_p
         assert made.found == NewProgram(Path("/fetched"), "v99.0.0", server.digest)
 
 
-async def test_what_the_server_has_not_heard_puts_it_off(
+async def test_unsent_reports_delay_upgrade(
     server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     """What comes after would never be told."""
@@ -140,7 +140,7 @@ async def test_what_the_server_has_not_heard_puts_it_off(
         assert told == [1] and made.found is not None
 
 
-async def test_a_server_that_changes_while_we_wait_is_asked_again(server: Server, tmp_path: Path) -> None:
+async def test_reconnect_asks_server_again(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("scripts"):
             await made.connect()
@@ -150,7 +150,7 @@ async def test_a_server_that_changes_while_we_wait_is_asked_again(server: Server
         assert made.found is None and server.fetched == 1
 
 
-async def test_what_begins_at_the_last_moment_is_waited_for(server: Server, tmp_path: Path) -> None:
+async def test_late_activity_delays_upgrade(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         end = trio.Event()
 
@@ -180,7 +180,7 @@ PASSING = [
 
 
 @pytest.mark.parametrize("problem", PASSING, ids=lambda problem: type(problem).__name__)
-async def test_what_may_pass_is_looked_at_again_and_no_sooner_for_new_connections(
+async def test_reconnect_keeps_retry_delay(
     problem: Exception, server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     server.outcome = [problem, problem, problem, None]
@@ -196,7 +196,7 @@ async def test_what_may_pass_is_looked_at_again_and_no_sooner_for_new_connection
     assert not (tmp_path / "refused.json").exists()
 
 
-async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, tmp_path: Path) -> None:
+async def test_refused_program_is_never_retried(server: Server, tmp_path: Path) -> None:
     folder = tmp_path / "of-this-agent"
     folder.mkdir()
     server.outcome = [UpgradeRefusedError("it does not run here")]
@@ -217,7 +217,7 @@ async def test_a_refused_program_is_not_tried_again_by_anybody(server: Server, t
         assert server.fetched == 2 and later.found is not None
 
 
-async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(server: Server, tmp_path: Path) -> None:
+async def test_verdicts_are_bounded(server: Server, tmp_path: Path) -> None:
     """Replicas of two versions answer in turn."""
     programs = [str(number).encode() for number in range(MAX_RECORDS + 1)]
     server.outcome = [UpgradeRefusedError("no")] * len(programs)
@@ -233,14 +233,14 @@ async def test_verdicts_on_several_programs_are_kept_and_the_oldest_forgotten(se
     "text",
     ["[" * 100_000, '{"version": "v99.0.0", "reason": "of a rule before", "at": 1}', "[]", "{", '{"refused": 1}'],
 )
-async def test_what_is_no_verdict_on_bytes_refuses_nothing(server: Server, tmp_path: Path, text: str) -> None:
+async def test_temporary_failure_refuses_nothing(server: Server, tmp_path: Path, text: str) -> None:
     (tmp_path / "refused.json").write_text(text)
     async with running(tmp_path) as made:
         await made.connect()
         assert made.found is not None
 
 
-async def test_no_document_no_end(
+async def test_failed_rehearsal_blocks_upgrade(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     def refused() -> None:
@@ -257,7 +257,7 @@ async def test_no_document_no_end(
     assert len(tries) == 3
 
 
-async def test_a_verdict_that_cannot_be_kept_holds_for_this_process(server: Server, tmp_path: Path) -> None:
+async def test_unsaved_verdict_holds_for_process(server: Server, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     server.outcome = [UpgradeRefusedError("no")]
     async with running(tmp_path / "file") as made:
@@ -266,14 +266,14 @@ async def test_a_verdict_that_cannot_be_kept_holds_for_this_process(server: Serv
         assert server.fetched == 1 and made.found is None
 
 
-async def test_what_could_not_be_started_is_left_alone_by_this_process_only(server: Server, tmp_path: Path) -> None:
+async def test_unstartable_program_is_held_locally(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         made.upgrader.refuse(server.digest, "v99.0.0", "it could not be started: Text file busy")
         await made.connect()
         assert server.fetched == 0 and not (tmp_path / "refused.json").exists()
 
 
-async def test_connections_that_come_and_go_get_and_check_nothing_anew(server: Server, tmp_path: Path) -> None:
+async def test_reconnects_download_nothing(server: Server, tmp_path: Path) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("SSH connections"):
             for _ in range(5):
@@ -286,9 +286,7 @@ async def test_connections_that_come_and_go_get_and_check_nothing_anew(server: S
         assert made.found is not None and made.found.digest == server.digest
 
 
-async def test_what_has_waited_is_checked_again_before_anything_ends(
-    server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_old_check_is_repeated(server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     async with running(tmp_path) as made:
         with made.activity.of("SSH connections"):
             made.upgrader.check_now()
@@ -301,7 +299,7 @@ async def test_what_has_waited_is_checked_again_before_anything_ends(
         assert made.found is not None and server.fetched == 2
 
 
-async def test_agents_take_turns_and_one_that_connects_anew_keeps_its_own(
+async def test_download_turn_survives_reconnect(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     monkeypatch.setattr(upgrader, "SPREAD", 900.0)
@@ -317,7 +315,7 @@ async def test_agents_take_turns_and_one_that_connects_anew_keeps_its_own(
         assert [at - began for at in server.times] == [pytest.approx(450)]
 
 
-async def test_a_program_that_did_not_last_is_left_alone(
+async def test_short_lived_program_is_held(
     server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
     """It takes over, breaks, and the service manager starts the old one."""
@@ -334,7 +332,7 @@ async def test_a_program_that_did_not_last_is_left_alone(
         assert made.found is not None
 
 
-async def test_who_has_taken_over_gets_the_names_and_has_lasted_after_a_while(
+async def test_takeover_adopts_names_and_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     tmp_path.chmod(0o700)
@@ -351,9 +349,7 @@ async def test_who_has_taken_over_gets_the_names_and_has_lasted_after_a_while(
         assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
 
 
-async def test_who_has_lasted_has_though_another_agent_is_at_work_in_the_folder(
-    tmp_path: Path, autojump_clock: trio.testing.MockClock
-) -> None:
+async def test_locked_folder_still_marks_lasting(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     """Two agents of one name on a machine: one gets its program, which may take two hours."""
     tmp_path.chmod(0o700)
     Records(tmp_path).record_attempt("x", "v9")
@@ -362,6 +358,6 @@ async def test_who_has_lasted_has_though_another_agent_is_at_work_in_the_folder(
     assert "x" not in (tmp_path / "attempts.json").read_text().replace("attempts", "")
 
 
-async def test_what_cannot_be_tidied_ends_nothing(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
+async def test_cleanup_failure_ends_nothing(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
     (tmp_path / "file").touch()
     await Running(tmp_path / "file").upgrader.confirm_takeover("x")

@@ -24,7 +24,7 @@ def spawned(script: str) -> tuple[int, int]:
     return pid, ours
 
 
-async def test_a_child_is_read_and_waited_for_by_several() -> None:
+async def test_several_waiters_get_status() -> None:
     child = Child(*spawned("echo said; exit 7"))
     assert child.stdout is not None
     async with child.stdout:
@@ -41,13 +41,13 @@ async def test_a_child_is_read_and_waited_for_by_several() -> None:
     assert found == [7, 7] and child.returncode == 7
 
 
-async def test_one_that_somebody_else_has_waited_for_has_no_status() -> None:
+async def test_reaped_child_has_no_status() -> None:
     process = subprocess.Popen(["true"])
     process.wait()
     assert await Child(process.pid).wait() == UNKNOWN_STATUS
 
 
-async def test_children_that_nobody_follows_are_collected() -> None:
+async def test_unfollowed_children_are_reaped() -> None:
     pids = [spawned("exit 0") for _ in range(3)]
     assert {pid for pid, _ in pids} <= set(children())
     with trio.fail_after(60):
@@ -57,7 +57,7 @@ async def test_children_that_nobody_follows_are_collected() -> None:
         os.close(descriptor)
 
 
-async def test_a_killed_group_is_waited_for_even_when_cancelled() -> None:
+async def test_cancelled_kill_still_waits() -> None:
     process = await trio.lowlevel.open_process(["sh", "-c", "sleep 600 & wait"], start_new_session=True)
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -78,7 +78,7 @@ class _Stuck(Child):
 
 
 @pytest.mark.parametrize("cancelled", [False, True])
-async def test_one_that_does_not_go_is_left_behind(
+async def test_unkillable_child_is_abandoned(
     cancelled: bool, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
     signalled = list[int]()

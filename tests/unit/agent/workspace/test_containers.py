@@ -66,7 +66,7 @@ async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
         nursery.cancel_scope.cancel()
 
 
-async def test_a_command_runs_inside(place: Place) -> None:
+async def test_command_runs_inside(place: Place) -> None:
     done = await place.ssh("cat; exit 5", CODER_CONTAINER="web-1", CODER_CONTAINER_USER="app", MOOD="good")
     assert (done.returncode, done.stdout) == (5, b"in web-1\ntyped")
     (words,) = place.noted("words")
@@ -80,7 +80,7 @@ async def test_a_command_runs_inside(place: Place) -> None:
     assert "CODER_CONTAINER" not in passed
 
 
-async def test_a_terminal_inside_is_a_terminal(place: Place) -> None:
+async def test_terminal_inside(place: Place) -> None:
     done = await place.ssh("test -t 0 && echo a $TERM", "-tt", CODER_CONTAINER="web-1")
     assert b"a " in done.stdout
     assert place.noted("words")[0].startswith("exec --interactive --tty --env")
@@ -94,14 +94,14 @@ async def test_a_terminal_inside_is_a_terminal(place: Place) -> None:
         ("a;b", "", "not a valid"),
     ],
 )
-async def test_what_is_no_name_is_refused(place: Place, name: str, user: str, why: str) -> None:
+async def test_invalid_names_are_rejected(place: Place, name: str, user: str, why: str) -> None:
     done = await place.ssh("true", CODER_CONTAINER=name, CODER_CONTAINER_USER=user)
     assert done.returncode == 229
     assert why in done.stderr.decode()
     assert place.noted("words") == []
 
 
-async def test_the_web_terminal_goes_inside(place: Place) -> None:
+async def test_web_terminal_runs_inside(place: Place) -> None:
     init = {"ID": str(uuid.uuid4()), "Height": 24, "Width": 80, "Command": "echo sum=$((40+2))", "Container": "web-1"}
     raw = json.dumps(init).encode()
     near, far = trio.testing.memory_stream_pair()
@@ -116,6 +116,6 @@ async def test_the_web_terminal_goes_inside(place: Place) -> None:
         nursery.cancel_scope.cancel()
 
 
-def test_no_engine_no_container(tmp_path: Path) -> None:
+def test_missing_engine_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ContainerError, match="neither docker nor podman"):
         Container("web").command_line("true", {"PATH": str(tmp_path)}, tty=False)

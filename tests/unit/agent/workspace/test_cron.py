@@ -82,7 +82,7 @@ SUMMER, WINTER = timezone(timedelta(hours=2)), timezone(timedelta(hours=1))
     ],
 )
 @pytest.mark.parametrize("zone", ["", "TZ=Local ", "TZ=Europe/Berlin "])
-def test_a_clock_that_is_changed(after: datetime, line: str, expected: str, zone: str, berlin: None) -> None:
+def test_clock_changes(after: datetime, line: str, expected: str, zone: str, berlin: None) -> None:
     found = next_run(zone + line, after)
     assert found is not None and datetime.fromisoformat(expected) == found > after
     assert found.isoformat() == expected
@@ -90,7 +90,7 @@ def test_a_clock_that_is_changed(after: datetime, line: str, expected: str, zone
 
 @pytest.mark.parametrize("zone", ["", "TZ=Europe/Berlin ", "TZ=Australia/Lord_Howe ", "TZ=America/Havana "])
 @pytest.mark.parametrize("begin", [datetime(2026, 3, 1, tzinfo=UTC), datetime(2026, 9, 25, tzinfo=UTC)])
-def test_what_runs_every_hour_leaves_out_none(zone: str, begin: datetime, berlin: None) -> None:
+def test_hourly_job_skips_no_hour(zone: str, begin: datetime, berlin: None) -> None:
     at = begin.astimezone()
     for _ in range(24 * 50):
         found = next_run(f"{zone}0 0 * * * *", at)
@@ -98,7 +98,7 @@ def test_what_runs_every_hour_leaves_out_none(zone: str, begin: datetime, berlin
         at = found.astimezone()
 
 
-def test_only_a_line_that_names_a_zone_loads_them() -> None:
+def test_zones_load_on_demand() -> None:
     program = """
         import sys
         from datetime import datetime
@@ -109,7 +109,7 @@ def test_only_a_line_that_names_a_zone_loads_them() -> None:
     subprocess.run([sys.executable, "-c", textwrap.dedent(program)], env={"PYTHONPATH": str(ROOT)}, check=True)
 
 
-def test_utc_needs_no_database_of_zones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_utc_needs_no_zone_database(monkeypatch: pytest.MonkeyPatch) -> None:
     """A small container has none, and every other zone is refused there."""
     monkeypatch.setitem(sys.modules, "tzdata", None)
     zoneinfo.ZoneInfo.clear_cache()
@@ -136,7 +136,7 @@ def test_never(line: str) -> None:
     assert next_run(line, START) is None
 
 
-def test_the_longest_pause_is_one_a_date_can_be_added_to() -> None:
+def test_longest_interval_is_valid() -> None:
     found = next_run("@every 2562047h", START)
     assert found is not None and found.year == 2318
 

@@ -72,9 +72,7 @@ def test_only_regular_files_are_opened(tmp_path: Path, monkeypatch: pytest.Monke
     assert opened == []
 
 
-def test_one_that_became_another_while_it_was_opened_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_swapped_file_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "f").touch()
     reading, writing = os.pipe()
     monkeypatch.setattr(os, "open", lambda *_: reading)
@@ -85,7 +83,7 @@ def test_one_that_became_another_while_it_was_opened_is_refused(
     os.close(writing)
 
 
-def test_files_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reads_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "READ_SIZE", 3)
     (tmp_path / "f").write_bytes(b"0123456789")
     (tmp_path / "l").symlink_to("f")
@@ -95,7 +93,7 @@ def test_files_are_read_in_bounds(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         read_regular(tmp_path / "none", 1)
 
 
-async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_folder_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state = state_of(tmp_path / "home")
     state.directory = tmp_path / "directory"
     assert await workdir(state) == Path("/")
@@ -120,9 +118,7 @@ async def test_a_folder_that_does_not_answer_is_none(tmp_path: Path, monkeypatch
 
 
 @pytest.mark.parametrize("number", [errno.ENOTCONN, errno.ESTALE, errno.EACCES, errno.EIO])
-async def test_a_folder_that_cannot_be_looked_at_is_none(
-    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_inaccessible_folder_is_skipped(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A FUSE whose program has died, an export that was taken back: a shell begins at home."""
     state, plain = state_of(tmp_path / "home"), Path.stat
     state.directory = tmp_path / "directory"
@@ -137,9 +133,7 @@ async def test_a_folder_that_cannot_be_looked_at_is_none(
     assert await workdir(state) == state.identity.home
 
 
-async def test_a_name_that_cannot_be_looked_at_costs_a_folder_no_other(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_inaccessible_entry_spares_listing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "folder").mkdir()
     for name in ("away", "file"):
         (tmp_path / name).touch()
@@ -156,9 +150,7 @@ async def test_a_name_that_cannot_be_looked_at_costs_a_folder_no_other(
     assert [(one["name"], one["is_dir"]) for one in contents] == [("away", False), ("file", False), ("folder", True)]
 
 
-async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_folder_leaves_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often a command looks for it."""
     answer, asked = threading.Event(), list[Path]()
 
@@ -180,9 +172,7 @@ async def test_a_folder_that_does_not_answer_leaves_threads_to_others(
 
 
 @pytest.mark.parametrize("name", ["a secret's file", "a script's log", "git/watch", "volumes", "workdir"])
-async def test_what_is_looked_at_again_and_again_leaves_threads_to_others(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_repeated_access_leaves_threads(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each run of a script, each reading, each look for changes: while the disk is away there are ever more of them."""
     look, owner, function = LOOKS[name]
     state, held = state_of(tmp_path), THREADS.limiter().borrowed_tokens
@@ -266,9 +256,7 @@ def away(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tri
 
 
 @pytest.mark.parametrize("name", LOOKS)
-async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_disk_blocks_no_caller(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     look, owner, function = LOOKS[name]
     (tmp_path / "f").write_text("before")
     others = trio.to_thread.current_default_thread_limiter()
@@ -282,7 +270,7 @@ async def test_a_disk_that_is_away_holds_nobody_and_no_thread_of_others(
 
 
 @pytest.mark.parametrize("name", LOOKS)
-async def test_no_room_for_a_thread_ends_nothing_but_the_look(name: str, tmp_path: Path) -> None:
+async def test_thread_shortage_ends_access_only(name: str, tmp_path: Path) -> None:
     """Whoever asked is told, or goes on without: what is raised here would end the agent or a connection."""
     with no_threads():
         async with trio.open_nursery() as nursery:
@@ -300,12 +288,12 @@ async def _look_or_be_refused(look: Look, state: AgentState) -> None:
         assert getattr(found, "status", 500) == 500 or b"no room for another thread" in found.body
 
 
-def test_the_table_has_every_route_for_files() -> None:
+def test_table_covers_file_routes() -> None:
     routes = {**file_edits.FILE_ROUTES, **file_bundle.BUNDLE_ROUTES}
     assert {path.removeprefix("/api/v0/") for _, path in routes} <= LOOKS.keys()
 
 
-async def test_two_viewers_of_a_new_terminal_share_it(tmp_path: Path) -> None:
+async def test_viewers_share_new_terminal(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         terminals = PtyService(state_of(tmp_path), nursery)
         init = json.dumps({"ID": "6f2d0a1e-0000-4000-8000-000000000000", "Height": 9, "Width": 9, "Command": "cat"})
@@ -325,7 +313,7 @@ async def test_two_viewers_of_a_new_terminal_share_it(tmp_path: Path) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_edits_that_nobody_waits_for_are_not_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cancelled_edits_are_not_applied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "f"
     path.write_text("before")
     token, reading, go_on, ended = trio.lowlevel.current_trio_token(), trio.Event(), threading.Event(), trio.Event()
@@ -357,7 +345,7 @@ async def test_edits_that_nobody_waits_for_are_not_made(tmp_path: Path, monkeypa
 
 
 @pytest.mark.parametrize("route", ["read-file", "write-file", "read-file-lines"])
-async def test_what_is_no_file_is_refused_at_once(route: str, tmp_path: Path) -> None:
+async def test_special_files_are_rejected(route: str, tmp_path: Path) -> None:
     for thing in odd_things(tmp_path):
         method = "POST" if route == "write-file" else "GET"
         with trio.fail_after(60):
@@ -366,7 +354,7 @@ async def test_what_is_no_file_is_refused_at_once(route: str, tmp_path: Path) ->
         assert found.status == (200 if route == "read-file-lines" else 400)
 
 
-async def test_a_tool_file_that_is_none_is_an_error(tmp_path: Path) -> None:
+async def test_special_tool_file_is_rejected(tmp_path: Path) -> None:
     for number, thing in enumerate(odd_things(tmp_path)):
         folder = tmp_path / f"project{number}"
         folder.mkdir()
@@ -376,7 +364,7 @@ async def test_a_tool_file_that_is_none_is_an_error(tmp_path: Path) -> None:
         assert found.status == 500 and b"not a regular file" in found.body
 
 
-async def test_a_look_that_takes_too_long_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_slow_access_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_servers, "READ_TIMEOUT", 0.1)
     monkeypatch.setattr(git_changes, "COMMAND_TIMEOUT", 0.1)
     with away(mcp_servers, "read_regular", monkeypatch):
@@ -386,7 +374,7 @@ async def test_a_look_that_takes_too_long_is_told(tmp_path: Path, monkeypatch: p
         await git_changes.scan(tmp_path, {})
 
 
-async def test_what_is_written_is_written_in_place(tmp_path: Path) -> None:
+async def test_writes_happen_in_place(tmp_path: Path) -> None:
     path, other, link = tmp_path / "a/b/f", tmp_path / "other", tmp_path / "link"
     link.symlink_to("target")
     for name in (path, link):
@@ -399,7 +387,7 @@ async def test_what_is_written_is_written_in_place(tmp_path: Path) -> None:
     assert link.is_symlink() and other.read_text() == "short"
 
 
-def test_a_system_without_the_flags_opens_files_as_bytes(tmp_path: Path) -> None:
+def test_missing_flags_open_binary(tmp_path: Path) -> None:
     """Windows has none of them, and one of its own."""
     program = """
         import os, sys

@@ -36,7 +36,7 @@ def repository(folder: Path) -> Path:
     return folder
 
 
-def test_where_repositories_are_looked_for(tmp_path: Path) -> None:
+def test_repository_search(tmp_path: Path) -> None:
     outer = repository(tmp_path / "outer")
     near, deep = repository(outer / "near"), repository(outer / "a/deep")
     repository(outer / "a/b/too-deep")
@@ -48,7 +48,7 @@ def test_where_repositories_are_looked_for(tmp_path: Path) -> None:
     assert find_repositories(tmp_path / "none") == []
 
 
-async def test_a_repository_from_its_first_file_on(tmp_path: Path) -> None:
+async def test_repository_from_first_file(tmp_path: Path) -> None:
     folder = repository(tmp_path / "r")
     (folder / "new").write_text("one\n")
     key = str(folder)
@@ -77,7 +77,7 @@ async def test_large_changes_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert diff.endswith("[the rest of the changes is left out]\n") and len(diff) < 2100
 
 
-def test_only_what_is_other_than_before_is_told() -> None:
+def test_only_changes_are_reported() -> None:
     a, b = Repository("/a", "main"), Repository("/b", "main")
     assert changes({}, {"/a": a, "/b": b}) == [a, b]
     assert changes({"/a": a, "/b": b}, {"/a": a, "/b": b}) == []
@@ -86,15 +86,13 @@ def test_only_what_is_other_than_before_is_told() -> None:
     assert Repository("/a", removed=True).row()["removed"] is True and "removed" not in a.row()
 
 
-async def test_without_git_one_clear_word(tmp_path: Path) -> None:
+async def test_missing_git_is_reported(tmp_path: Path) -> None:
     repository(tmp_path / "r")
     with pytest.raises(GitError, match="not installed"):
         await scan(tmp_path / "r", {"PATH": str(tmp_path)})
 
 
-async def test_untracked_files_are_bounded_over_all_repositories(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_untracked_files_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_changes, "MAX_UNTRACKED", 3)
     for name in ("a", "b", "c"):
         folder = repository(tmp_path / name)
@@ -105,9 +103,7 @@ async def test_untracked_files_are_bounded_over_all_repositories(
     assert ["is left out" in diff for diff in diffs] == [False, True, True]
 
 
-async def test_a_repository_that_does_not_answer_leaves_the_others(
-    tmp_path: Path, mock_clock: trio.testing.MockClock
-) -> None:
+async def test_silent_repository_spares_others(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
     """A git that stops at one of them; time passes there alone."""
     repository(tmp_path / "a"), repository(tmp_path / "slow"), repository(tmp_path / "z")
     fake = tmp_path / "bin/git"
@@ -178,7 +174,7 @@ def give_reasons(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("where", [(), ("--worktree",), ("--file", "included")])
-async def test_no_program_that_a_repository_names_is_run(tmp_path: Path, where: tuple[str, ...]) -> None:
+async def test_repository_programs_never_run(tmp_path: Path, where: tuple[str, ...]) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     folder = repository(tmp_path / "r")
@@ -199,7 +195,7 @@ async def test_no_program_that_a_repository_names_is_run(tmp_path: Path, where: 
     assert "filter" in {mark.name for mark in marks.iterdir()}, "git itself would have run them"
 
 
-async def test_the_filters_of_the_person_stay(tmp_path: Path) -> None:
+async def test_user_filters_still_run(tmp_path: Path) -> None:
     own = tmp_path / "gitconfig"
     own.write_text('[filter "x"]\n\tclean = sed s/two/three/\n')
     folder = repository(tmp_path / "r")
@@ -208,7 +204,7 @@ async def test_the_filters_of_the_person_stay(tmp_path: Path) -> None:
     assert "+three" in found.repositories[str(folder)].unified_diff
 
 
-async def test_submodules_run_nothing_of_theirs(tmp_path: Path) -> None:
+async def test_submodule_programs_never_run(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     inner, outer = repository(tmp_path / "inner"), repository(tmp_path / "outer")
@@ -225,9 +221,7 @@ async def test_submodules_run_nothing_of_theirs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["a=b"], [f"f{number}" for number in range(65)], ["n" * 5000]])
-async def test_filters_that_cannot_be_switched_off_leave_the_repository_unread(
-    tmp_path: Path, names: list[str]
-) -> None:
+async def test_undisableable_filters_reject_repository(tmp_path: Path, names: list[str]) -> None:
     folder = repository(tmp_path / "r")
     with (folder / ".git/config").open("a") as config:
         config.writelines(f'[filter "{name}"]\n\tclean = false\n' for name in names)
@@ -235,7 +229,7 @@ async def test_filters_that_cannot_be_switched_off_leave_the_repository_unread(
     assert not found.repositories and "cannot be disabled" in found.errors[str(folder)]
 
 
-async def test_before_git_knew_scopes_every_filter_is_switched_off(tmp_path: Path) -> None:
+async def test_old_git_disables_all_filters(tmp_path: Path) -> None:
     marks = tmp_path / "marks"
     marks.mkdir()
     folder = repository(tmp_path / "r")
@@ -249,7 +243,7 @@ async def test_before_git_knew_scopes_every_filter_is_switched_off(tmp_path: Pat
     assert "+two" in found.repositories[str(folder)].unified_diff and list(marks.iterdir()) == []
 
 
-async def test_a_partial_clone_fetches_nothing_and_says_that_it_cannot_be_read(tmp_path: Path) -> None:
+async def test_partial_clone_fetches_nothing(tmp_path: Path) -> None:
     full = repository(tmp_path / "elsewhere/full")
     give_reasons(full)
     git(full, "config", "uploadpack.allowFilter", "true")
@@ -264,9 +258,7 @@ async def test_a_partial_clone_fetches_nothing_and_says_that_it_cannot_be_read(t
     assert "git diff cannot read" in found.errors[str(part)]
 
 
-async def test_all_of_a_command_that_takes_too_long_is_ended(
-    tmp_path: Path, mock_clock: trio.testing.MockClock
-) -> None:
+async def test_slow_command_group_is_killed(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
     """Programs that git has started, too: its time passes once they have the pipe open."""
     repository(tmp_path / "r")
     fake, pipe = tmp_path / "bin/git", tmp_path / "pipe"
@@ -290,7 +282,7 @@ async def test_all_of_a_command_that_takes_too_long_is_ended(
     os.close(reading)
 
 
-async def test_a_file_that_git_cannot_read_costs_its_own_part(tmp_path: Path) -> None:
+async def test_unreadable_file_spares_diff(tmp_path: Path) -> None:
     """A git that is refused one of them, whoever runs the tests."""
     folder = repository(tmp_path / "r")
     for name in ("a", "secret", "z"):
@@ -304,7 +296,7 @@ async def test_a_file_that_git_cannot_read_costs_its_own_part(tmp_path: Path) ->
     assert not found.errors and "+a" in diff and "+z" in diff and "+secret" not in diff
 
 
-async def test_a_large_difference_in_another_script_is_cut_too(tmp_path: Path) -> None:
+async def test_multibyte_diff_is_cut(tmp_path: Path) -> None:
     """Letters of three bytes: what is cut is counted in bytes, and what is shown in letters."""
     folder = repository(tmp_path / "r")
     (folder / "text").write_text("a\n")

@@ -91,7 +91,7 @@ async def asking(folder: Path) -> AsyncIterator[Asked]:
     assert not servers._running
 
 
-async def test_tools_are_listed_and_called_and_the_server_stays(tmp_path: Path) -> None:
+async def test_tools_are_listed_and_called(tmp_path: Path) -> None:
     absent = {"command": str(tmp_path / "none")}
     configure(tmp_path, project=good(tmp_path), absent=absent, remote={"url": "https://example.com/mcp"})
     async with asking(tmp_path) as ask:
@@ -118,7 +118,7 @@ async def test_tools_are_listed_and_called_and_the_server_stays(tmp_path: Path) 
         assert (await ask.call("project__say", text="you"))[1]["content"][0]["text"].startswith("Bye you "), "anew"
 
 
-async def test_what_goes_wrong_is_said_and_the_next_call_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_failures_are_reported_and_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(tmp_path, project=good(tmp_path))
     async with asking(tmp_path) as ask:
         for tool, status, said in (
@@ -140,7 +140,7 @@ async def test_what_goes_wrong_is_said_and_the_next_call_works(tmp_path: Path, m
             assert (await ask("POST", "call-tool", odd))[0] == 400
 
 
-async def test_without_a_file_there_are_no_tools_and_a_bad_one_is_told(tmp_path: Path) -> None:
+async def test_missing_and_invalid_files(tmp_path: Path) -> None:
     async with asking(tmp_path) as ask:
         assert await ask("GET", "tools") == (200, {"tools": []})
         (tmp_path / ".mcp.json").write_text("[]")
@@ -151,12 +151,12 @@ async def test_without_a_file_there_are_no_tools_and_a_bad_one_is_told(tmp_path:
 @pytest.mark.parametrize(
     "odd", [b"", b"{", b"[]", b"{}", b'{"mcpServers": []}', b'{"mcpServers": {"a": 1}}', b"[" * 100_000, b"\xff"]
 )
-def test_a_file_that_is_none_is_refused(odd: bytes) -> None:
+def test_special_file_is_rejected(odd: bytes) -> None:
     with pytest.raises(ToolServerError):
         read_specs_untrusted(odd)
 
 
-async def test_servers_are_asked_at_once(tmp_path: Path) -> None:
+async def test_servers_are_asked_concurrently(tmp_path: Path) -> None:
     """The first answers only after the second was asked."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -166,9 +166,7 @@ async def test_servers_are_asked_at_once(tmp_path: Path) -> None:
         assert status == 200 and [tool["name"] for tool in told["tools"]] == ["first__say", "second__say"]
 
 
-async def test_the_wait_for_others_is_timed_and_does_not_end_their_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_busy_server_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(tmp_path, project=good(tmp_path))
     async with asking(tmp_path) as ask:
         first = (await ask.call("project__say", text="x"))[1]
@@ -189,7 +187,7 @@ async def test_the_wait_for_others_is_timed_and_does_not_end_their_server(
         assert (await ask.call("project__say", text="x"))[1] == first, "by the same process"
 
 
-async def test_an_entry_that_is_removed_meanwhile_harms_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_removed_entry_harms_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with asking(tmp_path) as ask:
         specs = read_specs_untrusted(json.dumps({"mcpServers": {"project": good(tmp_path)}}).encode())
         answers = [specs]
@@ -202,14 +200,14 @@ async def test_an_entry_that_is_removed_meanwhile_harms_nobody(tmp_path: Path, m
         assert status == 200 and len(told["tools"]) == 1
 
 
-async def test_a_command_that_cannot_be_one_costs_its_own_tools_alone(tmp_path: Path) -> None:
+async def test_invalid_command_spares_others(tmp_path: Path) -> None:
     configure(tmp_path, odd={"command": "a\0b"}, project=good(tmp_path))
     async with asking(tmp_path) as ask:
         status, told = await ask("GET", "tools")
         assert status == 200 and [tool["name"] for tool in told["tools"]] == ["project__say"]
 
 
-async def test_names_with_separators_mean_the_longest_server(tmp_path: Path) -> None:
+async def test_longest_server_name_wins(tmp_path: Path) -> None:
     plain = good(tmp_path)
     more = {**plain, "env": {**plain["env"], "MORE": "b__say b__other c__d__e"}}
     configure(tmp_path, a=more, a__b=plain, x__=plain)
@@ -225,7 +223,7 @@ async def test_names_with_separators_mean_the_longest_server(tmp_path: Path) -> 
         assert (await ask.call("a__c__d__e"))[0] == 502 and (await ask.call("a_say"))[0] == 404
 
 
-async def test_servers_that_are_taken_out_of_the_file_end(tmp_path: Path) -> None:
+async def test_removed_servers_are_terminated(tmp_path: Path) -> None:
     configure(tmp_path, a=good(tmp_path), b=good(tmp_path))
     async with asking(tmp_path) as ask:
         assert (await ask("GET", "tools"))[0] == 200

@@ -56,7 +56,7 @@ async def asking() -> AsyncIterator[Asked]:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_command_is_followed_to_its_end(tmp_path: Path) -> None:
+async def test_command_runs_to_end(tmp_path: Path) -> None:
     async with asking() as ask:
         ident = await ask.started("echo $X; pwd; echo no >&2; exit 3", workdir=str(tmp_path), env={"X": "said"})
         found = await ask.ended(ident)
@@ -73,7 +73,7 @@ async def test_a_command_is_followed_to_its_end(tmp_path: Path) -> None:
         assert "is not running" in refused["message"]
 
 
-async def test_a_running_one_is_signalled_with_its_children() -> None:
+async def test_signal_reaches_children() -> None:
     async with asking() as ask:
         ident = await ask.started("sleep 600 & wait", background=True)
         ended = await ask.started("true")
@@ -89,7 +89,7 @@ async def test_a_running_one_is_signalled_with_its_children() -> None:
         assert (await ask.ended(ident))["exit_code"] == -15
 
 
-async def test_a_child_that_keeps_the_pipe_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_open_pipe_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "DRAIN_TIMEOUT", 0.05)
     async with asking() as ask:
         ident = await ask.started("echo early; sleep 600 & exit 0")
@@ -98,7 +98,7 @@ async def test_a_child_that_keeps_the_pipe_is_not_waited_for(monkeypatch: pytest
 
 
 @pytest.mark.parametrize("body", [None, {}, {"command": ""}, {"command": 7}, {"command": "true", "env": {"A": 1}}, []])
-async def test_odd_requests_are_refused(body: Any) -> None:
+async def test_invalid_requests_are_rejected(body: Any) -> None:
     async with asking() as ask:
         await ask("POST", "start", body, status=400)
         await ask("POST", "start", {"command": "true", "workdir": "/none"}, status=404)
@@ -107,7 +107,7 @@ async def test_odd_requests_are_refused(body: Any) -> None:
         assert (await ask("GET", "list")) == {"processes": []}
 
 
-async def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_limits_are_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "MAX_RUNNING", 1)
     monkeypatch.setattr(processes, "MAX_ENDED", 2)
     async with asking() as ask:
@@ -120,7 +120,7 @@ async def test_there_are_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
         assert "are already running" in refused["detail"]
 
 
-def test_the_first_and_the_last_of_much_output_are_kept() -> None:
+def test_output_keeps_head_and_tail() -> None:
     output = Output()
     output.add(b"a" * HEAD)
     assert output.truncated() is None
@@ -138,7 +138,7 @@ def test_the_first_and_the_last_of_much_output_are_kept() -> None:
     }
 
 
-async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path) -> None:
+async def test_handover_continues_processes(tmp_path: Path) -> None:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     before, go = Processes(state), tmp_path / "go"
     state.processes = before
@@ -167,7 +167,7 @@ async def test_the_next_program_of_this_process_goes_on_with_them(tmp_path: Path
             nursery.cancel_scope.cancel()
 
 
-async def test_a_command_left_to_this_same_program_is_waited_for_once(tmp_path: Path) -> None:
+async def test_failed_handover_waits_once(tmp_path: Path) -> None:
     """The other one could not be started. A Popen that is no longer needed has any later one collect its child."""
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     go = tmp_path / "go"
@@ -196,7 +196,7 @@ async def test_a_command_left_to_this_same_program_is_waited_for_once(tmp_path: 
             nursery.cancel_scope.cancel()
 
 
-def test_without_descriptors_one_commands_output_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_descriptor_shortage_loses_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
     def none_left(_: int) -> int:
         raise OSError(24, "Too many open files")
 
@@ -211,7 +211,7 @@ def test_without_descriptors_one_commands_output_is_lost(monkeypatch: pytest.Mon
     child.stdout._fd_holder._raw_close()
 
 
-async def test_those_that_are_being_started_count_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_starting_processes_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "MAX_RUNNING", 2)
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     table, refused = Processes(state), 0
@@ -234,9 +234,7 @@ async def test_those_that_are_being_started_count_too(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize("end", ["ends", "hands over"])
-async def test_a_command_that_begins_while_the_agent_ends_does_not_stay(
-    end: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_shutdown_stops_starting_command(end: str, monkeypatch: pytest.MonkeyPatch) -> None:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     table, begun = Processes(state), list[trio.Process]()
     open_process = trio.lowlevel.open_process

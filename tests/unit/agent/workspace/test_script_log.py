@@ -14,7 +14,7 @@ from coder.agent.workspace import script_log
 from coder.agent.workspace.script_log import MAX_QUEUED
 
 
-async def test_a_script_log_holds_a_bounded_beginning(tmp_path: Path) -> None:
+async def test_log_is_bounded(tmp_path: Path) -> None:
     path = tmp_path / "folder/log"
     async with script_log.script_log(path, limit=1000) as log:
         for _ in range(100):
@@ -23,7 +23,7 @@ async def test_a_script_log_holds_a_bounded_beginning(tmp_path: Path) -> None:
     assert kept.startswith(b"x" * 1000 + b"\n[the rest") and len(kept) < 1100
 
 
-async def test_the_file_is_there_when_a_script_begins_and_of_one_that_says_nothing(tmp_path: Path) -> None:
+async def test_file_exists_at_start(tmp_path: Path) -> None:
     for number in range(20):
         path = tmp_path / str(number)
         async with script_log.script_log(path):
@@ -31,7 +31,7 @@ async def test_the_file_is_there_when_a_script_begins_and_of_one_that_says_nothi
         assert path.read_bytes() == b""
 
 
-async def test_a_file_that_was_opened_late_is_there_in_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_late_file_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plain, answer = script_log._open, threading.Event()
 
     def late(path: Path) -> Any:
@@ -47,7 +47,7 @@ async def test_a_file_that_was_opened_late_is_there_in_the_end(tmp_path: Path, m
     assert (tmp_path / "log").read_bytes() == b"" and log.opened.is_set()
 
 
-async def test_what_cannot_be_kept_is_let_go(tmp_path: Path) -> None:
+async def test_failed_log_is_abandoned(tmp_path: Path) -> None:
     with trio.fail_after(60):
         for path in (Path("/dev/full"), Path("/proc/nowhere/log"), tmp_path):
             async with script_log.script_log(path) as log:
@@ -56,7 +56,7 @@ async def test_what_cannot_be_kept_is_let_go(tmp_path: Path) -> None:
                     await log.wait_for_room()
 
 
-async def test_what_a_block_raises_is_raised_bare_and_what_was_written_is_there(tmp_path: Path) -> None:
+async def test_block_errors_keep_output(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="no such program"):
         async with script_log.script_log(tmp_path / "log") as log:
             log.write(b"before")
@@ -69,7 +69,7 @@ async def test_what_a_block_raises_is_raised_bare_and_what_was_written_is_there(
     assert (tmp_path / "log").read_bytes() == b"before and after"
 
 
-async def test_nothing_is_written_on_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_writes_run_in_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A script that writes faster than the disk waits for it."""
     plain, mine, path = os.write, threading.get_ident(), tmp_path / "log"
     most = 0
@@ -91,9 +91,7 @@ async def test_nothing_is_written_on_the_event_loop(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.parametrize("silent", ["open_for_writing", "append"])
-async def test_a_disk_that_does_not_answer_costs_the_file_alone(
-    silent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_silent_disk_costs_file_only(silent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     answer = threading.Event()
     owner: Any = script_log if silent == "open_for_writing" else script_log._File
     plain = getattr(owner, silent)

@@ -17,7 +17,7 @@ from coder.rpc.proto import agent_pb2
 from tests.kit.event_loop_probes import no_threads
 
 
-async def test_one_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None:
+async def test_unwritable_file_spares_others(tmp_path: Path) -> None:
     """A pipe nobody reads, a folder, a folder that is a file; then one below a folder that is not there yet."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
@@ -33,14 +33,14 @@ async def test_one_that_cannot_be_written_costs_no_other(tmp_path: Path) -> None
     assert stat.S_IMODE(written.parent.stat().st_mode) == 0o700
 
 
-async def test_one_there_is_no_thread_for_costs_no_other_nor_the_start(tmp_path: Path) -> None:
+async def test_thread_shortage_spares_start(tmp_path: Path) -> None:
     state = AgentState(identity=Identity("me", tmp_path, "/bin/sh"), token="t", url="http://x", executable="coder")
     with no_threads():
         await write_secret_files(state, agent_pb2.Manifest(secrets=[agent_pb2.WorkspaceSecret(file_path="~/a")]))
     assert not (tmp_path / "a").exists()
 
 
-async def test_a_disk_that_does_not_answer_costs_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_silent_disk_spares_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nor the start of the workspace, which waits for all of them."""
     answer, plain = threading.Event(), Path.mkdir
 

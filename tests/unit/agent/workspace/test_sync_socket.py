@@ -42,7 +42,7 @@ async def raw(path: Path, line: bytes) -> bytes:
         return bytes(await stream.receive_some(65536))
 
 
-async def test_a_script_waits_for_another(tmp_path: Path) -> None:
+async def test_script_waits_for_dependency(tmp_path: Path) -> None:
     async with serving() as made:
         await sync(made.path, tmp_path, "ping")
         await sync(made.path, tmp_path, "want app db repo")
@@ -79,7 +79,7 @@ async def test_a_script_waits_for_another(tmp_path: Path) -> None:
         assert "has started" in refused.stderr
 
 
-async def test_only_this_user_may_ask_and_nothing_is_left(tmp_path: Path) -> None:
+async def test_socket_is_private_and_removed(tmp_path: Path) -> None:
     async with serving() as made:
         assert stat.S_IMODE(made.path.stat().st_mode) == 0o600
         assert stat.S_IMODE(made.path.parent.stat().st_mode) == 0o700
@@ -105,7 +105,7 @@ async def test_only_this_user_may_ask_and_nothing_is_left(tmp_path: Path) -> Non
         b'{"verb":"want","unit":"","depends_on":[1]}\n',
     ],
 )
-async def test_odd_requests_are_told_so(line: bytes, tmp_path: Path) -> None:
+async def test_invalid_requests_are_rejected(line: bytes, tmp_path: Path) -> None:
     async with serving(tmp_path / "s") as made:
         async with await trio.open_unix_socket(str(made.path)) as stream:
             await stream.send_all(line)
@@ -115,7 +115,7 @@ async def test_odd_requests_are_told_so(line: bytes, tmp_path: Path) -> None:
         assert await raw(made.path, b'{"verb":"ping"}\n') == b'{"pong": true}\n'
 
 
-async def test_a_line_without_end_is_cut_off(tmp_path: Path) -> None:
+async def test_endless_line_is_rejected(tmp_path: Path) -> None:
     async with serving(tmp_path / "s") as made:
         async with await trio.open_unix_socket(str(made.path)) as stream:
             with pytest.raises(trio.BrokenResourceError):
@@ -124,7 +124,7 @@ async def test_a_line_without_end_is_cut_off(tmp_path: Path) -> None:
         assert await raw(made.path, b'{"verb":"ping"}\n') == b'{"pong": true}\n'
 
 
-async def test_the_socket_of_a_living_agent_is_not_taken(tmp_path: Path) -> None:
+async def test_live_socket_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "s"
     async with serving(path) as made:
         await sync(path, tmp_path, "start a")
@@ -148,7 +148,7 @@ async def _try(path: Path) -> bytes:
         return b""
 
 
-async def test_units_and_path_stay_for_the_next_program_of_this_process(tmp_path: Path) -> None:
+async def test_handover_keeps_units(tmp_path: Path) -> None:
     first = SyncSocket()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(first.run)
@@ -177,14 +177,14 @@ ODD = [
 ]
 
 
-async def test_a_line_that_no_script_of_ours_writes_ends_nothing() -> None:
+async def test_hostile_lines_are_handled() -> None:
     async with serving() as made:
         for line in ODD:
             assert b"{" in await raw(made.path, line + b"\n"), line[:60]
         assert b"pong" in await raw(made.path, b'{"verb":"ping"}\n')
 
 
-async def test_a_models_report_goes_through_the_socket_where_no_token_is_known(tmp_path: Path) -> None:
+async def test_report_goes_through_socket(tmp_path: Path) -> None:
     told: list[dict[str, object]] = []
 
     async def tell(request: Mapping[str, object]) -> None:

@@ -148,7 +148,7 @@ async def test_import(world: World) -> None:
     assert list(world.config.work_dir.iterdir()) == []
 
 
-async def test_life_of_a_workspace(world: World) -> None:
+async def test_workspace_lifecycle(world: World) -> None:
     started = (await world.run(building(TEMPLATE))).workspace_build
     assert world.server.quota_asked == [3]
     [box] = started.resources
@@ -272,7 +272,7 @@ trio.run(lambda: runner.run(arguments, {"PATH": sys.argv[2], "CHECKPOINT_DISABLE
 """
 
 
-async def test_terraform_ends_with_a_daemon_that_was_killed(tmp_path: Path) -> None:
+async def test_guard_stops_terraform(tmp_path: Path) -> None:
     """Nobody is left to interrupt it but the guard; what was made before is in its state."""
     mark, folder = tmp_path / "pid", tmp_path / "template"
     folder.mkdir()
@@ -304,7 +304,7 @@ def _command(pid: int) -> str:
     return Path(f"/proc/{pid}/cmdline").read_text().replace("\\0", " ")
 
 
-async def test_environment_is_scrubbed_and_secrets_stay_off_the_command_line(world: World) -> None:
+async def test_secrets_stay_off_command_line(world: World) -> None:
     template = HEAD + (
         'variable "pw" {\n  sensitive = true\n}\n'
         'resource "terraform_data" "x" {\n  provisioner "local-exec" {\n'
@@ -318,7 +318,7 @@ async def test_environment_is_scrubbed_and_secrets_stay_off_the_command_line(wor
     assert "hunter2" not in output
 
 
-async def test_output_that_is_no_text(world: World) -> None:
+async def test_binary_output(world: World) -> None:
     template = running("printf 'a\\377b\\000c\\n'")
     done = await world.run(building(template))
     assert isinstance(done, pd.CompletedJob)
@@ -350,7 +350,7 @@ async def test_terraform_killed(world: World, tmp_path: Path) -> None:
     await _until_gone(int(mark.read_text()))
 
 
-async def test_two_daemons_do_not_see_each_others_jobs(tmp_path: Path) -> None:
+async def test_daemons_are_isolated(tmp_path: Path) -> None:
     world = World(tmp_path)
     owner = 'data "coder_workspace_owner" "me" {}\n'
     template = HEAD + owner + 'resource "terraform_data" "x" {\n  input = data.coder_workspace_owner.me.email\n}\n'

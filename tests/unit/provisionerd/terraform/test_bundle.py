@@ -24,7 +24,7 @@ from tests.kit.provisioners.terraform_recordings import TERRAFORM
 NULL = "registry.terraform.io/hashicorp/null"
 
 
-def test_what_a_template_needs(tmp_path: Path) -> None:
+def test_required_providers(tmp_path: Path) -> None:
     (tmp_path / "main.tf").write_text(
         'terraform {\n required_providers {\n  coder = { source = "coder/coder", version = "2.0.0" }\n'
         '  docker = { source = "kreuzwerker/docker", version = "~> 3.0" }\n  old = "1.2.3"\n }\n}\n'
@@ -49,7 +49,7 @@ def test_what_a_template_needs(tmp_path: Path) -> None:
         required_providers(tmp_path)
 
 
-def test_the_bundled_examples_are_understood() -> None:
+def test_bundled_examples_parse() -> None:
     found = {source for folder in _bundled() for source in required_providers(folder)}
     assert {"kreuzwerker/docker", "hashicorp/aws", "hashicorp/kubernetes", "hashicorp/google"} <= found
     assert not any("coder" in source for source in found)
@@ -94,7 +94,7 @@ def _template(folder: Path, source: str, lock: str = "") -> Path:
     return folder
 
 
-async def test_the_command(tmp_path: Path, fake: list[str]) -> None:
+async def test_bundle_command(tmp_path: Path, fake: list[str]) -> None:
     one = _template(tmp_path / "one", "hashicorp/null")
     two = _template(tmp_path / "two", "hashicorp/null", lock="3.2.1")
     target = tmp_path / "out"
@@ -129,7 +129,7 @@ def _provider(mirror: Path) -> None:
 
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="names this platform's archive")
-def test_terraform_installs_from_the_mirror_and_asks_nobody_else(tmp_path: Path) -> None:
+def test_mirror_is_the_only_source(tmp_path: Path) -> None:
     """A proxy nobody listens at stands for the world: whoever asks it fails."""
     _provider(tmp_path / "bundle/providers")
     rc = tmp_path / "terraform.rc"

@@ -100,7 +100,7 @@ async def test_fetched_once_and_used(tmp_path: Path) -> None:
         ({SUMS: sums(packed("other")), ARCHIVE: packed("other")}, "no terraform in it"),
     ],
 )
-async def test_what_is_not_as_it_should_be(tmp_path: Path, pages: dict[str, bytes], said: str) -> None:
+async def test_invalid_downloads_are_rejected(tmp_path: Path, pages: dict[str, bytes], said: str) -> None:
     async with site(pages) as (url, _):
         with pytest.raises(DownloadFailed, match=said):
             await download(url, tmp_path)
@@ -111,7 +111,7 @@ async def test_what_is_not_as_it_should_be(tmp_path: Path, pages: dict[str, byte
     assert not (tmp_path / f"terraform-{VERSION}").exists()
 
 
-async def test_processes_of_any_number_leave_a_whole_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_concurrent_processes_install_whole_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In containers numbers of processes are small, as those of releases are; and some are killed half-way."""
     monkeypatch.setattr("os.getpid", lambda: int(VERSION.rpartition(".")[2]))
     (tmp_path / ".unfinished-left").write_bytes(b"half")

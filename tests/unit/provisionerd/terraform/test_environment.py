@@ -5,7 +5,7 @@ from __future__ import annotations
 from coder.provisionerd.terraform.environment import explain
 
 
-def test_variables_of_terraform_are_named_and_secrets_are_not_shown() -> None:
+def test_explain_redacts_secrets() -> None:
     given = {"PATH": "/bin", "TF_CLI_CONFIG_FILE": "/etc/rc", "TF_VAR_password": "hidden", "TF_TOKEN_x_y": "hidden"}
     assert explain(given) == [
         "terraform environment variable: TF_CLI_CONFIG_FILE=/etc/rc",

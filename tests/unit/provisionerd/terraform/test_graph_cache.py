@@ -20,7 +20,7 @@ def state(*resources: tuple[str, str, str]) -> bytes:
     return json.dumps({"version": 4, "resources": listed}).encode()
 
 
-def test_found_for_states_without_strangers() -> None:
+def test_hit_requires_known_resources() -> None:
     graphs, key = GraphCache(), template_key(b"template", b"")
     assert graphs.find(key, b"") == ""
     graphs.store(key, DOT)

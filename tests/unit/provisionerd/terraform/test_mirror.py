@@ -18,7 +18,7 @@ from tests.kit.paths import ROOT
 from tests.kit.provisioners.terraform_recordings import TERRAFORM
 
 
-def test_people_are_told_what_it_is_for() -> None:
+def test_direct_call_explains_purpose() -> None:
     with pytest.raises(CoderError, match="started by terraform"):
         serve_plugin({})
 

@@ -33,7 +33,7 @@ def _template(tmp_path: Path, text: str) -> reader.ReadTemplate:
     return reader.read_template(tmp_path)
 
 
-def test_json_files_are_read_as_well(tmp_path: Path) -> None:
+def test_json_files_are_read(tmp_path: Path) -> None:
     (tmp_path / "main.tf.json").write_text(
         '{"variable": {"zone": {"type": "string", "default": "a", "sensitive": true}},'
         ' "data": {"coder_workspace_tags": {"t": {"tags": {"zone": "${var.zone}", "kind": "box"}}}}}'

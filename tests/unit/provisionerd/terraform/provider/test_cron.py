@@ -17,7 +17,7 @@ from coder.provisionerd.terraform.provider import cron
         ("* 8 * * 7", "failed to parse cron spec: end of range (7) above maximum (6): 7"),
     ],
 )
-def test_what_is_no_prebuild_schedule(spec: str, problem: str) -> None:
+def test_invalid_prebuild_schedules(spec: str, problem: str) -> None:
     assert cron.prebuild_cron_problem(spec) == problem
 
 

@@ -66,7 +66,7 @@ async def _stage(bench: kit.Workbench, command: tuple[str, ...], env: dict[str, 
     return done.returncode != 0
 
 
-async def test_schema_equals_the_recorded_one(tmp_path: Path) -> None:
+async def test_schema_matches_recording(tmp_path: Path) -> None:
     (tmp_path / "main.tf").write_text(
         'terraform {\n  required_providers {\n    coder = { source = "coder/coder" }\n  }\n}\n'
     )

@@ -63,7 +63,7 @@ def _echo(path: str, body: bytes) -> bytes:
     return path.encode() + b":" + body
 
 
-def test_calls_side_by_side() -> None:
+def test_concurrent_calls() -> None:
     client = Client(GrpcServer(_echo))
     first, second = client.call("/a", b"1"), client.call("/b", b"2")
     client.pump()
@@ -72,7 +72,7 @@ def test_calls_side_by_side() -> None:
     assert client.trailers[first] == {"grpc-status": "0"}
 
 
-def test_answer_larger_than_the_window_waits_for_it() -> None:
+def test_large_response_waits_for_window() -> None:
     client = Client(GrpcServer(lambda _path, _body: b"x" * 200_000))
     stream = client.call("/a", b"")
     client.pump(acknowledge=False)

@@ -30,7 +30,7 @@ from coder.provisionerd.terraform.provider.go_json import GoJsonError, decode_li
         "http://h:",
     ],
 )
-def test_urls_that_parse(text: str) -> None:
+def test_valid_urls(text: str) -> None:
     assert url_problem(text) == ""
 
 
@@ -50,7 +50,7 @@ def test_urls_that_parse(text: str) -> None:
         ("http://h%41/", 'invalid URL escape "%41"'),
     ],
 )
-def test_urls_that_do_not(text: str, reason: str) -> None:
+def test_invalid_urls(text: str, reason: str) -> None:
     assert url_problem(text).partition('": ')[2].replace("\\x7f", "\x7f") == reason
 
 
