@@ -1,4 +1,4 @@
-"""Waiting until nothing runs."""
+"""Waiting for idle activity."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What runs on a connection to the server and needs no server: asking after the machine has moved."""
+"""Tasks of a server connection that need no server: pings after the machine has moved."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from coder.rpc.mux import KEEPALIVE_TIMEOUT
 
 
 class Machine:
-    """Its addresses; `move` gives it others, which the recorder finds at its next look."""
+    """Machine whose addresses `move` changes; the recorder finds them at its next poll."""
 
     def __init__(self) -> None:
         self.now = Look(1_000_000.0, 100.0, 100.0, "boot", 0, ("10.0.0.1",))
@@ -30,7 +30,7 @@ class Machine:
 
 @pytest.mark.parametrize("moves_while_it_dials", [0, 1])
 async def test_every_move_sends_ping(moves_while_it_dials: int, autojump_clock: trio.testing.MockClock) -> None:
-    """Also one while an answer is waited for, and one between the beginning of a dial and its end."""
+    """Also a move during a ping, and one between the start and the end of a dial."""
     machine, asked = Machine(), list[float]()
     agent: Any = SimpleNamespace(recorder=machine.recorder)
     connection = ServerConnection(agent, Any)  # type: ignore[arg-type]
@@ -46,7 +46,7 @@ async def test_every_move_sends_ping(moves_while_it_dials: int, autojump_clock: 
     began = trio.current_time()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(connection._ping_after_moves, session)
-        for second in (10, 1, 1):  # the last two within one wait for an answer
+        for second in (10, 1, 1):  # the last two during one ping
             await trio.sleep(second)
             machine.move(f"10.1.{second}.{len(asked) + int(trio.current_time() - began)}")
         await trio.sleep(60)

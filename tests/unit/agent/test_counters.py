@@ -1,4 +1,4 @@
-"""What an agent counts: families of the recorded list, moved by what they are named after, shown to whoever reads."""
+"""Counters of an agent: families of the recorded list, and the events that change them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whoever waits for a disk can go, and waits for few others."""
+"""Waiting for a disk can be cancelled, and blocks few others."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.kit.event_loop_probes import no_threads
 async def test_cancelled_access_continues() -> None:
     answer, answered = threading.Event(), threading.Event()
 
-    def look() -> None:
+    def access() -> None:
         answer.wait(60)
         answered.set()
 
     limiter = trio.CapacityLimiter(1)
     with trio.move_on_after(0.05) as limit:
-        await on_disk(look, limiter=limiter)
+        await on_disk(access, limiter=limiter)
     assert limit.cancelled_caught
     assert limiter.borrowed_tokens == 1, "its thread is not free"
     assert await on_disk(threading.get_ident) != threading.get_ident()
@@ -35,11 +35,11 @@ async def test_cancelled_access_continues() -> None:
 
 
 async def test_errors_are_raised() -> None:
-    def look(what: str) -> None:
+    def access(what: str) -> None:
         raise OSError(what)
 
     with pytest.raises(OSError, match="gone"):
-        await on_disk(look, "gone")
+        await on_disk(access, "gone")
     assert THREADS.limiter().borrowed_tokens == 0
 
 
@@ -50,7 +50,7 @@ def test_dropped_descriptor_is_closed_once(tmp_path: Path) -> None:
         number = held.descriptor
         held.close()
         other = os.open(path, os.O_RDONLY)
-        assert other == number, "it was closed, and its number is another's"
+        assert other == number, "its number belongs to another file now"
         held.close()
         del held
         os.fstat(other)
@@ -80,10 +80,10 @@ async def test_thread_shortage_is_os_error() -> None:
 
 
 def test_surviving_thread_frees_its_token() -> None:
-    """A limiter of the process never got the token of it back."""
+    """A limiter of the process never got its token back."""
     threads, answer = Threads(1), threading.Event()
 
-    async def left() -> None:
+    async def leave_thread() -> None:
         with trio.move_on_after(0.05):
             await on_disk(answer.wait, limiter=threads)
         assert threads.limiter().borrowed_tokens == 1
@@ -93,7 +93,7 @@ def test_surviving_thread_frees_its_token() -> None:
             return await on_disk(lambda: 7, limiter=threads)
 
     try:
-        trio.run(left)
+        trio.run(leave_thread)
         assert trio.run(next_run) == 7
     finally:
         answer.set()

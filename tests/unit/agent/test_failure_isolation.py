@@ -1,4 +1,4 @@
-"""A connection that fails, and its listener."""
+"""Failing connections and their listener."""
 
 from __future__ import annotations
 

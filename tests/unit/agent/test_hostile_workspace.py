@@ -1,4 +1,4 @@
-"""A workspace that is broken or hostile costs what is broken, with one clear line, and nobody else anything."""
+"""A broken or hostile workspace affects only itself, with one clear log line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tests.kit.event_loop_probes import no_threads
 
 
 class Runner:
-    """A script runner whose lines and results the test sees."""
+    """Script runner whose lines and results the test reads."""
 
     def __init__(self, log_dir: Path, workdir: Path) -> None:
         self.state = _state(workdir)
@@ -107,7 +107,7 @@ async def test_missing_shell_is_reported(tmp_path: Path) -> None:
 
 
 async def test_invalid_variables_spare_commands(tmp_path: Path) -> None:
-    """Variables are a template's or a secret's; what a command line cannot hold is said of its script alone."""
+    """Variables come from a template or a secret; an impossible command line fails its own script alone."""
     runner = Runner(tmp_path, tmp_path)
     assert runner.state.manifest is not None
     runner.state.manifest.environment_variables.update({"A=B": "x", "": "y", "NUL": "a\0b", "FINE": "fine"})
@@ -131,7 +131,7 @@ async def test_endless_metadata_is_bounded(
     collector, there = MetadataCollector(_state(tmp_path)), tmp_path / "there"
 
     async def time_passes() -> None:
-        """Once the command has said what it has to say."""
+        """Advance the clock once the command has printed its output."""
         while True:
             if there.exists():
                 mock_clock.jump(1)
@@ -147,7 +147,7 @@ async def test_endless_metadata_is_bounded(
 
     value, error = await ends("head -c 100000 /dev/urandom")
     assert len(value) <= OUTPUT_LIMIT and "truncated from 100000" in error
-    value.encode()  # what is sent is always text
+    value.encode()  # sent values are always text
     value, error = await ends(f"yes | head -c 1000000; touch {there}; yes")
     assert error == "run cmd: timed out" and len(value) == OUTPUT_LIMIT
     value, error = await ends(f"sleep 30 & echo there; touch {there}")
@@ -178,7 +178,7 @@ class Server:
         )
 
     async def answers(self) -> None:
-        """A session of somebody else works."""
+        """Return whether another user's session works."""
         with trio.fail_after(60):
             connection = await self.dial()
             done = await aio_as_trio(connection.run)("echo fine")
@@ -194,7 +194,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Server]:
         listeners = await nursery.start(trio.serve_tcp, service.serve, 0)
         yield Server(listeners[0].socket.getsockname()[1], state)
         with trio.fail_after(60):
-            while service.runner.running:  # what a test left behind has lost its peer and ends by itself
+            while service.runner.running:  # commands left by a test have lost their peer and end by themselves
                 await trio.sleep(0.02)
         nursery.cancel_scope.cancel()
 
@@ -311,25 +311,25 @@ NAMES = {
         b"\xff",
     ),
 }
-"""Of global requests, channels and their requests (RFC 4254)."""
+"""Global requests, channels and their requests (RFC 4254)."""
 
 
 def a_number(rng: random.Random) -> bytes:
     return rng.choice((0, 0, 0, 1, 80, 2**31, 2**32 - 1)).to_bytes(4, "big")
 
 
-def fields(rng: random.Random, most: int) -> bytes:
-    """Numbers, texts and noise, as they may follow each other in a packet."""
+def fields(rng: random.Random, limit: int) -> bytes:
+    """Return numbers, texts and noise in the layout of a packet."""
 
     def one() -> bytes:
         text = _string(rng.choice(ODD_TEXTS))
         return rng.choice((a_number(rng), text, text, rng.randbytes(rng.randrange(9)), b"\1", b"\0"))
 
-    return b"".join(one() for _ in range(rng.randrange(most)))
+    return b"".join(one() for _ in range(rng.randrange(limit)))
 
 
 def a_packet(rng: random.Random) -> tuple[int, bytes]:
-    """Kind and body of what a client may say: nearly right, cut off, or anything."""
+    """Return kind and body of a client's packet: nearly valid, cut off, or random."""
     kind = rng.choice(
         (*NAMES, 98, 98, 93, 94, 95, 96, 97, 99, 100, 91, 92, 2, 4, 5, 20, 21, 30, 50, rng.randrange(256))
     )
@@ -348,7 +348,7 @@ async def test_hostile_client_ends_own_connection(
         connection.send_packet(90, _string(b"session") + bytes(4) + b"\0\1\0\0" * 2)
         for _ in range(rng.randrange(1, 8)):
             connection.send_packet(*a_packet(rng))
-        # The answer, which our client has not asked for, makes it leave: then everything before was read.
+        # The reply, which our client did not request, makes it disconnect: by then everything before was read.
         connection.send_packet(80, _string(b"keepalive@openssh.com") + b"\1")
         with trio.fail_after(60):
             await aio_as_trio(connection.wait_closed)()

@@ -1,4 +1,4 @@
-"""What an agent asks its cloud, and what it does with the answer."""
+"""Requests of an agent to its cloud, and the exchange of the result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ METADATA: dict[tuple[str, str], tuple[str, str]] = {
     ("GET", "/latest/dynamic/instance-identity/document"): ("X-aws-ec2-metadata-token: SESSION", '{"instanceId": "i"}'),
     ("GET", "/metadata/attested/document"): ("Metadata: true", '{"signature": "c2ln", "encoding": "pkcs7"}'),
 }
-"""What a machine is asked, the header without which it says nothing, and what it says."""
+"""Request to a machine's metadata service, the header it requires, and its result."""
 
 SENT = {
     "google-instance-identity": {"json_web_token": "a.b.c"},
@@ -37,7 +37,7 @@ SENT = {
 
 
 class Services:
-    """The metadata services of all clouds and a Coder server, at one address."""
+    """Metadata services of all clouds and a Coder server, at one address."""
 
     def __init__(self) -> None:
         self.url = ""
@@ -87,7 +87,7 @@ async def services(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Services]:
         found.url = f"http://127.0.0.1:{port}"
         monkeypatch.setattr(instance_identity, "LINK_LOCAL", found.url)
         monkeypatch.setenv("GCE_METADATA_HOST", f"127.0.0.1:{port}")
-        # Nobody is between a machine and its metadata.
+        # No proxy may be between a machine and its metadata.
         monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
         monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
         yield found
@@ -113,7 +113,7 @@ async def test_rejection_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_every_dial_exchanges_token(tmp_path: Path) -> None:
-    """A build gives the agent of a cloud machine another token; the machine may run on."""
+    """A build gives the agent of a cloud machine another token while the machine continues."""
     given = iter(("first", "second"))
 
     async def next_token() -> Secret:

@@ -1,4 +1,4 @@
-"""What is freed goes back to the system some time after something has ended, and nothing is done otherwise."""
+"""Freed memory returns to the system some time after an activity has ended, and only then."""
 
 from __future__ import annotations
 

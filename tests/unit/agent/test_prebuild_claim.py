@@ -1,4 +1,4 @@
-"""An agent of a workspace made ahead: it starts anew when somebody gets the workspace, and never otherwise."""
+"""Agent of a prebuilt workspace: it restarts when a user claims the workspace, and never otherwise."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_claim_event(text: bytes, found: bool) -> None:
 
 @asynccontextmanager
 async def server(*answers: bytes) -> AsyncIterator[DialPolicy]:
-    """Answers one connection after the other."""
+    """Answer one connection after the other."""
     left = list(answers)
 
     async def serve(stream: trio.SocketStream) -> None:

@@ -1,4 +1,4 @@
-"""A machine whose workspace is built anew keeps its identity: the same process is reached under the new agent's id."""
+"""A machine keeps its identity after a rebuild: the same process is reached under the new agent's id."""
 
 from __future__ import annotations
 
@@ -47,5 +47,5 @@ async def test_process_becomes_new_agent(tmp_path: Path, monkeypatch: pytest.Mon
 
         await eventually(reported)
         found = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()
-        assert found == [], "being sent away for a newer build is no accident"
+        assert found == [], "a newer build is no disconnect"
         await eventually(reached)

@@ -1,4 +1,4 @@
-"""The agent's overlay services over in-memory streams: terminals, HTTP API, speed test; cron and lifecycle laws."""
+"""Overlay services of the agent over in-memory streams: terminals, HTTP API, speed test; cron and lifecycle rules."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ async def test_two_viewers_type_concurrently(tmp_path: Path) -> None:
             viewers.append(near)
         for near in viewers:
             await near.send_all(json.dumps({"data": "x" * each}).encode())
-        for _ in range(10):  # both have come as far as they get
+        for _ in range(10):  # both have made as much progress as possible
             await trio.sleep(0.01)
         (tmp_path / "go").touch()
         for near in viewers:
@@ -291,7 +291,7 @@ async def test_scripts_report_results(tmp_path: Path) -> None:
 
 
 async def test_dropped_lines_are_counted() -> None:
-    """The queue runs over during a call: every line arrives, or counts among those a line says were dropped."""
+    """The queue overflows during a call: every line arrives, or counts as dropped."""
     queue = LogQueue(lambda: datetime.now(UTC))
     arrived: list[str] = []
     calls = 0
@@ -307,7 +307,7 @@ async def test_dropped_lines_are_counted() -> None:
         nonlocal calls
         calls += 1
         if calls <= 3:
-            fill(1500)  # of two thousand that fit
+            fill(1500)  # two thousand have room
         if calls == 2:
             raise RpcClosed  # the connection breaks
         arrived.extend(entry.output for entry in request.logs)
@@ -331,7 +331,7 @@ async def test_dropped_lines_are_counted() -> None:
 
 
 class _Counted(str):
-    """Text that knows how much of it was copied."""
+    """Text that records the copied characters."""
 
     copied = 0
 

@@ -1,4 +1,4 @@
-"""One look for all who watch."""
+"""One poll for all watchers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import trio.testing
 from coder.agent.shared_poll import SharedPoll
 
 
-class Looks:
+class CountedPolls:
     def __init__(self) -> None:
         self.taken = 0
         self.at_once = 0
@@ -26,7 +26,7 @@ class Looks:
 async def test_waiter_gets_newer_poll(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shared, looks, answers = SharedPoll[int](), Looks(), list[int]()
+    shared, looks, answers = SharedPoll[int](), CountedPolls(), list[int]()
 
     async def ask(delay: float) -> None:
         await trio.sleep(delay)
@@ -37,14 +37,14 @@ async def test_waiter_gets_newer_poll(
             for delay in (0.0, 0.3, 0.5, 0.7):
                 nursery.start_soon(ask, delay)
         assert answers == [1, 2, 2, 2]
-        assert await shared.after(trio.current_time() - 5, looks) == 2, "young enough"
+        assert await shared.after(trio.current_time() - 5, looks) == 2, "fresh enough"
         assert await shared.after(trio.current_time() - 1, looks) == 3
 
 
 async def test_last_watcher_clears_result(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    shared, looks = SharedPoll[int](), Looks()
+    shared, looks = SharedPoll[int](), CountedPolls()
     with shared.watched():
         with trio.move_on_after(0.5):
             await shared.after(-1, looks)
@@ -63,4 +63,4 @@ async def test_failed_poll_is_retried() -> None:
 
     with pytest.raises(ValueError, match="no"):
         await shared.after(-1, fails)
-    assert await shared.after(-1, Looks()) == 1
+    assert await shared.after(-1, CountedPolls()) == 1

@@ -1,4 +1,4 @@
-"""How an agent's life ends when several want it to end at once: of the value, and of whole agents."""
+"""Concurrent reasons for an agent's end: the decision alone, and whole agents."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def test_sealed_decision_is_final(first: ShutdownReason, second: ShutdownR
 
 
 class Scene:
-    """A whole agent whose upgrade is ready, and an SSH session that ends when all are told to."""
+    """Whole agent with a ready upgrade, and an SSH session that ends with all others."""
 
     def __init__(self, view: AgentWorld, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         token = Secret(view.token)
@@ -82,13 +82,13 @@ class Scene:
         leave = AgentNetwork.leave
 
         async def leave_last(network: AgentNetwork) -> None:
-            await trio.testing.wait_all_tasks_blocked()  # whoever waited for this end has seen it
+            await trio.testing.wait_all_tasks_blocked()  # waiters for this end have seen it
             await leave(network)
 
         monkeypatch.setattr(AgentNetwork, "leave", leave_last)
 
         async def check(*_: object) -> None:
-            """It is as good as before."""
+            """The agent still works."""
 
         monkeypatch.setattr(upgrader, "check_again", check)
         monkeypatch.setattr(Upgrader, "_newer_program", found)
@@ -113,7 +113,7 @@ class Scene:
 
 @asynccontextmanager
 async def pending_upgrade(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Scene]:
-    """Leaves when the agent has ended."""
+    """Ends when the agent has ended."""
     scripts = [
         provisioner_pb2.Script(display_name="Stop", script=f"touch {folder}/stopped", run_on_stop=True),
         provisioner_pb2.Script(display_name="Cron", script="true", cron="@yearly"),
@@ -141,7 +141,7 @@ async def test_other_reason_overtakes_upgrade(
             await scene.settling.wait()
         scene.end(how)
     assert scene.given is isinstance(how, Claimed) and scene.agent.handover is None
-    assert command.exited is not None, "nothing is spared for another program"
+    assert command.exited is not None, "no process is kept for another program"
     assert (tmp_path / "stopped").exists() is isinstance(how, Stop)
 
 

@@ -1,4 +1,4 @@
-"""The number of the process that started a command, also of one that another process runs."""
+"""Parent pid of a command, also of one that another process runs."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def test_stand_in_reports_original_parent(monkeypatch: pytest.MonkeyPatch) -> No
     assert f"PPid:\t{caller.parent_pid()}\n" in status
     caller.stand_in_for(os.getpid())
     assert caller.parent_pid() == os.getppid()
-    caller.stand_in_for(2**30)  # it is gone already
+    caller.stand_in_for(2**30)  # it has already exited
     assert caller.parent_pid() == os.getppid()

@@ -1,4 +1,4 @@
-"""Durations of people and of Go programs."""
+"""Durations in the forms of users and of Go programs."""
 
 from __future__ import annotations
 

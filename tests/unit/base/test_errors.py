@@ -1,4 +1,4 @@
-"""Chains of causes: every function that walks one returns, whatever the chain looks like."""
+"""Chains of causes: every function that walks one terminates, whatever the chain."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from coder.net.errors import HttpError, tls_failure
 
 
 def _plain() -> CoderError:
-    """Raised `from` another, as most are."""
+    """Return an error raised `from` another, the usual case."""
     error, below = CoderError("x", "cannot do it"), CoderError("y", "no connection")
     error.__cause__, below.__cause__ = below, OSError("refused")
     return error
 
 
 def _own_cause() -> CoderError:
-    """`raise error from error`."""
+    """Return an error raised by `raise error from error`."""
     error = HttpError(502, "unexpected status 502")
     error.__cause__ = error
     return error
@@ -85,7 +85,7 @@ def test_causes_with_context() -> None:
     both.__cause__ = cause
     assert list(causes(outer)) == [outer]
     assert list(causes(outer, with_context=True)) == [outer, inner]
-    assert list(causes(both, with_context=True)) == [both, cause], "a cause says more than the context"
+    assert list(causes(both, with_context=True)) == [both, cause], "a cause replaces the context"
 
 
 @pytest.mark.parametrize(

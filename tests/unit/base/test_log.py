@@ -1,4 +1,4 @@
-"""The form Google's Cloud Logging reads: one object a line with a severity and a message, secrets masked."""
+"""Format of Google's Cloud Logging: one object a line with a severity and a message, secrets masked."""
 
 from __future__ import annotations
 

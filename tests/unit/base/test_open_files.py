@@ -1,4 +1,4 @@
-"""The limit of open files: raised for this process and for none of its children."""
+"""Limit of open files: raised for this process and for none of its children."""
 
 from __future__ import annotations
 

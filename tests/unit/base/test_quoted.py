@@ -1,4 +1,4 @@
-"""Texts in messages."""
+"""Quoting of texts in messages."""
 
 from __future__ import annotations
 

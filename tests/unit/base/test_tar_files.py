@@ -1,4 +1,4 @@
-"""Archives are unpacked below their folder alone, with a Python whose tarfile has a filter and with an older one."""
+"""Archives are extracted below their folder only, with and without tarfile's filter."""
 
 from __future__ import annotations
 

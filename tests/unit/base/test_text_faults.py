@@ -1,4 +1,4 @@
-"""Addresses and patterns that cannot be, in the words of the programs people know."""
+"""Invalid addresses and patterns, with Go's error messages."""
 
 from __future__ import annotations
 
@@ -50,21 +50,21 @@ CASES = [
 FRAME = {"url": 'parse "{0}": {1}', "host:port": "address {0}: {1}", "regexp": "error parsing regexp: {1}: `{0}`"}
 
 
-@pytest.mark.parametrize(("kind", "value", "said"), CASES)
-def test_fault_messages(kind: Kind, value: str, said: str) -> None:
-    framed = FRAME[kind].format(value, said) if said and value else said
+@pytest.mark.parametrize(("kind", "value", "message"), CASES)
+def test_fault_messages(kind: Kind, value: str, message: str) -> None:
+    framed = FRAME[kind].format(value, message) if message and value else message
     assert FAULTS[kind](value) == framed
 
 
 @pytest.mark.parametrize("source", ["env", "file", "flags"])
-@pytest.mark.parametrize(("kind", "value", "said"), CASES)
-def test_every_source_is_checked(kind: Kind, value: str, said: str, source: str) -> None:
-    """An empty one is none given."""
+@pytest.mark.parametrize(("kind", "value", "message"), CASES)
+def test_every_source_is_checked(kind: Kind, value: str, message: str, source: str) -> None:
+    """An empty text counts as unset."""
     option = Option("x", "x", "X", "x", kind=kind)
     given = Inputs(**{source: {"X" if source == "env" else "x": value}})
-    if not said or not value:
+    if not message or not value:
         assert resolve([option], given)["x"] == value
         return
     with pytest.raises(CoderError, match=f"is not a valid {kind}") as caught:
         resolve([option], given)
-    assert said in str(caught.value.__cause__)
+    assert message in str(caught.value.__cause__)

@@ -1,4 +1,4 @@
-"""No room for another thread is an error of the system, whoever begins it."""
+"""A failed thread start is an OSError, whatever code starts the thread."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ async def test_refused_thread_is_os_error(way: str) -> None:
         await WAYS[way]()
     assert isinstance(caught.value, NoThreadError | RuntimeError)
     assert trio.to_thread.current_default_thread_limiter().borrowed_tokens == before
-    assert await trio.to_thread.run_sync(threading.get_ident) != threading.get_ident(), "later there is room"
+    assert await trio.to_thread.run_sync(threading.get_ident) != threading.get_ident(), "threads work again later"
 
 
 def test_other_start_errors_stay() -> None:
@@ -85,7 +85,7 @@ def _calls(path: Path) -> set[str]:
 
 
 def test_sources_start_trio_through_module() -> None:
-    """The database's thread is begun before anything else, and without it there is no server."""
+    """The database's thread starts before anything else, and without it there is no server."""
     allowed = {
         ("coder/base/threads.py", "trio.run"),
         ("coder/coderd/store/engine/database.py", "threading.Thread"),

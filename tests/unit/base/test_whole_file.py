@@ -1,4 +1,4 @@
-"""Files are replaced in one step, and nobody else reads them meanwhile."""
+"""Files are replaced atomically, and no other user reads them meanwhile."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_full_disk_names_file() -> None:
     assert caught.value.filename == "/home/file"
     with pytest.raises(FileNotFoundError) as missing, naming(Path("/home/file")):
         Path("/nonexistent/other").read_text()
-    assert missing.value.filename == "/nonexistent/other", "what the system names stays"
+    assert missing.value.filename == "/nonexistent/other", "the system's file name is kept"
 
 
 @pytest.mark.parametrize("kind", ["file", "folder", "broken link"])

@@ -1,4 +1,4 @@
-"""Machines without /proc: the other branch gives what /proc says, and nothing where it cannot."""
+"""Machines without /proc: the psutil branch returns the values of /proc, or None."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_psutil_matches_proc(system: str, monkeypatch: pytest.MonkeyPatch, tmp_p
         monkeypatch.setattr(sys, "platform", system)
         by_psutil = {found.port: found for found in listening_ports()}
         assert by_psutil[port].process_name and by_psutil[port].network == by_proc[port].network
-        # Other tests listen and go meanwhile: only what is ours is held equal.
+        # Other tests open and close ports meanwhile: only our own is compared.
         assert port not in {found.port for found in listening_ports(frozenset({port}))}
     assert host._memory()[1] == total
     later = host._cpu_ticks()
@@ -88,10 +88,10 @@ LACKING = {"win32": ("fcntl", "pwd", "grp", "termios", "tty", "pty", "resource")
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_commands_import(system: str) -> None:
-    """Every module of command line and client, without what Python lacks there."""
+    """Import every module of command line and client, without Python features that are missing there."""
     command = [sys.executable, "-c", IMPORT, system, ",".join(LACKING[system])]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     failed = {line.split("|")[0]: line for line in done.stdout.splitlines()}
     rooms = ONLY_POSIX if system == "win32" else {}
     assert not [line for name, line in failed.items() if not any(name.startswith(room) for room in rooms)]
-    assert all(any(name.startswith(room) for name in failed) for room in rooms), "a reason that holds no more"
+    assert all(any(name.startswith(room) for name in failed) for room in rooms), "an outdated exception"

@@ -1,4 +1,4 @@
-"""Archives of strangers."""
+"""Untrusted archives."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_links_and_devices_are_skipped(tmp_path: Path) -> None:
     ids=lambda names: names[-1][:10] or "empty",
 )
 def test_impossible_names_are_rejected(tmp_path: Path, entries: list[str]) -> None:
-    """A name of no length or too much of it, and files where directories are: a sentence that says which."""
+    """Empty or overlong names, and files in place of directories: the error names the entry."""
     made = [(_entry(name, tarfile.DIRTYPE if name.endswith("/") else tarfile.REGTYPE), b"") for name in entries]
     with pytest.raises(archive.UnpackError, match="cannot be unpacked"):
         archive.unpack_untrusted(_tar(*made), tmp_path)

@@ -1,4 +1,4 @@
-"""Jobs that take for ever, print secrets or gigabytes, or lose their daemon: each ends and says what happened."""
+"""Jobs that run forever, print secrets or gigabytes, or lose their daemon: each ends with its cause."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ async def test_network_failure_during_job(autojump_clock: trio.abc.Clock, tmp_pa
         await trio.sleep(200)
         assert server.ended == []
         server.silent = False
-        server.canceled = server.reachable = True  # the next heartbeat hears of it, on a new connection
+        server.canceled = server.reachable = True  # the next heartbeat gets the reply, on a new connection
         failed = await server.wait_ended()
     assert isinstance(failed, FailedJob) and failed.error == "canceled"
     assert server.connections == 2
@@ -100,7 +100,7 @@ async def test_endless_job_times_out(autojump_clock: trio.abc.Clock, tmp_path: P
 async def test_endless_local_exec_is_interrupted(
     world: World, tmp_path: Path, mock_clock: trio.testing.MockClock
 ) -> None:
-    """Its time passes once the command runs, however long Terraform took until then."""
+    """Time passes once the command runs, however long Terraform took until then."""
     there = tmp_path / "there"
     world.config = replace(world.config, job_timeout=1.5)
 
@@ -158,7 +158,7 @@ async def test_crashing_provider(world: World, monkeypatch: pytest.MonkeyPatch) 
     assert any(
         "ZeroDivisionError: no such luck" in output for output in world.server.outputs("Planning Infrastructure")
     )
-    assert isinstance(await world.run(building(template)), pd.CompletedJob)  # the daemon goes on
+    assert isinstance(await world.run(building(template)), pd.CompletedJob)  # the daemon continues
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")

@@ -1,4 +1,4 @@
-"""The daemon and its jobs, with the echo executor against a server played by the test. No terraform here."""
+"""The daemon and its jobs, with the echo executor and a server played by the test. No terraform here."""
 
 from __future__ import annotations
 
@@ -222,8 +222,8 @@ async def test_heartbeats_and_cancel(autojump_clock: trio.abc.Clock, config: Dae
     assert isinstance(failed, FailedJob) and failed.error == "canceled"
 
 
-class _DeafExecutor:
-    """Its sessions do not hear a cancel."""
+class _UncancellableExecutor:
+    """Executor whose sessions ignore a cancel."""
 
     @asynccontextmanager
     async def open(self, settings: Settings) -> AsyncIterator[Any]:
@@ -236,12 +236,12 @@ async def test_executor_that_ignores_a_cancel(autojump_clock: trio.abc.Clock, co
     server = FakeServer()
     server.post(_build(echo_archive(apply=[_log("working")])))
     server.post(_build(echo_archive()))
-    async with running_daemon(server, config, {"echo": _DeafExecutor()}):
+    async with running_daemon(server, config, {"echo": _UncancellableExecutor()}):
         await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
         started, server.canceled = trio.current_time(), True
         failed = await server.wait_ended()
         waited, server.canceled = trio.current_time() - started, False
-        assert isinstance(await server.wait_ended(2), pd.CompletedJob)  # the daemon goes on
+        assert isinstance(await server.wait_ended(2), pd.CompletedJob)  # the daemon continues
     assert isinstance(failed, FailedJob) and failed.error == "Cancel timed out"
     assert waited >= config.force_cancel
 
@@ -255,7 +255,7 @@ async def test_job_survives_server_restart(autojump_clock: trio.abc.Clock, confi
         server.disconnect()
         await trio.sleep(60)
         server.reachable = True
-        server.canceled = True  # ends the job, by way of a heartbeat over the new connection
+        server.canceled = True  # ends the job, through a heartbeat over the new connection
         failed = await server.wait_ended()
     assert isinstance(failed, FailedJob) and failed.error == "canceled"
     assert server.connections == 2
@@ -281,7 +281,7 @@ async def test_drain_waits_for_the_job(autojump_clock: trio.abc.Clock, config: D
         assert server.ended == []
         shutdown.cancel_job()
     assert [one.error for one in server.ended if isinstance(one, pd.FailedJob)] == ["canceled"]
-    assert len(server.ended) == 1  # the second job was left for others
+    assert len(server.ended) == 1  # the second job was left for other daemons
 
 
 async def test_idle_daemon_drains_at_once(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
@@ -345,7 +345,7 @@ async def test_module_files(autojump_clock: trio.abc.Clock, config: DaemonConfig
 async def test_too_many_lines_are_not_sent(
     autojump_clock: trio.abc.Clock, config: DaemonConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(calls, "LARGE_REQUEST", drpc.MAX_PACKET + 1)  # a clock that jumps waits for no thread
+    monkeypatch.setattr(calls, "LARGE_REQUEST", drpc.MAX_PACKET + 1)  # a jumping clock does not wait for threads
     server = FakeServer()
     lines = [_log("x" * 30_000)] * 100
     await _outcome(server, config, _build(echo_archive(apply=[*lines, pb.ApplyComplete()])))
@@ -396,7 +396,7 @@ async def test_drain_without_an_answer(autojump_clock: trio.abc.Clock, config: D
 
 
 class _BigExecutor:
-    """Its applies end with a state that no message can carry."""
+    """Executor whose applies end with a state that exceeds the message limit."""
 
     @asynccontextmanager
     async def open(self, settings: Settings) -> AsyncIterator[Any]:
@@ -420,7 +420,7 @@ async def test_result_too_big_for_a_message(autojump_clock: trio.abc.Clock, conf
 
 
 class _AwayLink:
-    """A server that is away while the first batch of lines is on its way."""
+    """Server that is away while the first batch of lines is in flight."""
 
     is_connected = True
 

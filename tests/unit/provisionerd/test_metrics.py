@@ -1,4 +1,4 @@
-"""A daemon's metrics move when jobs begin and end, and are served where it was asked for."""
+"""Metrics of a daemon change when jobs begin and end, and are served at the configured address."""
 
 from __future__ import annotations
 

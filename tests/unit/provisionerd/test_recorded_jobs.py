@@ -1,7 +1,7 @@
-"""Recorded jobs played again: an executor that says what the recorded one said, a server that answers as recorded.
+"""Replay of recorded jobs: the executor replays the recorded responses, the server the recorded replies.
 
-What our daemon then reports must be what the recorded daemon reported: log lines with their stages, quota, and the
-final message.
+Our daemon must then report what the recorded daemon reported: log lines with their stages, quota, and the final
+message.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SESSIONS = {one["stream"]: one["packets"] for one in _lines("prov_session_decod
 
 
 def _jobs() -> list[list[tuple[str, dict[str, Any]]]]:
-    """Per job the messages of the daemon's link: (direction and type, message)."""
+    """Return the messages of the daemon's link per job: (direction and type, message)."""
     jobs: list[list[tuple[str, dict[str, Any]]]] = []
     for stream in _lines("prov_daemon_decoded.jsonl"):
         for packet in stream["packets"]:
@@ -54,7 +54,7 @@ _RECORDED = dict(zip(_SESSIONS, _jobs(), strict=True))
 
 
 class _Playback:
-    """Answers each request with what was recorded for it."""
+    """Answers each request with its recorded response."""
 
     def __init__(self, packets: list[dict[str, Any]]) -> None:
         answers = [one["json"] for one in packets if one["kind"] == "Message" and one["dir"] == "s2c"]

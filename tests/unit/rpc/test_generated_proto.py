@@ -1,4 +1,4 @@
-"""The committed protobuf modules are what the generator makes of the .proto files today."""
+"""The committed protobuf modules equal the generator's output for the .proto files."""
 
 from __future__ import annotations
 

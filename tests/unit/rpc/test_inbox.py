@@ -1,4 +1,4 @@
-"""What calls of one peer keep: bounded by bytes, given back however a call ends."""
+"""Memory of one peer's calls: bounded by bytes, released however a call ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking for what is too much in a message: small messages are not looked through, deep ones to their ground."""
+"""Limits of messages: small messages are not checked, deep ones completely."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What generated code loads, and that nothing is missing to who asks for the rest."""
+"""Imports of generated code; the rest of the library stays importable."""
 
 from __future__ import annotations
 

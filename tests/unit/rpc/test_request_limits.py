@@ -1,5 +1,5 @@
-"""Every list, map and text of every message a server is sent, generated from the descriptors: what is one too many is
-refused before a handler sees it, by an error that names the field, and the link goes on."""
+"""Every list, map and text of every message a server receives, generated from the descriptors: an excess is rejected
+before a handler sees it, by an error that names the field, and the link continues."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tests.kit.recordings.wire_recordings import load_lines, message_type
 from tests.unit.rpc.test_session import connected
 
 Path = tuple[Any, ...]
-"Of FieldDescriptors."
+"List of FieldDescriptors."
 
 
 def _paths(kind: Any) -> Iterator[Path]:
-    """To each field of a message once, the shortest way."""
+    """Return the shortest path to each field of a message."""
     seen: set[str] = set()
     waiting: list[tuple[Any, Path]] = [(kind, ())]
     for one, before in waiting:
@@ -53,7 +53,7 @@ def _is_map(field: Any) -> bool:
 
 
 def _around(root: Any, path: Path) -> Any:
-    """The message in which the last field of the path stands."""
+    """Return the message that holds the last field of the path."""
     for field in path[:-1]:
         inner = getattr(root, field.name)
         inner.SetInParent() if not field.is_repeated else None
@@ -83,7 +83,7 @@ def _put_elements(root: Any, path: Path, count: int) -> None:
 
 def _put_text(root: Any, path: Path, size: int, *, key: bool = False) -> None:
     field, around = path[-1], _around(root, path)
-    # Of two bytes each and one over: characters are not what is counted.
+    # Two bytes each and one more: the limit does not count characters.
     text: Any = "é" * (size // 2) + "x" * (size % 2)
     if _is_map(field):
         inner = getattr(around, field.name)
@@ -100,7 +100,7 @@ def _put_text(root: Any, path: Path, size: int, *, key: bool = False) -> None:
 
 
 def _cases() -> Iterator[tuple[str, Path, str, int]]:
-    """(method, path, what of it, most)"""
+    """Yield (method, path, tested part, limit)."""
     for name, method in id_fields.methods().items():
         for path in _paths(method.input_type):
             limit = REQUEST_LIMITS.of(path[-1])
@@ -141,7 +141,7 @@ async def test_every_field_limit_is_exact() -> None:
 
 
 async def test_list_elements_count_together() -> None:
-    """4096 resources of 4096 agents each would be 16 million rows."""
+    """4096 resources with 4096 agents each would be 16 million rows."""
     request = provisionerd_pb2.CompletedJob()
     for _ in range(33):
         resource = request.workspace_build.resources.add()
@@ -169,7 +169,7 @@ def test_rows_are_fields_of_requests() -> None:
 
 
 def test_recorded_messages_fit_easily() -> None:
-    """A quarter of each limit at most, in whatever genuine programs were heard to send."""
+    """Genuine recorded messages use at most a quarter of each limit."""
     heard = load_lines("proto_messages_agent_tailnet.jsonl") + load_lines("proto_messages_provisioner.jsonl")
     asked = {method.input_type.full_name for method in id_fields.methods().values()}
     messages = [
@@ -264,7 +264,7 @@ async def test_large_messages_use_threads(monkeypatch: pytest.MonkeyPatch) -> No
     assert taken == [len(large.SerializeToString())]
 
 
-# ---- what genuine programs send at their largest
+# ---- largest messages of genuine programs
 
 
 def _large_plan() -> Message:
@@ -288,7 +288,7 @@ def _large_import() -> Message:
 
 
 def _node_behind_a_proxy() -> Message:
-    """The program says what it was answered instead of an upgrade: the whole page."""
+    """The program forwards the answer it got in place of an upgrade: the whole page."""
     node = tailnet_pb2.Node(id=1, preferred_derp=999)
     for region in range(20):
         node.derp_forced_websocket[region] = "GET failed with status code 403: " + "<p>blocked by policy</p>" * 1000

@@ -30,7 +30,7 @@ def a_banner(fn: Any) -> Handlers:
 
 @asynccontextmanager
 async def connected(handlers: Handlers) -> AsyncIterator[tuple[Session, Session, trio.abc.Stream]]:
-    """(client session, server session, client's transport), the server serving `handlers`."""
+    """Yield (client session, server session, client's transport), with the server serving `handlers`."""
     left, right = trio.testing.memory_stream_pair()
     async with (
         open_session(left, "client") as client,
@@ -336,7 +336,7 @@ async def test_cancelled_session_flushes(autojump_clock: trio.testing.MockClock)
 
 
 async def test_incomplete_messages_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand streams, each with a window's worth of a message of 4 MiB that does not end."""
+    """A thousand streams, each with a window's worth of an incomplete 4 MiB message."""
     shared: list[BufferedBytes] = []
 
     class Watched(BufferedBytes):
@@ -405,10 +405,10 @@ async def test_ended_calls_free_memory() -> None:
 
 
 async def test_session_end_cancels_stalled_handlers() -> None:
-    """Each stream waits for room in its inbox, and the session for one of them: nobody reads of the end."""
+    """Each stream waits for room in its inbox, and the session for one of them: no task reads the end."""
     begun = 0
 
-    async def deaf(_call: Any) -> None:
+    async def stalled(_call: Any) -> None:
         nonlocal begun
         begun += 1
         await trio.sleep_forever()
@@ -418,7 +418,7 @@ async def test_session_end_cancels_stalled_handlers() -> None:
         served = trio.Event()
 
         async def serve() -> None:
-            await server.serve({COORDINATE: Bidi(deaf, tailnet_pb2.CoordinateRequest)})
+            await server.serve({COORDINATE: Bidi(stalled, tailnet_pb2.CoordinateRequest)})
             served.set()
 
         nursery.start_soon(serve)

@@ -1,4 +1,4 @@
-"""Frames of yamux and dRPC with next to nothing in them: others run meanwhile, and what they ask for is not kept."""
+"""Tiny frames of yamux and dRPC: other tasks run meanwhile, and the queued answers are bounded."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ async def test_frames_yield_to_others(kind: str) -> None:
     async with counted_turns() as turns, open_mux(peer_says(FLOODS[kind]), client=False) as mux:
         await mux.wait_closed()
     assert mux.reason == "the connection was closed by the peer"
-    assert turns.count > COUNT / _REST_FRAMES / 8  # a piece of a read is seven hundred frames
+    assert turns.count > COUNT / _REST_FRAMES / 8  # a chunk of a read is seven hundred frames
 
 
 def test_unread_answers_are_bounded() -> None:
-    """In memory for as long as a peer asks, which costs it twelve bytes each."""
+    """Otherwise they would stay in memory as long as a peer requests, at twelve bytes each."""
     machine = yamux.Yamux(client=False)
     with pytest.raises(yamux.YamuxError, match="without reading the answers"):
         machine.receive_untrusted(PING * COUNT)
     assert machine.output_size < 2 * yamux.MAX_ANSWERS * yamux.HEADER_SIZE
     taken = yamux.Yamux(client=False)
-    for _ in range(100):  # whoever reads them may go on asking
+    for _ in range(100):  # a peer that reads them may continue
         taken.receive_untrusted(PING * 1000)
         while taken.take_output(1 << 16):
             pass
 
 
 async def test_reset_streams_count_as_untaken() -> None:
-    """Those beyond the backlog are reset; the session goes on for others."""
+    """Streams beyond the backlog are reset; the session continues for others."""
     theirs = (OPENED + RESET) * (2 * yamux.BACKLOG) + frame(yamux.FrameType.WINDOW_UPDATE, yamux.Flag.SYN, 3)
     async with open_mux(peer_says(theirs), client=False) as mux:
         await mux.wait_closed()

@@ -1,4 +1,4 @@
-"""Elements are counted in the encoding, as they would be in the message: what is too much is never decoded."""
+"""Elements are counted in the encoding with the same result as in the message: excess is never decoded."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_counts_match_decoded_message() -> None:
 
 
 async def test_excess_is_not_decoded() -> None:
-    """Its end is no protobuf at all, which nobody finds out."""
+    """The end of the data is not protobuf, which stays undetected."""
     data = b"\x12\x00" * (2 * LARGE_REQUEST) + b"\xff"
     with pytest.raises(RpcError, match=r"BatchCreateLogsRequest\.logs has over 65536 elements"):
         await decode_request(agent_pb2.BatchCreateLogsRequest, data, REQUEST_LIMITS)
@@ -48,7 +48,7 @@ def test_nested_lists_count_together() -> None:
 
 
 def test_repeated_fields_are_bounded() -> None:
-    """One message in pieces, which a decoder would join: none of them has too many."""
+    """One message in parts, which a decoder would join: no part exceeds the limit."""
     assert explained(agent_pb2.BatchCreateLogsRequest(), b"\x18\x01" * (wire_elements.MAX_FIELDS + 1)) == (
         f"the message has over {wire_elements.MAX_FIELDS} fields"
     )
@@ -67,7 +67,7 @@ def test_broken_encodings_are_rejected(broken: bytes) -> None:
 
 
 def test_table_creation_is_thread_safe() -> None:
-    """Large messages are counted in several threads, and the first of a kind finds nothing made."""
+    """Large messages are counted in several threads, and the first of a kind finds an empty cache."""
     known: dict[str, wire_elements.Fields] = {}
     seen = list[bool]()
 
@@ -78,6 +78,6 @@ def test_table_creation_is_thread_safe() -> None:
     for kind in (provisionerd_pb2.CompletedJob, agent_pb2.Manifest):
         made = wire_elements.fields_of(kind.DESCRIPTOR, limit_of, known)
         assert made.rows and known[kind.DESCRIPTOR.full_name] is made
-        assert seen and all(seen), "while a kind is made there is none of it"
+        assert seen and all(seen), "incomplete kinds are not published"
         known.clear()
         seen.clear()

@@ -1,4 +1,4 @@
-"""The yamux machine alone: openings, credit, endings, refusals."""
+"""The yamux state machine alone: openings, credit, endings, refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The controller between a played node and a real coordinator: who says what, and what happens to the node."""
+"""The controller with a fake node and a real coordinator: messages, and their effects on the node."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class FakeInfo:
 
 
 class FakeNode:
-    """Remembers what it was told."""
+    """Records its calls."""
 
     def __init__(self, letter: bytes, addresses: tuple[IPv6Address, ...]) -> None:
         self.self_info = FakeInfo(PublicKey(letter * 32), PublicKey(letter.upper() * 32), addresses)
@@ -81,7 +81,7 @@ class FakeNode:
 
 
 def fake_context() -> Any:
-    """Just enough of a server: a coordinator and a relay map."""
+    """Minimal server context: a coordinator and a relay map."""
     other = SimpleNamespace(current=MAP, proxies={}, id=uuid4())
     parts: dict[type, Any] = {}
     ctx: Any = SimpleNamespace(part=lambda kind: parts.get(kind, other), clock=None)
@@ -124,7 +124,7 @@ async def test_peers_connect(autojump_clock: trio.testing.MockClock) -> None:
         nursery.start_soon(coordinate, agent, ctx, TailnetPeer(AGENT, AgentAccess(AGENT)))
         nursery.start_soon(coordinate, client, ctx, TailnetPeer(UUID(int=0xC), ClientAccess(AGENT)))
         await quiet()
-        assert not agent_node.installed, "nobody is told before a home relay is known"
+        assert not agent_node.installed, "nothing is sent before a home relay is known"
         assert agent_node.derp_map is not None and agent_node.derp_map.regions[999].nodes[0].host_name == "example.com"
         assert agent_node.derp_map is not None and agent_node.derp_map.regions[999].nodes[0].derp_port == 8080
         client_node.change(preferred_derp=999)

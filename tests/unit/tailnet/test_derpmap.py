@@ -1,4 +1,4 @@
-"""The relay map's three forms, and the embedded relay as each client sees it."""
+"""Relay map in three forms, and the embedded relay as each client sees it."""
 
 from __future__ import annotations
 

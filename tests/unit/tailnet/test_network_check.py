@@ -1,4 +1,4 @@
-"""`coder netcheck`: every transport is tried, said in words, and put into upstream's JSON."""
+"""`coder netcheck`: every transport is tried, reported as text, and in upstream's JSON."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def policy_of(world: World, url: str = "") -> DialPolicy:
 def check_shape(report: dict[str, object]) -> None:
     assert set(report) >= {"derp", "interfaces"}
     derp: Any = report["derp"]
-    # The schema takes Go's maps with numbers as keys for lists; what is in them is checked by itself.
+    # The schema takes Go's maps with numeric keys for lists; their content is checked separately.
     for number, region in derp["regions"].items():
         assert number.isdigit()
         check("DERPRegionReport", region)
@@ -100,7 +100,7 @@ class running_coderd_with_stun:  # noqa: N801 - reads as the context manager it 
 
 
 async def test_third_party_relay(tmp_path: Path) -> None:
-    """A second relay in the map is tried and used without our token; direct paths are forbidden altogether."""
+    """A second relay in the map is tried and used without our token; direct paths are forbidden."""
     async with running_coderd(first_user=True, derp_server_region_id=900) as other:
         port = int(other.url.rsplit(":", 1)[1])
         node = {

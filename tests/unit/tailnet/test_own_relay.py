@@ -1,4 +1,4 @@
-"""A node beside a relay asks the network for other relays only."""
+"""A node in a relay's process uses the network for other relays only."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from coder.tailnet.relay import RelayDialer
 
 
 @dataclass
-class Dialled:
-    """A dialer that only notes what it was asked for."""
+class RecordingDialler:
+    """Dialler that only records its calls."""
 
     regions: list[int] = field(default_factory=list)
     probed: list[int] = field(default_factory=list)
@@ -39,7 +39,7 @@ NODE = DerpNode(name="1a", region_id=1, host_name="relay.example.com")
 @pytest.mark.parametrize(("number", "own"), [(1, True), (2, False)])
 async def test_own_region_uses_memory(number: int, own: bool) -> None:
     region = DerpRegion(region_id=number, region_code="x", region_name="x", nodes=(NODE,))
-    inside, others = Dialled(), Dialled()
+    inside, others = RecordingDialler(), RecordingDialler()
     dialer = OwnRelayDialer(inside, cast(RelayDialer, others), lambda region: region.region_id == 1)
 
     await dialer(region, NODE)

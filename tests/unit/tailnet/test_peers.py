@@ -1,4 +1,4 @@
-"""When peers are installed, kept and dropped: conversations with the peer table on a hand-moved clock."""
+"""Installation, retention and removal of peers: dialogs with the peer table on a manual clock."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_abandoned_peer_is_removed() -> None:
     peers.receive_node(PEER, NODE, 0.0)
     peers.lose_all(100.0)
     now = 100.0
-    for _ in range(20):  # five hours without a coordinator: nobody could come back
+    for _ in range(20):  # five hours without a coordinator: no peer could return
         now = peers.next_wake() or 0.0
         assert peers.on_timer(now, lambda _key, now=now: now - 1.0) == []  # type: ignore[misc]
     back = now
@@ -147,7 +147,7 @@ def test_second_key_owner_is_ignored(role: Literal["source", "destination"], tak
 
 
 def test_lost_peer_yields_to_new_id() -> None:
-    """And what is said of the old id later does not touch the session."""
+    """Later messages about the old id do not affect the session."""
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
     peers.receive_lost(PEER, 1.0)

@@ -1,4 +1,4 @@
-"""Dialling a relay as its map says: by which addresses, under whose certificate, by which transport."""
+"""Dialling a relay by its map: addresses, certificate, transport."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ async def test_node_is_dialled_by_map(
     asked.clear()
     with pytest.raises(RelayError):
         await RelayDialer(replace(SERVER, proxies={"https": "http://box.test:3128"}))(REGION, node)
-    assert asked == {("box.test", None)}, "a proxy looks names up itself"
+    assert asked == {("box.test", None)}, "a proxy resolves names"
 
 
 async def test_first_address_family_wins() -> None:
-    """A host that only one family leads to; the name is not looked up by the family that has an address."""
+    """A host with a route by one family only; a family with a given address does no name lookup."""
     (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
     with trio.fail_after(60):
@@ -72,12 +72,12 @@ async def test_first_address_family_wins() -> None:
                 await connect(DialPolicy(f"http://localhost:{port}", proxies={}, by_family=("none", "")))
 
 
-def greets(context: ssl.SSLContext) -> Callable[[trio.SocketStream], Awaitable[None]]:
+def relay_greeting(context: ssl.SSLContext) -> Callable[[trio.SocketStream], Awaitable[None]]:
     async def greet(stream: trio.SocketStream) -> None:
         try:
             await trio.SSLStream(stream, context, server_side=True).do_handshake()
         except (trio.BrokenResourceError, ssl.SSLError):
-            pass  # the client did not like us
+            pass  # the client rejected our certificate
 
     return greet
 
@@ -102,7 +102,7 @@ async def test_relay_certificate_name(tmp_path: Path, shown: str, asked: str, pr
     dialer = RelayDialer(DialPolicy("https://coder.test", ca_file=authority.file, proxies={}))
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            (listener,) = await nursery.start(partial(trio.serve_tcp, greets(context), 0, host="127.0.0.1"))
+            (listener,) = await nursery.start(partial(trio.serve_tcp, relay_greeting(context), 0, host="127.0.0.1"))
             node = replace(
                 NODE, ipv4="127.0.0.1", ipv6="none", derp_port=listener.socket.getsockname()[1], cert_name=asked
             )
@@ -113,7 +113,7 @@ async def test_relay_certificate_name(tmp_path: Path, shown: str, asked: str, pr
             else:
                 await trio.aclose_forcefully(await connect(policy))
             nursery.cancel_scope.cancel()
-    assert heard == ["relay.test"], "the host is what the server is asked for, whatever the certificate says"
+    assert heard == ["relay.test"], "SNI is the host, regardless of the certificate name"
 
 
 async def test_unknown_authority_is_rejected(tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ async def test_unknown_authority_is_rejected(tmp_path: Path) -> None:
 
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            (listener,) = await nursery.start(partial(trio.serve_tcp, greets(context), 0, host="127.0.0.1"))
+            (listener,) = await nursery.start(partial(trio.serve_tcp, relay_greeting(context), 0, host="127.0.0.1"))
             url = f"https://localhost:{listener.socket.getsockname()[1]}"
             with pytest.raises(NetError, match="not trusted"):
                 await connect(DialPolicy(url, proxies={}, certificate_name="other.test"))
@@ -131,7 +131,7 @@ async def test_unknown_authority_is_rejected(tmp_path: Path) -> None:
 async def test_nodes_fall_back_separately(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Dialled side by side, one that fails does not disturb what is learned of the other."""
+    """Nodes dialled concurrently: a failing one does not affect the other's state."""
     from coder.mesh.drivers.pipe import pipe_pair
 
     tried = []
@@ -162,4 +162,4 @@ async def test_nodes_fall_back_separately(
     assert [kind.verdict for kind in dialer.transports(7)] == ["stripped", "works", "not tried"]
     tried.clear()
     await dialer(REGION, living)
-    assert tried == [("relay.test", WEBSOCKET)], "it stays where it worked"
+    assert tried == [("relay.test", WEBSOCKET)], "it keeps the working transport"

@@ -1,4 +1,4 @@
-"""What a devcontainer.json may say to us, in any shape, and the names its agent gets."""
+"""Parsing of devcontainer.json in any shape, and the names of sub-agents."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from coder.rpc.proto import agent_pb2
 App = agent_pb2.CreateSubAgentRequest.App
 
 
-def _read(**said: Any) -> Configuration:
-    return read_configuration_untrusted(json.dumps(said).encode())
+def _read(**fields: Any) -> Configuration:
+    return read_configuration_untrusted(json.dumps(fields).encode())
 
 
 def test_merged_layers_combine() -> None:
@@ -54,9 +54,9 @@ def test_merged_layers_combine() -> None:
     assert result.display_apps == ("vscode_insiders", "web_terminal", "ssh_helper", "port_forwarding_helper")
     docs, web = result.apps
     check = App.Healthcheck(url="http://b/h", interval=5, threshold=2)
-    wanted = App(slug="docs", display_name="Docs", url="http://b", hidden=True, order=3, healthcheck=check)
-    wanted.share, wanted.open_in = App.ORGANIZATION, App.TAB
-    assert (docs, web) == (wanted, App(slug="web"))
+    requested = App(slug="docs", display_name="Docs", url="http://b", hidden=True, order=3, healthcheck=check)
+    requested.share, requested.open_in = App.ORGANIZATION, App.TAB
+    assert (docs, web) == (requested, App(slug="web"))
 
 
 def test_plain_configuration_is_enough() -> None:
@@ -122,20 +122,20 @@ FOLDERS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\
 @example("/" + "x" * 300 + "/" + "y" * 300, "", "main")
 @example("/work/ümlaut.dev/", "a" * 64, "main")
 @example("/work/api", "a" * 65, "main")
-def test_tried_names_are_valid(folder: str, wanted: str, own: str) -> None:
+def test_tried_names_are_valid(folder: str, requested: str, own: str) -> None:
     assert explain_name(agent_name(folder)) == ""
-    tried = names_to_try(wanted, folder, own)
+    tried = names_to_try(requested, folder, own)
     assert [explain_name(name) for name in tried] == [""] * len(tried)
     assert own.lower() not in {name.lower() for name in tried}
     assert len(tried) == len(set(tried)) >= 5
-    if wanted and not explain_name(wanted) and wanted.lower() != own.lower():
-        assert tried[0] == wanted
+    if requested and not explain_name(requested) and requested.lower() != own.lower():
+        assert tried[0] == requested
 
 
 @given(FOLDERS, FOLDERS, st.sampled_from(["", "api", "x" * 64]))
-def test_last_name_is_unique(item: str, other: str, wanted: str) -> None:
-    """However many others there are: the last name is no other folder's."""
-    last = [names_to_try(wanted, folder, "main")[-1] for folder in (item, other)]
+def test_last_name_is_unique(item: str, other: str, requested: str) -> None:
+    """Regardless of the others' number: the last name belongs to one folder alone."""
+    last = [names_to_try(requested, folder, "main")[-1] for folder in (item, other)]
     assert (last[0] == last[1]) == (item == other)
 
 
@@ -148,15 +148,15 @@ SAID: tuple[Any, ...] = ("success", "x" * 100_000, "ü" * 9000, "", 7, None, [],
     st.binary(max_size=200),
     st.sampled_from([0, 5, MAX_STDERR]),
 )
-def test_builder_texts_are_bounded(chosen: dict[str, int], noise: bytes, complained: int) -> None:
-    said, stderr_tail = {field: SAID[which] for field, which in chosen.items()}, "x" * complained
-    output = noise + b"\n" + json.dumps(said).encode()
+def test_builder_texts_are_bounded(chosen: dict[str, int], noise: bytes, stderr_size: int) -> None:
+    fields, stderr_tail = {field: SAID[which] for field, which in chosen.items()}, "x" * stderr_size
+    output = noise + b"\n" + json.dumps(fields).encode()
     try:
         built = read_outcome_untrusted(CommandResult(1, output, stderr_tail))
     except CommandError as error:
         assert len(str(error)) <= len("devcontainer up failed: ") + MAX_STDERR
     else:
-        assert said["outcome"] == "success" and built.container_id == said["containerId"] != ""
+        assert fields["outcome"] == "success" and built.container_id == fields["containerId"] != ""
         assert all(len(text) <= MAX_TEXT for text in (built.container_id, built.remote_user, built.workspace_folder))
 
 

@@ -1,4 +1,4 @@
-"""The whole path: a template's dev container, built, seen over the API, with our own agent inside it."""
+"""End to end: a template's dev container, built, listed by the API, with our agent inside."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ async def test_template_starts_sub_agent(tmp_path: Path, monkeypatch: pytest.Mon
                 return [(sources[line["source_id"]], line["output"]) for line in lines]
 
             assert await eventually(built) == [("Dev Container (api)", "building api")]
-        other = AgentWorld(view.world, view.workspace, UUID(child["id"]), "")
+        rebuilt_container = AgentWorld(view.world, view.workspace, UUID(child["id"]), "")
 
         async def gone() -> bool:
-            return bool((await other.agent())["status"] == "disconnected")
+            return bool((await rebuilt_container.agent())["status"] == "disconnected")
 
         await eventually(gone)
 
@@ -64,7 +64,7 @@ async def test_rebuild_replaces_sub_agent(tmp_path: Path, monkeypatch: pytest.Mo
     engine = FakeEngine(tmp_path, monkeypatch)
     engine.add_builder()
     engine.describe(folder)
-    app = provisioner_pb2.App(slug="docs", url="http://x")  # so that the template makes its agent
+    app = provisioner_pb2.App(slug="docs", url="http://x")  # so that the template creates its agent
     declared = [provisioner_pb2.Devcontainer(name="api", workspace_folder=str(folder), apps=[app])]
     settings = {"devcontainers": DevcontainerSettings(), "executable": str(program)}
     async with (
@@ -76,11 +76,11 @@ async def test_rebuild_replaces_sub_agent(tmp_path: Path, monkeypatch: pytest.Mo
         path = f"/api/v2/workspaces/{view.workspace['id']}/builds"
         assert (await view.world.post(path, {"transition": "start"})).status_code == 201
 
-        async def other() -> Any:
+        async def rebuilt_container() -> Any:
             result = await _child(view)
             return result if result is not None and result["id"] != before["id"] else None
 
-        after = await eventually(other)
+        after = await eventually(rebuilt_container)
         assert (after["name"], engine.ids()) == (before["name"], containers)
 
 

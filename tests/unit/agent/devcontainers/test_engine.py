@@ -1,4 +1,4 @@
-"""What docker and podman say of containers, and what is said when they say nothing."""
+"""Output of docker and podman, and the errors when it is missing."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def test_missing_engine_is_reported() -> None:
 @pytest.mark.parametrize("name", ["docker", "podman"])
 async def test_either_engine_is_used(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = FakeEngine(tmp_path, monkeypatch, name)
-    monkeypatch.setattr(engine, "ENGINES", (name,))  # whatever this machine has
+    monkeypatch.setattr(engine, "ENGINES", (name,))  # regardless of this machine's engines
     result = await find_engine(os.environ)
     assert result is not None and result.endswith(f"/{name}")
     assert (await list_containers(result, os.environ)).containers == ()
@@ -87,14 +87,14 @@ async def test_either_engine_is_used(name: str, tmp_path: Path, monkeypatch: pyt
     (place / "inspect.json").write_text(json.dumps(plain))
     assert {row.name for row in (await list_containers(result, os.environ)).containers} == {"web", "plain"}
     only = await list_containers(result, os.environ, only_dev=True)
-    assert [row.name for row in only.containers] == ["web"], "looked for in the background"
+    assert [row.name for row in only.containers] == ["web"], "the background poll lists it"
     fake.break_down()
     listing = await list_containers(result, os.environ)
     assert listing.warnings == ("Listing containers failed: Cannot connect to the Docker daemon",)
 
 
 def _add(fake: FakeEngine, number: int, *, dev: bool) -> str:
-    """The newest so far."""
+    """Add the newest container."""
     labels = {"devcontainer.local_folder": f"/work/{number}"} if dev else {}
     row = DOCKER | {"Id": f"{number:064}", "Config": {"Labels": labels}}
     place = fake.containers / row["Id"]
@@ -121,7 +121,7 @@ async def test_dev_containers_are_always_listed(tmp_path: Path, monkeypatch: pyt
     for only_dev in (False, True):
         listing = await list_containers(result, os.environ, only_dev=only_dev)
         assert [row.id for row in listing.containers if row.labels] == wanted
-        assert not listing.complete, "what is not in it may be there"
+        assert not listing.complete, "a missing container may still run"
         assert listing.warnings[-1] == "Only the newest 3 of 4 dev containers are managed."
 
 
@@ -153,7 +153,7 @@ BOUNDS = {
 @pytest.mark.parametrize("script", BOUNDS)
 async def test_program_limits_are_enforced(script: str) -> None:
     with pytest.raises(CommandError, match=BOUNDS[script]):
-        # What is silent has its time to the end; what says too much has to be heard before, on a busy machine, too.
+        # A silent program uses up its time; a verbose one must be read before its deadline, on a busy machine, too.
         seconds = 60 if "zero" in script else 0.3
         await commands.run_command(["/bin/sh", "-c", script], os.environ, seconds=seconds, max_output=1000)
 
@@ -161,10 +161,10 @@ async def test_program_limits_are_enforced(script: str) -> None:
 async def test_program_reads_file_input(tmp_path: Path) -> None:
     path = tmp_path / "given"
     path.write_bytes(b"x" * (3 << 20))
-    said = await commands.run_command(
+    result = await commands.run_command(
         ["/bin/sh", "-c", "wc -c; echo why >&2"], os.environ, seconds=60, max_output=99, input_source=path
     )
-    assert (said.status, said.output.strip(), said.stderr_tail) == (0, b"3145728", "why")
+    assert (result.status, result.output.strip(), result.stderr_tail) == (0, b"3145728", "why")
     with pytest.raises(CommandError, match="Trying failed: why"):
         (await commands.run_command(["/bin/sh", "-c", "echo why >&2; exit 3"], {}, seconds=60, max_output=9)).require(
             "Trying"
@@ -174,9 +174,9 @@ async def test_program_reads_file_input(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [["/bin/a\0b"], ["/bin/true", "\ud800"]])
-async def test_invalid_arguments_are_rejected(words: list[str]) -> None:
+async def test_invalid_arguments_are_rejected(arguments: list[str]) -> None:
     with pytest.raises(CommandError, match="cannot be started"):
-        await commands.run_command(words, os.environ, seconds=60, max_output=9)
+        await commands.run_command(arguments, os.environ, seconds=60, max_output=9)
 
 
 async def test_missing_input_file_is_reported(tmp_path: Path) -> None:
@@ -185,12 +185,13 @@ async def test_missing_input_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_unsendable_texts_are_dropped() -> None:
-    said = json.dumps({"a": "x\0", "\ud800": 1, "b": ["\udcff", "ü"]}).encode()
-    assert commands.read_json_untrusted(said) == {"b": ["ü"]}
+    result = json.dumps({"a": "x\0", "\ud800": 1, "b": ["\udcff", "ü"]}).encode()
+    assert commands.read_json_untrusted(result) == {"b": ["ü"]}
 
 
 async def test_silent_input_file_times_out(tmp_path: Path) -> None:
-    """Reading was a thread's, and closing the file waited for it: on the loop, for as long as the disk was silent."""
+    """A thread read the file, and closing it waited for the thread: on the event loop, for as long as the disk was
+    silent."""
     path = tmp_path / "given"
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)

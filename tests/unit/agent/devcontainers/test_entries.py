@@ -1,4 +1,4 @@
-"""Which container is a folder's, what a listing that is cut says, and what another template changes."""
+"""Assignment of containers to folders, incomplete listings, and changed declarations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _known(**more: Any) -> dict[str, Devcontainer]:
 def test_only_complete_listing_removes() -> None:
     known = {API: Devcontainer(ID, "api", API)}
     apply_listing(known, Listing((), complete=False))
-    assert set(known) == {API}, "whether its container has gone is not known"
+    assert set(known) == {API}, "its container may still exist"
     apply_listing(known, Listing(()))
     assert not known
 
@@ -78,7 +78,8 @@ def test_mount_exposure_by_path(item: str, other: str) -> None:
 
 
 def test_label_alone_is_foreign() -> None:
-    """An image may bear the mark: whoever starts it by hand gives it no agent, and no project another container."""
+    """An image may carry the label: a user who starts it by hand gets no sub-agent, and a project no second
+    container."""
     known = _known()
     marked, own = _row("image"), _row("own", API, running=False)
     assert apply_listing(known, Listing((marked, own))) == [marked]
@@ -96,7 +97,7 @@ def test_built_container_needs_no_mount() -> None:
     assert apply_listing(known, Listing((_row("other"), ours))) == [_row("other")]
     assert known[API].container == ours
     known = _known(busy="starting")
-    assert apply_listing(known, Listing((ours,))) == [], "while it is built nobody knows whether it is the one"
+    assert apply_listing(known, Listing((ours,))) == [], "during a build the new container is unknown"
 
 
 def test_warning_names_few_containers() -> None:
@@ -134,4 +135,4 @@ def test_new_declaration_keeps_state() -> None:
     assert (gone.declared, gone.preset, gone.log_source) == (False, None, ID.bytes)
     assert more.declared and preset_agents(manifest) == {PRESET}
     apply_listing(known, Listing((row,)))
-    assert list(known) == [API, "/home/me/more"], "like any that nobody describes, it goes with its container"
+    assert list(known) == [API, "/home/me/more"], "an undeclared one is removed with its container"

@@ -1,4 +1,4 @@
-"""Descriptions of dev containers that lie in the workspace's folders."""
+"""Descriptions of dev containers in the workspace's folders."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The agents of dev containers at the server: made, missed, given other tokens and removed, as they are here."""
+"""Sub-agents at the server: created, recreated, given other tokens and deleted along with the dev containers here."""
 
 from __future__ import annotations
 
@@ -21,90 +21,90 @@ from tests.kit.agents.dev_container_workspace import ID, Place
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Place:
     return Place(tmp_path, monkeypatch)
 
 
-async def test_unneeded_new_sub_agent_is_deleted(place: Place) -> None:
-    """The answer comes after the container is to be built anew: its agent had gone from here, and stayed there."""
-    place.template()
+async def test_unneeded_new_sub_agent_is_deleted(scene: Place) -> None:
+    """The reply arrives after the container is to be rebuilt: its agent was dropped here and must be deleted there."""
+    scene.template()
     answer = trio.Event()
-    place.server.answers.append(answer.wait)
-    async with place.running():
+    scene.server.answers.append(answer.wait)
+    async with scene.running():
         with trio.fail_after(60):
-            await place.server.made.wait()
-        (first,) = place.server.agents
-        assert (await place.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
+            await scene.server.made.wait()
+        (first,) = scene.server.agents
+        assert (await scene.ask("POST", f"/devcontainers/{ID}/recreate")).status == 202
         for _ in range(3):
-            await place.table.refresh()  # whoever looks meanwhile takes nothing from whoever waits
+            await scene.table.refresh()  # other polls do not affect waiting callers
         answer.set()
-        assert (await place.only_one(str(first)))["agent"]["name"] == "api", "its name is free again"
+        assert (await scene.only_one(str(first)))["agent"]["name"] == "api", "its name is free again"
 
 
-async def _lost() -> None:
+async def _connection_lost() -> None:
     raise RpcClosed
 
 
-@pytest.mark.parametrize("answer", [_lost, trio.sleep_forever])
+@pytest.mark.parametrize("answer", [_connection_lost, trio.sleep_forever])
 async def test_unanswered_creation_is_deleted(
-    answer: Callable[[], Awaitable[None]], place: Place, monkeypatch: pytest.MonkeyPatch
+    answer: Callable[[], Awaitable[None]], scene: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sub_agents, "CREATE_TIMEOUT", 0.1)
-    place.template()
-    place.server.answers.append(answer)
-    async with place.running():
+    scene.template()
+    scene.server.answers.append(answer)
+    async with scene.running():
         with trio.fail_after(60):
-            await place.server.made.wait()
-        first = place.server.created[0]
-        await place.only_one(str(first))
-        assert first not in place.server.agents
+            await scene.server.made.wait()
+        first = scene.server.created[0]
+        await scene.only_one(str(first))
+        assert first not in scene.server.agents
 
 
-async def test_late_creation_is_deleted(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_late_creation_is_deleted(scene: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sub_agents, "SETTLE_TIME", 3600.0)
-    place.template()
-    place.server.answers.append(_lost)
-    async with place.running():
-        await place.one(lambda item: "agent" in item)
-        await place.only_one()
-        place.server.have("late")
-        await place.only_one()
+    scene.template()
+    scene.server.answers.append(_connection_lost)
+    async with scene.running():
+        await scene.one(lambda item: "agent" in item)
+        await scene.only_one()
+        scene.server.have("late")
+        await scene.only_one()
 
 
-async def test_foreign_sub_agents_are_kept(place: Place) -> None:
-    place.template()
-    async with place.running():
-        await place.one(lambda item: "agent" in item)
-        await place.settled(lambda: not place.table.calls.is_stale)
-        others = place.server.have("of a second process")
-        await place.table._reconciler.reconcile()
-        assert others in place.server.agents
+async def test_foreign_sub_agents_are_kept(scene: Place) -> None:
+    scene.template()
+    async with scene.running():
+        await scene.one(lambda item: "agent" in item)
+        await scene.settled(lambda: not scene.table.calls.is_stale)
+        others = scene.server.have("of a second process")
+        await scene.table._reconciler.reconcile()
+        assert others in scene.server.agents
 
 
-async def test_deleted_sub_agent_is_recreated(place: Place) -> None:
-    place.template()
-    async with place.running():
-        before, ident = await place.with_agent()
-        place.server.agents.clear()
-        after = await place.only_one(before["agent"]["id"])
-        await place.settled(lambda: place.token(after) in place.given(ident))
+async def test_deleted_sub_agent_is_recreated(scene: Place) -> None:
+    scene.template()
+    async with scene.running():
+        before, ident = await scene.with_agent()
+        scene.server.agents.clear()
+        after = await scene.only_one(before["agent"]["id"])
+        await scene.settled(lambda: scene.token(after) in scene.given(ident))
 
 
-async def test_changed_token_is_adopted(place: Place) -> None:
-    place.template()
-    async with place.running():
-        before, ident = await place.with_agent()
-        place.server.tokens[UUID(before["agent"]["id"])] = uuid4()
-        await place.settled(lambda: place.token(before) in place.given(ident))
-        assert (await place.only_one())["agent"] == before["agent"]
+async def test_changed_token_is_adopted(scene: Place) -> None:
+    scene.template()
+    async with scene.running():
+        before, ident = await scene.with_agent()
+        scene.server.tokens[UUID(before["agent"]["id"])] = uuid4()
+        await scene.settled(lambda: scene.token(before) in scene.given(ident))
+        assert (await scene.only_one())["agent"] == before["agent"]
 
 
-async def test_deleting_missing_succeeds(place: Place) -> None:
-    place.template()
-    async with place.running():
-        result = await place.one(lambda item: "agent" in item)
-        await place.table.calls.delete(uuid4())
-        assert [str(ident) for ident in place.server.agents] == [result["agent"]["id"]]
+async def test_deleting_missing_succeeds(scene: Place) -> None:
+    scene.template()
+    async with scene.running():
+        result = await scene.one(lambda item: "agent" in item)
+        await scene.table.calls.delete(uuid4())
+        assert [str(ident) for ident in scene.server.agents] == [result["agent"]["id"]]
 
 
 async def test_taken_name_tries_next(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What a running agent says of itself over the overlay."""
+"""Diagnostics of a running agent over the overlay."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_metrics_are_prometheus_text(state: AgentState) -> None:
 
 async def test_log_tail(state: AgentState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     state.log_file = tmp_path / "coder-agent.log"
-    assert (await ask(state, "/debug/logs")).status == 404, "it is not there yet"
+    assert (await ask(state, "/debug/logs")).status == 404, "not written yet"
     state.log_file.write_bytes(b"first\nsecond\n")
     assert (await ask(state, "/debug/logs")).body == b"first\nsecond\n"
     assert (await ask(state, "/debug/logs", after="6")).body == b"second\n"

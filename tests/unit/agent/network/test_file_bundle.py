@@ -26,8 +26,8 @@ async def bundled(home: Path, paths: Any) -> HttpReply:
     return await HttpApi(state)._answer(request)
 
 
-def opened(reply: HttpReply) -> tuple[dict[str, bytes], Any]:
-    """Contents by name, and the manifest."""
+def unpacked(reply: HttpReply) -> tuple[dict[str, bytes], Any]:
+    """Return contents by name, and the manifest."""
     assert (reply.status, reply.kind) == (200, "application/x-tar"), reply.body
     with tarfile.open(fileobj=io.BytesIO(reply.body)) as archive:
         found = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
@@ -42,7 +42,7 @@ async def test_archive_has_files_and_errors(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("one")
     asked = ["~/one", str(tmp_path / "folder"), "pipe", "/dev/zero", str(tmp_path / "none"), "link"]
-    found, manifest = opened(await bundled(tmp_path, asked))
+    found, manifest = unpacked(await bundled(tmp_path, asked))
     base = f"files{tmp_path}"
     assert found == {
         f"{base}/one": b"1",
@@ -64,10 +64,10 @@ async def test_limits_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(file_bundle, name, value)
     for number in range(9):
         (tmp_path / f"f{number}").write_bytes(b"x" * 11)
-    found, manifest = opened(await bundled(tmp_path, [str(tmp_path)]))
+    found, manifest = unpacked(await bundled(tmp_path, [str(tmp_path)]))
     assert [len(content) for content in found.values()] == [10, 10]
     assert manifest["truncated"] and all(one["cut"] for one in manifest["files"])
-    assert len(manifest["files"]) + len(manifest["errors"]) == 3, "the first that does not fit is the last"
+    assert len(manifest["files"]) + len(manifest["errors"]) == 3, "the search stops at the first excess"
 
 
 async def test_search_stops_at_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ async def test_search_stops_at_limit(tmp_path: Path, monkeypatch: pytest.MonkeyP
         listed.clear()
         with monkeypatch.context() as patch:
             patch.setattr(file_bundle, limit, value)
-            found, manifest = opened(await bundled(tmp_path, [str(tmp_path)] if value == 60 else [str(tmp_path)] * 9))
+            found, manifest = unpacked(await bundled(tmp_path, [str(tmp_path)] if value == 60 else [str(tmp_path)] * 9))
         assert len(found) == taken and len(listed) <= taken + 2 and manifest["truncated"] is (value != 60)
 
 
@@ -94,7 +94,7 @@ async def test_large_folder_is_truncated(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(file_bundle, "MAX_ENTRIES", 5)
     for number in range(9):
         (tmp_path / f"f{number}").touch()
-    found, manifest = opened(await bundled(tmp_path, [str(tmp_path)]))
+    found, manifest = unpacked(await bundled(tmp_path, [str(tmp_path)]))
     assert len(found) == 5 and manifest["truncated"]
 
 
@@ -104,7 +104,7 @@ async def test_special_files_are_not_opened(tmp_path: Path, monkeypatch: pytest.
     opens: list[str] = []
     plain = os.open
     monkeypatch.setattr(os, "open", lambda path, *rest: opens.append(str(path)) or plain(path, *rest))
-    _, manifest = opened(await bundled(tmp_path, ["pipe", "link", "/dev/null", str(tmp_path)]))
+    _, manifest = unpacked(await bundled(tmp_path, ["pipe", "link", "/dev/null", str(tmp_path)]))
     assert [one["error"] for one in manifest["errors"]] == ["not a regular file"] * 5
     assert not [path for path in opens if "pipe" in path or "null" in path]
 

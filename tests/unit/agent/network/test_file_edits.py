@@ -45,14 +45,14 @@ async def test_lines_are_numbered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [({"offset": 4}, "outside of the file"), ({"offset": -1}, "outside"), ({"max_file_size": 3}, "more than 3")],
 )
-async def test_read_errors_are_reported(query: dict[str, int], said: str, tmp_path: Path) -> None:
+async def test_read_errors_are_reported(query: dict[str, int], message: str, tmp_path: Path) -> None:
     path = tmp_path / "f"
     path.write_text("a\nb\n")
     found = await lines(path, **query)
-    assert not found["success"] and said in found["error"]
+    assert not found["success"] and message in found["error"]
     assert "No such file" in (await lines(tmp_path / "none"))["error"]
     assert "not a regular file" in (await lines(tmp_path))["error"]
     assert "must be absolute" in (await lines(Path("f")))["error"]
@@ -61,13 +61,13 @@ async def test_read_errors_are_reported(query: dict[str, int], said: str, tmp_pa
 def test_ambiguous_edits_are_rejected() -> None:
     assert edited("a b a", [{"search": "b", "replace": "c"}, {"search": "c", "replace": ""}], "f") == "a  a"
     assert edited("a b a", [{"search": "a", "replace": "x", "replace_all": True}], "f") == "x b x"
-    for edits, said in (
+    for edits, message in (
         ([], "at least one"),
         ([{"search": "", "replace": "x"}], "search must not be empty"),
         ([{"search": "z", "replace": "x"}], "not found"),
         ([{"search": "a", "replace": "x"}], "2 times"),
     ):
-        with pytest.raises(EditError, match=said):
+        with pytest.raises(EditError, match=message):
             edited("a b a", edits, "f")
 
 
@@ -131,7 +131,7 @@ async def test_repeated_file_gets_all_edits(tmp_path: Path) -> None:
 
 
 async def test_concurrent_edit_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two programs edit one file at once: the second is told to look again."""
+    """Two programs edit one file concurrently: the second is rejected."""
     path = tmp_path / "f"
     path.write_text("one two")
     plain = file_edits.edited

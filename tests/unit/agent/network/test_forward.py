@@ -1,4 +1,4 @@
-"""Flows of datagrams: how long a silent one keeps its socket."""
+"""Datagram flows: the time a silent one keeps its socket."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.mesh.node import UdpFlow
 
 
 class SilentFlow:
-    """A peer that says nothing."""
+    """Peer that sends nothing."""
 
     def __init__(self, port: int) -> None:
         self.port = port

@@ -1,4 +1,4 @@
-"""The WebSocket that tells of changes, over the agent's HTTP API."""
+"""WebSocket that reports git changes, over the agent's HTTP API."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from coder.rpc.proto import agent_pb2
 KEY = base64.b64encode(b"0123456789abcdef").decode()
 
 
-class Scanned:
-    """What git would say."""
+class ScriptedScan:
+    """Scripted results of git."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now: dict[str, Repository] | GitError = {"/a": Repository("/a", "main")}
@@ -36,7 +36,7 @@ class Scanned:
         monkeypatch.setattr(git_watch, "workdir", self.workdir)
 
     async def workdir(self, state: AgentState) -> Path:
-        """Without a thread, for which no clock of a test waits."""
+        """Without a thread, which a test clock does not wait for."""
         return state.identity.home
 
     async def scan(self, *_: Any) -> Scan:
@@ -47,8 +47,8 @@ class Scanned:
 
 
 @pytest.fixture
-def scanned(monkeypatch: pytest.MonkeyPatch) -> Scanned:
-    return Scanned(monkeypatch)
+def scanned(monkeypatch: pytest.MonkeyPatch) -> ScriptedScan:
+    return ScriptedScan(monkeypatch)
 
 
 async def upgraded(near: trio.abc.Stream, **headers: str) -> tuple[h11.Response | h11.InformationalResponse, bytes]:
@@ -85,22 +85,22 @@ async def watching(home: Path, state: AgentState | None = None) -> AsyncIterator
                 await trio.lowlevel.checkpoint()
 
 
-async def heard(socket: WebSocketStream) -> Any:
+async def next_message(socket: WebSocketStream) -> Any:
     message = await socket.receive_message()
     assert isinstance(message, str)
     return json.loads(message)
 
 
 async def test_full_state_then_changes(
-    tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, scanned: ScriptedScan, autojump_clock: trio.testing.MockClock
 ) -> None:
     async with watching(tmp_path) as socket:
-        first = await heard(socket)
+        first = await next_message(socket)
         assert (first["type"], [one["repo_root"] for one in first["repositories"]]) == ("changes", ["/a"])
         assert first["scanned_at"].endswith("Z")
         scanned.now = {"/b": Repository("/b")}
         began = trio.current_time()
-        second = await heard(socket)
+        second = await next_message(socket)
         assert trio.current_time() - began <= git_watch.INTERVAL + 1
         assert [(one["repo_root"], one.get("removed", False)) for one in second["repositories"]] == [
             ("/b", False),
@@ -122,24 +122,24 @@ async def test_git_gets_no_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         environment_variables={"OURS": "1"}, secrets=[agent_pb2.WorkspaceSecret(env_name="DEEP", value=b"hidden")]
     )
     async with watching(tmp_path, state) as socket:
-        await heard(socket)
+        await next_message(socket)
     assert given[0]["OURS"] == "1" and given[0]["PATH"] and given[0]["HOME"]
     assert not {"CODER_AGENT_TOKEN", "CODER_AGENT_URL", "GIT_ASKPASS", "DEEP"} & given[0].keys()
     everything = environment.command_environment(state)
-    assert (everything["CODER_AGENT_TOKEN"], everything["DEEP"]) == ("t", "hidden"), "a person's commands have them"
+    assert (everything["CODER_AGENT_TOKEN"], everything["DEEP"]) == ("t", "hidden"), "a user's commands have them"
 
 
-async def test_refresh_always_gets_reply(tmp_path: Path, scanned: Scanned) -> None:
+async def test_refresh_always_gets_reply(tmp_path: Path, scanned: ScriptedScan) -> None:
     async with watching(tmp_path) as socket:
-        await heard(socket)
+        await next_message(socket)
         for odd in ("", "{", "[]", '{"type": 1}', "[" * 100_000):
             if len(odd) < 60_000:
                 await socket.send_message(odd)
         await socket.send_message('{"type": "refresh"}')
-        assert (await heard(socket))["repositories"] == []
+        assert (await next_message(socket))["repositories"] == []
         scanned.now = GitError("git is not installed in this workspace")
         await socket.send_message('{"type": "refresh"}')
-        said = await heard(socket)
+        said = await next_message(socket)
         assert (said["type"], said["message"]) == ("error", "git is not installed in this workspace")
 
 
@@ -153,51 +153,53 @@ async def test_plain_request_must_upgrade(tmp_path: Path) -> None:
         await near.aclose()
 
 
-async def test_viewers_share_one_poll(tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock) -> None:
+async def test_viewers_share_one_poll(
+    tmp_path: Path, scanned: ScriptedScan, autojump_clock: trio.testing.MockClock
+) -> None:
     state = state_of(tmp_path)
     async with watching(tmp_path, state) as one, watching(tmp_path, state) as two:
-        assert await heard(one) and await heard(two)
+        assert await next_message(one) and await next_message(two)
         assert scanned.looks == 1
         scanned.now = {}
-        assert await heard(one) and await heard(two)
+        assert await next_message(one) and await next_message(two)
         assert scanned.looks == 2
     assert state.repositories.watchers == 0
 
 
-async def test_viewer_limit_closes_1013(tmp_path: Path, scanned: Scanned, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_viewer_limit_closes_1013(tmp_path: Path, scanned: ScriptedScan, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(git_watch, "MAX_VIEWERS", 1)
     state = state_of(tmp_path)
     async with watching(tmp_path, state) as one:
-        await heard(one)
+        await next_message(one)
         async with watching(tmp_path, state) as two:
             assert await two.receive_message() is None
             assert two.close_code == 1013
     async with watching(tmp_path, state) as three:
-        await heard(three)
+        await next_message(three)
 
 
 async def test_unreadable_repository_is_reported_once(
-    tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock
+    tmp_path: Path, scanned: ScriptedScan, autojump_clock: trio.testing.MockClock
 ) -> None:
     a, b = Repository("/a"), Repository("/b")
     scanned.now = {"/a": a, "/b": b}
     async with watching(tmp_path) as socket:
-        assert len((await heard(socket))["repositories"]) == 2
+        assert len((await next_message(socket))["repositories"]) == 2
         scanned.now, scanned.errors = {"/b": b}, {"/a": "git diff took too long"}
-        said = await heard(socket)
+        said = await next_message(socket)
         assert (said["type"], said["message"]) == ("error", "git diff took too long")
         await trio.sleep(3 * git_watch.INTERVAL)
         scanned.now, scanned.errors = {"/a": a, "/b": Repository("/b", "side")}, {}
-        assert [one["repo_root"] for one in (await heard(socket))["repositories"]] == ["/b"]
+        assert [one["repo_root"] for one in (await next_message(socket))["repositories"]] == ["/b"]
 
 
 @pytest.mark.parametrize("ending", ["cut", "silent"])
 async def test_silent_disconnect_is_no_error(
-    ending: str, tmp_path: Path, scanned: Scanned, autojump_clock: trio.testing.MockClock
+    ending: str, tmp_path: Path, scanned: ScriptedScan, autojump_clock: trio.testing.MockClock
 ) -> None:
     state = state_of(tmp_path)
     near, plain = trio.testing.memory_stream_pair()
-    cut = trio.StapledStream(plain.send_stream, Breaks(plain.receive_stream))
+    cut = trio.StapledStream(plain.send_stream, BreakingStream(plain.receive_stream))
     far: trio.abc.Stream = cut if ending == "cut" else plain
     async with trio.open_nursery() as nursery:
         nursery.start_soon(HttpApi(state).serve, far)
@@ -208,8 +210,8 @@ async def test_silent_disconnect_is_no_error(
     assert state.repositories.watchers == 0
 
 
-class Breaks(trio.abc.ReceiveStream):
-    """Ends as a connection that was cut, where it would have waited after the request."""
+class BreakingStream(trio.abc.ReceiveStream):
+    """Breaks like a cut connection where it would have waited after the request."""
 
     def __init__(self, inner: trio.abc.ReceiveStream) -> None:
         self._inner, self._reads = inner, 0

@@ -1,4 +1,4 @@
-"""Requests and replies on lines that are slow, stuck or cut."""
+"""Requests and replies on slow, stuck or cut connections."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ TOLD: Routes = {("GET", "/large"): _large, ("HEAD", "/large"): _large, ("POST", 
 
 
 class Line:
-    """Both ends of a connection; the agent's sends are delayed by so many seconds each."""
+    """Both ends of a connection; each of the agent's sends is delayed by `delay` seconds."""
 
     def __init__(self, delay: float = 0) -> None:
         self.near, far = trio.testing.memory_stream_pair()
         self._delay, self._send = delay, far.send_stream
         self.sizes: list[int] = []
-        "Of what the agent has sent."
+        "Bytes that the agent has sent."
         delayed = trio.testing.MemorySendStream(self._pass)
         self.far = trio.StapledStream(delayed, far.receive_stream)
         self._from: Callable[[], bytes | bytearray] = delayed.get_data_nowait
@@ -55,7 +55,7 @@ class Line:
         await self._send.send_all(data)
 
     async def exchange(self, *parts: bytes, pause: float = 0, routes: Routes | None = None) -> tuple[bytes, float]:
-        """What comes back until the agent closes or everything is said, and after how many seconds."""
+        """Return the data until the agent closes or everything is sent, and the seconds it took."""
         began = trio.current_time()
         data = bytearray()
         async with trio.open_nursery() as nursery:
@@ -186,7 +186,7 @@ async def test_connection_limit_is_enforced(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_garbage_keeps_debug_listener(tmp_path: Path) -> None:
-    """Whoever is on the machine reaches it."""
+    """Every user of the machine can reach it."""
     address = ("127.0.0.1", free_port())
     token = Secret("t")
     policy = DialPolicy("http://127.0.0.1:1", token=token)

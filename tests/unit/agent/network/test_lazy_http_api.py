@@ -1,4 +1,4 @@
-"""The HTTP API is loaded by the first stream; whoever comes meanwhile waits for it, too."""
+"""The first stream loads the HTTP API; concurrent ones wait for it, too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program of the workspace says of an app, on its way to the server."""
+"""Status of an app from a program of the workspace to the server."""
 
 from __future__ import annotations
 

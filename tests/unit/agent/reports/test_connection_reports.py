@@ -1,4 +1,4 @@
-"""Sessions on their way to the connection log: which kinds there are, what is said of each, how many are kept."""
+"""Sessions on their way to the connection log: kinds, fields, bounds."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from coder.rpc.proto import agent_pb2
 IDENT = bytes(range(16))
 
 
-async def told_of(*events: ConnectionEvent) -> list[agent_pb2.Connection]:
+async def sent_reports(*events: ConnectionEvent) -> list[agent_pb2.Connection]:
     queue = ReportQueue()
     for event in events:
         queue.note(event)
     told: list[agent_pb2.Connection] = []
 
-    async def tell(report: agent_pb2.ReportConnectionRequest) -> None:
+    async def send(report: agent_pb2.ReportConnectionRequest) -> None:
         told.append(report.connection)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(queue.send_loop, tell)
+        nursery.start_soon(queue.send_loop, send)
         await queue.wait_sent()
         nursery.cancel_scope.cancel()
     return told
@@ -40,7 +40,7 @@ async def told_of(*events: ConnectionEvent) -> list[agent_pb2.Connection]:
 async def test_sessions_are_reported_in_order(kind: str, told: agent_pb2.Connection.Type) -> None:
     begin = ConnectionEvent(id=IDENT, connect=True, kind=kind, ip="192.0.2.7")
     end = ConnectionEvent(id=IDENT, connect=False, kind=kind, ip="192.0.2.7", status_code=130, reason="gone")
-    first, last = await told_of(begin, end)
+    first, last = await sent_reports(begin, end)
     assert (first.action, last.action) == (agent_pb2.Connection.CONNECT, agent_pb2.Connection.DISCONNECT)
     assert {first.type, last.type} == {told} and {first.id, last.id} == {IDENT} and first.ip == "192.0.2.7"
     assert not first.HasField("reason") and (last.status_code, last.reason) == (130, "gone")
@@ -48,7 +48,7 @@ async def test_sessions_are_reported_in_order(kind: str, told: agent_pb2.Connect
 
 
 async def test_unknown_kinds_are_dropped() -> None:
-    assert await told_of(ConnectionEvent(id=IDENT, connect=True, kind="speedtest")) == []
+    assert await sent_reports(ConnectionEvent(id=IDENT, connect=True, kind="speedtest")) == []
 
 
 def test_queue_is_bounded() -> None:

@@ -1,4 +1,4 @@
-"""The file of the flight recorder: torn writes, foreign bytes, its fixed size."""
+"""File of the flight recorder: torn writes, foreign bytes, its fixed size."""
 
 from __future__ import annotations
 

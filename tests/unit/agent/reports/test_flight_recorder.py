@@ -1,4 +1,4 @@
-"""The flight recorder: what survives a kill, a full disk, a torn write; what is told once."""
+"""Flight recorder: a kill, a full disk, a torn write; each event is sent once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.kit.event_loop_probes import no_threads
 
 
 class Machine:
-    """A machine whose clocks and addresses the test moves."""
+    """Machine whose clocks and addresses the test moves."""
 
     def __init__(self) -> None:
         self.now = Look(1_000_000.0, 100.0, 100.0, "boot-1", 0, ("10.0.0.1",))
@@ -28,15 +28,15 @@ class Machine:
     def __call__(self) -> Look:
         return self.now
 
-    def passes(self, seconds: float, *, asleep: float = 0.0, clock: float = 0.0) -> None:
+    def advance(self, seconds: float, *, asleep: float = 0.0, clock: float = 0.0) -> None:
         now = self.now
         awake = now.awake + seconds - asleep
         self.now = replace(now, wall=now.wall + seconds + clock, running=now.running + seconds, awake=awake)
 
 
-def goes_on(machine: Machine, recorder: FlightRecorder, seconds: float) -> None:
+def advance_and_poll(machine: Machine, recorder: FlightRecorder, seconds: float) -> None:
     for _ in range(int(seconds / INTERVAL)):
-        machine.passes(INTERVAL)
+        machine.advance(INTERVAL)
         recorder.unsent()
 
 
@@ -56,7 +56,7 @@ async def test_killed_process_leaves_record(tmp_path: Path) -> None:
     first.note("connected")
     first.note("disconnected", how="closed")
     await first._write()  # and then it is killed
-    machine.passes(60)
+    machine.advance(60)
     machine.now = replace(machine.now, oom_kills=1)
     second = FlightRecorder(tmp_path, machine)
     second.note("dial_failed", how="refused")
@@ -78,49 +78,49 @@ async def test_killed_process_leaves_record(tmp_path: Path) -> None:
     assert fourth.unsent()[-1].data["previous"] == "upgraded"
     other = FlightRecorder(tmp_path, machine)
     await opened(other, "w-other")
-    assert other.unsent()[0].data == {"previous": "none"}, "another agent of this machine has a record of its own"
+    assert other.unsent()[0].data == {"previous": "none"}, "another agent has its own record"
 
 
 async def test_suspension_precedes_disconnect() -> None:
     machine = Machine()
     recorder = FlightRecorder(None, machine)
-    machine.passes(40)
+    machine.advance(40)
     recorder.note("disconnected", how="closed")
     assert kinds(recorder) == ["stood_still", "disconnected"]
-    machine.passes(INTERVAL, clock=-3600)
+    machine.advance(INTERVAL, clock=-3600)
     assert kinds(recorder)[-1] == "clock_jumped"
-    machine.passes(600, asleep=598)
+    machine.advance(600, asleep=598)
     assert recorder.unsent()[-1].data == {"seconds": 600, "machine_slept": True}
 
 
 async def test_machine_events_are_sent_again() -> None:
-    """A machine in another network tells of it over its new path, before anybody misses the old one."""
+    """A machine in another network reports it over its new path, before the old one is missed."""
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     recorder.note("connected")
-    machine.passes(5)
+    machine.advance(5)
     machine.now = replace(machine.now, addresses=("10.9.9.9",))
     recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == ["network_changed"]
-    goes_on(machine, recorder, 40)
+    advance_and_poll(machine, recorder, 40)
     recorder.note("disconnected", how="closed")
     assert kinds(recorder) == ["network_changed", "disconnected"]
     recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == ["network_changed"]
-    goes_on(machine, recorder, 60)
+    advance_and_poll(machine, recorder, 60)
     recorder.mark_sent(recorder.unsent())
     assert kinds(recorder) == []
     assert recorder._detected_at == {}
 
 
 async def test_survived_moves_explain_nothing() -> None:
-    """Neither told again, nor told late."""
+    """Neither sent again, nor sent late."""
     machine = Machine()
     recorder = FlightRecorder(None, machine)
     machine.now = replace(machine.now, addresses=("10.9.9.9",))
     recorder.note("disconnected", how="silent")
     before = recorder.moves
-    machine.passes(40)
+    machine.advance(40)
     machine.now = replace(machine.now, addresses=("10.8.8.8",))
     events = recorder.unsent()
     assert [event.kind for event in events] == ["network_changed", "disconnected", "stood_still", "network_changed"]
@@ -128,7 +128,7 @@ async def test_survived_moves_explain_nothing() -> None:
     assert ["survived" in event.data for event in events] == [False, False, True, True]
     recorder.mark_sent(events)
     assert [event.data.get("after") for event in recorder.unsent()] == ["10.9.9.9"], (
-        "that one explains what is told now"
+        "the later move explains the disconnect"
     )
 
 
@@ -142,7 +142,7 @@ async def test_move_is_notified(autojump_clock: trio.testing.MockClock) -> None:
         assert nursery.child_tasks
         machine.now = replace(machine.now, addresses=("10.9.9.9",))
         recorder.note("connected")
-    # the nursery ended: the move was heard
+    # the nursery ended: the move was noticed
 
 
 async def test_moves_without_waiter_count(autojump_clock: trio.testing.MockClock) -> None:
@@ -166,7 +166,7 @@ async def test_recorder_polls(autojump_clock: trio.testing.MockClock) -> None:
         nursery.start_soon(recorder.run)
         await trio.sleep(1)
         machine.now = replace(machine.now, addresses=("10.9.9.9",))
-        for _ in range(20):  # notes must not keep it from looking
+        for _ in range(20):  # notes must not keep it from polling
             recorder.note("dial_failed", how="refused")
             recorder.mark_sent(recorder.unsent()[1:])
             await trio.sleep(1)
@@ -185,7 +185,7 @@ async def test_memory_and_file_are_bounded(tmp_path: Path) -> None:
     assert path.stat().st_size == 2 * SLOT
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = FlightFile.open_file(path).read()["events"]
-    assert kept[-1]["data"]["how"].startswith(f"{MAX_EVENTS * 3 - 1} "), "the newest stay"
+    assert kept[-1]["data"]["how"].startswith(f"{MAX_EVENTS * 3 - 1} "), "the newest are kept"
 
 
 async def test_full_disk_keeps_recorder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -247,7 +247,7 @@ async def test_stop_waits_for_write(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         await begun.wait()
         monkeypatch.setattr(FlightFile, "write", write)
         nursery.start_soon(recorder.stop, "upgraded")
-        for _ in range(30):  # whoever does not wait for it is through by then
+        for _ in range(30):  # a caller that does not wait would have returned by now
             await trio.sleep(0.01)
         may_go_on.set()
         while recorder._file is not None:
@@ -277,7 +277,7 @@ async def test_silent_disk_delays_nothing(waits_for: str, tmp_path: Path, monkey
                 while not asked.is_set():
                     await trio.sleep(0.01)
                 machine.now = replace(machine.now, addresses=("10.9.9.9",))
-                assert await recorder.wait_moved(0) == 1, "it looks around"
+                assert await recorder.wait_moved(0) == 1, "it still polls"
                 recorder.note("connected")
                 await recorder.stop()
                 nursery.cancel_scope.cancel()

@@ -1,4 +1,4 @@
-"""Reports, a connection that breaks among them, and a server that refuses some."""
+"""Ordered reports with a breaking connection, and a server that rejects some."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ async def test_each_report_is_sent_once() -> None:
         assert queue.add(number)
     told: list[int] = []
 
-    async def tell(number: int) -> None:
+    async def send(number: int) -> None:
         if len(told) == 2:
             told.append(number)
-            raise trio.BrokenResourceError  # nobody knows whether it arrived
+            raise trio.BrokenResourceError  # unknown whether it arrived
         told.append(number)
         if number == 4:
             raise RpcError(1, "refused")
 
     with pytest.raises(trio.BrokenResourceError):
-        await queue.send_loop(tell)
+        await queue.send_loop(send)
     assert (told, len(queue)) == ([0, 1, 2], 4)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(queue.send_loop, tell)
+        nursery.start_soon(queue.send_loop, send)
         await queue.wait_sent()
         assert told == [0, 1, 2, 2, 3, 4, 5] and len(queue) == 0
         queue.add(6)

@@ -37,7 +37,7 @@ async def test_quiet_when_all_sent() -> None:
         return agent_pb2.BatchCreateLogsResponse()
 
     async def result(_: int) -> None:
-        life.set(State.READY)  # the last kind has one of a kind before it come
+        life.set(State.READY)  # sending the last kind adds a report of an earlier one
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(wait)

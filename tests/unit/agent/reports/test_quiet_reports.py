@@ -1,4 +1,4 @@
-"""An agent that has nothing to report does not wake up to see that."""
+"""An agent that has nothing to report does not wake up."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ HOUR = 3600.0
 
 
 class State:
-    """Of an agent, as far as reports look at it."""
+    """Part of an agent's state that reports use."""
 
     def __init__(self, manifest: agent_pb2.Manifest | None) -> None:
         self.manifest = manifest
 
 
-class Awake(trio.abc.Instrument):
-    """The moments at which any task did something."""
+class WakeUps(trio.abc.Instrument):
+    """Records the times at which any task ran."""
 
     def __init__(self) -> None:
         self.moments: set[float] = set()
@@ -39,7 +39,7 @@ def wake_ups(loop: Any, *arguments: Any) -> int:
         with trio.move_on_after(HOUR):
             await loop(*arguments)
 
-    awake = Awake()
+    awake = WakeUps()
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0), instruments=[awake])
     return len(awake.moments)
 
@@ -86,7 +86,7 @@ def test_metadata_wakes_when_due(every: int, monkeypatch: pytest.MonkeyPatch) ->
 async def test_cancelled_script_runs_again(
     every: int, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """One that runs once would never be told of, and one of every hour in an hour."""
+    """A script that runs once would never be reported, and an hourly one an hour late."""
     begun: list[float] = []
 
     async def run(_self: object, _script: str, _timeout: float) -> tuple[str, str]:

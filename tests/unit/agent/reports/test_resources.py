@@ -1,4 +1,4 @@
-"""The agent's readings: what can be read is there, what cannot is left out, and a window is pushed once it is full."""
+"""Readings: available values are reported, others omitted; a full window is pushed."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ async def test_unreadable_values_are_omitted(tmp_path: Path) -> None:
 
 
 async def test_silent_volume_is_omitted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mock_clock: MockClock) -> None:
-    """Memory and the others are read, and however many connections ask, it holds one thread of its own."""
+    """Memory and the other volumes are read; any number of connections holds one thread for the silent one."""
     answer, asked, looked = threading.Event(), list[Path](), list[Path]()
     points = list[Any]()
 
     async def ask() -> None:
         points.append(await read(True, paths))
 
-    async def look_time_passes() -> None:
+    async def timeout_passes() -> None:
         here = volumes._THREADS.of(tmp_path / "here")
         while here.borrowed_tokens or THREADS.limiter().borrowed_tokens:
             await trio.lowlevel.checkpoint()
@@ -57,7 +57,7 @@ async def test_silent_volume_is_omitted(tmp_path: Path, monkeypatch: pytest.Monk
                 nursery.start_soon(ask)
                 while len(looked) < number:
                     await trio.lowlevel.checkpoint()
-                await look_time_passes()
+                await timeout_passes()
         for point in points:
             assert point.HasField("memory")
             assert [volume.volume for volume in point.volumes] == paths[1:]
@@ -69,7 +69,7 @@ async def test_silent_volume_is_omitted(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 class Server:
-    """Answers as a session would."""
+    """Answers like a session."""
 
     def __init__(self, config: Any) -> None:
         self.config = config

@@ -1,4 +1,4 @@
-"""The median of latencies is what the standard library's would be."""
+"""The median of latencies equals the standard library's."""
 
 from __future__ import annotations
 

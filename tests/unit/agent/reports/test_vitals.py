@@ -1,4 +1,4 @@
-"""What an agent says of its machine: readings, odd answers of the system, and the body of a report."""
+"""Readings of an agent's machine: values, odd output of the system, and the body of a report."""
 
 from __future__ import annotations
 
@@ -39,4 +39,4 @@ async def test_report_matches_server_schema(tmp_path: Path) -> None:
     body = report(read_host((await read_volumes([tmp_path]))[tmp_path]) | {"direct": 1, "relayed": 0}, events, NOW)
     read = msgspec.json.decode(msgspec.json.encode(body), type=AgentVitals)
     assert read.sent_at == NOW and read.disk_total and read.cores
-    assert [event.at.year for event in read.events] == [2001, 1970], "a time nobody can mean is the beginning of times"
+    assert [event.at.year for event in read.events] == [2001, 1970], "an invalid time becomes the epoch"

@@ -1,4 +1,4 @@
-"""The SSH service is loaded by the first stream; whoever comes meanwhile waits for it, too."""
+"""The first stream loads the SSH service; concurrent ones wait for it, too."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _state() -> AgentState:
 
 async def test_first_stream_loads_server() -> None:
     door = SshAcceptor(_state(), max_timeout=60)
-    door.terminate_all()  # nothing there yet, nothing to end
+    door.terminate_all()  # not loaded yet, nothing to terminate
     near, far = memory_stream_pair()
     later, late = memory_stream_pair()
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:

@@ -1,4 +1,4 @@
-"""Commands are waited for without a thread each, and nothing complains when the agent ends before them."""
+"""Waiting for commands without a thread each, and without complaints when the agent ends first."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ async def test_statuses_match_subprocess(ways: bool) -> None:
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
         if ways:
-            assert set(threading.enumerate()) <= before, "none was begun for it; those of others may have ended"
+            assert set(threading.enumerate()) <= before, "no thread was started for it"
         os.kill(child.pid, signal.SIGTERM)
     assert statuses == [-signal.SIGTERM]
-    child.returncode = -signal.SIGTERM  # reaped behind its back
+    child.returncode = -signal.SIGTERM  # reaped elsewhere
     quick = subprocess.Popen(["sh", "-c", "exit 7"])
     assert await wait_for_child(quick.pid) == 7
     quick.returncode = 7

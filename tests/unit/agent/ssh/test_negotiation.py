@@ -1,4 +1,4 @@
-"""Ciphers against the real OpenSSH client: the fast one where it may be, any other where the user says so."""
+"""Ciphers with the real OpenSSH client: the fast one by default, any other on the user's request."""
 
 from __future__ import annotations
 

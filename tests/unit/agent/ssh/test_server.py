@@ -1,4 +1,4 @@
-"""The agent's SSH server against the real OpenSSH client, on a loopback socket in place of the overlay stream."""
+"""SSH server of the agent with the real OpenSSH client, on a loopback socket in place of the overlay stream."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ async def test_concurrent_sessions_are_counted(server: Server) -> None:
 
 
 async def start_and_lose(server: Server, command: str, *options: str) -> None:
-    """Runs a command until it has said something, then kills the client."""
+    """Run a command until it has printed something, then kill the client."""
     argv = ["ssh", *OPTIONS, *options, "-p", str(server.port), "u@127.0.0.1", command]
     client = await trio.lowlevel.open_process(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert client.stdout is not None
@@ -219,7 +219,7 @@ async def test_disconnect_hangs_up_terminal(server: Server, tmp_path: Path) -> N
 
 
 async def test_empty_user_name_is_accepted(server: Server) -> None:
-    """Go's clients send an empty one unless told otherwise."""
+    """Go's clients send an empty user name by default."""
 
     async def run() -> str:
         async with asyncssh.connect("127.0.0.1", server.port, username="", known_hosts=None, config=None) as client:

@@ -1,4 +1,4 @@
-"""Files over SSH by the real client: what is done to them, and that no disk holds up the event loop."""
+"""SFTP with the real client: operations on files, and no disk blocks the event loop."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_silent_pipe_blocks_nothing(server: Server, tmp_path: Path) -> Non
     os.mkfifo(tmp_path / "pipe")
     for batch in (f"get pipe {tmp_path}/got", f"put {__file__} pipe"):
         done = await transfer(server, batch, check=False)
-        assert done.returncode == 1, "no file that could be read or written"
+        assert done.returncode == 1, "a pipe has no offset"
     done = await server.ssh("echo alive")
     assert done.stdout == b"alive\n"
 
@@ -93,7 +93,7 @@ async def test_open_flags_are_respected(server: Server, tmp_path: Path) -> None:
 
 
 async def test_silent_disk_blocks_own_session(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The disk below one name does not answer; another session and a command go on, and the server can end."""
+    """The disk below one name does not answer; another session and a command continue, and the server can end."""
     answer = threading.Event()
     plain = os.lstat
 
@@ -131,7 +131,7 @@ async def test_write_behind_failure_is_reported(
 
 
 async def test_large_packet_is_not_copied(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The transport knows it by asyncssh's own names for where it is in a packet."""
+    """The transport relies on asyncssh's own names for the position in a packet."""
     missing: list[int] = []
     plain = StreamTransport._missing
 
@@ -153,7 +153,7 @@ async def test_large_packet_is_not_copied(server: Server, tmp_path: Path, monkey
 
 
 async def test_adjacent_writes_are_joined(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each call gives the interpreter away, and waits until the busy event loop gives it back."""
+    """Each call releases the interpreter and waits for the busy event loop to release it again."""
     together: list[int] = []
     plain = sftp._write
 
@@ -189,7 +189,7 @@ def test_run_ends_with_file(tmp_path: Path) -> None:
 
 
 async def test_reads_see_earlier_writes(server: Server) -> None:
-    """In one session: by the same file, by its name, and its size."""
+    """In one session: by the same file, by its name, and by its size."""
 
     async def converse() -> None:  # asyncio's
         options = {"known_hosts": None, "username": "u", "config": None}
@@ -210,7 +210,7 @@ async def test_reads_see_earlier_writes(server: Server) -> None:
 
 
 def test_partial_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """asyncssh says that all is well when a part was written, and the last one of a file has nobody behind it."""
+    """asyncssh reports success for a partial write, and no later write follows a file's last one."""
     plain, left = os.pwrite, 5
 
     def pwrite(descriptor: int, data: memoryview, offset: int) -> int:
@@ -229,19 +229,19 @@ def test_partial_write_is_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_all_operations_are_threaded() -> None:
-    """Whatever a new version of it adds has to be looked at."""
+    """Additions of a new library version need a review."""
     operations = {
         name
         for name, found in inspect.getmembers(asyncssh.SFTPServer, inspect.isfunction)
         if "Awaitable" in str(inspect.signature(found).return_annotation)
     }
     harmless = {"exit", "format_longname"}
-    later = {"lock", "unlock", "open56"}  # of version 4 of the protocol and later, which is not spoken here
+    later = {"lock", "unlock", "open56"}  # of version 4 of the protocol and later, which this server does not support
     assert operations - harmless - later == {*sftp.THREADED_OPERATIONS, "close", "open", "read", "write"}
 
 
 def test_extensions_bypass_nothing() -> None:
-    """Whatever a new version of it adds has to be looked at."""
+    """Additions of a new library version need a review."""
     kind = asyncssh.sftp.SFTPServerHandler
     through_operations = {
         b"posix-rename@openssh.com",
@@ -262,7 +262,7 @@ def test_extensions_bypass_nothing() -> None:
 
 @asynccontextmanager
 async def files(server: Server) -> AsyncIterator[tuple[Any, Any]]:
-    """asyncio's: (connection, SFTP client)."""
+    """Open an SFTP client of asyncio; yield (connection, client)."""
     options = {"known_hosts": None, "username": "u", "config": None}
     async with (
         asyncssh.connect("127.0.0.1", server.port, **options) as client,
@@ -276,7 +276,7 @@ def full(_descriptor: int, _data: memoryview, _offset: int) -> int:
 
 
 async def test_session_ends_after_lost_writes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client leaves without closing its files; the first of them has something to say when it is closed."""
+    """The client leaves without closing its files; closing the first of them raises."""
     monkeypatch.setattr(os, "pwrite", full)
 
     async def converse() -> None:
@@ -303,7 +303,7 @@ def _open_below(folder: Path) -> list[str]:
 
 
 async def test_impossible_write_spares_other_files(server: Server, tmp_path: Path) -> None:
-    """An offset is any number of 64 bits; the two writes are in one piece of work."""
+    """An offset may be any 64-bit number; both writes are in one batch."""
 
     async def converse() -> None:
         async with files(server) as (_, there):
@@ -321,7 +321,7 @@ async def test_impossible_write_spares_other_files(server: Server, tmp_path: Pat
 async def test_thread_shortage_reports_lost_writes(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Groups of processes have a most; and a place that was taken for one is given back."""
+    """A container limits processes; and the slot of a failed thread is released."""
     plain = trio.lowlevel.start_thread_soon
     refused = 0
 
@@ -350,7 +350,7 @@ async def test_thread_shortage_reports_lost_writes(
 
 
 async def test_thread_shortage_still_closes(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client closes once: what it wrote is there, and so it is told."""
+    """A client closes once: its data is written, and the close succeeds."""
     plain = trio.lowlevel.start_thread_soon
     refused = []
 
@@ -382,7 +382,7 @@ def test_failed_file_gets_no_writes(tmp_path: Path) -> None:
 
 
 async def test_unreadable_entry_spares_folder(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Gone since its name was read, or somebody's mount by FUSE."""
+    """Deleted since the listing, or a user's FUSE mount."""
     (tmp_path / "d").mkdir()
     for name in ("one", "two", "three"):
         (tmp_path / "d" / name).touch()

@@ -1,6 +1,7 @@
-"""A session's requests have the effects they would have one after the other, though writes are gathered meanwhile.
+"""Requests of a session have sequential effects although writes are batched.
 
-Seeded conversations over two files, each open three times (one of them appends), against what the files should hold.
+Seeded conversations over two files, each open three times (one of them appends), are compared with the expected
+content.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ STEPS, LARGEST = 150, 300_000
 
 
 class Conversation:
-    """What was asked of the server, and what it should have made of it."""
+    """Requests sent to the server, and their expected effects."""
 
     def __init__(self, seed: int, there: Any, folder: Path) -> None:
         self.chance, self.there, self.folder = random.Random(seed), there, folder
@@ -67,7 +68,7 @@ class Conversation:
         await self.handles[name][self.chance.randrange(2)].write(data, offset)
 
     async def write_many(self, name: str) -> None:
-        """Without waiting for an answer; most follow the one before, some begin within it."""
+        """Without waiting for replies; most writes follow the previous one, some overlap it."""
         offset, writes = self.chance.randrange(LARGEST), []
         for _ in range(self.chance.randrange(1, 80)):
             data = self.chance.randbytes(self.chance.choice([1, 10, 4000]))
@@ -86,7 +87,7 @@ class Conversation:
         assert await self.handles[name][0].read(size, offset) == self.held[name][offset : offset + size]
 
     async def cut(self, name: str) -> None:
-        """Or made longer; by the open file, or by its name."""
+        """Truncate or extend; by the open file, or by its name."""
         size, held = self.chance.randrange(LARGEST), self.held[name]
         await (self.handles[name][1].truncate(size) if self.chance.random() < 0.5 else self.there.truncate(name, size))
         del held[size:]

@@ -1,4 +1,4 @@
-"""What was verified a while ago, when it is to take over; the first checks are tested where a program is fetched."""
+"""Repeated checks of a verified program before it takes over; the first checks are tested with the download."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ esac
 """
 
 
-def nothing(_: Path) -> None:
-    """It is as it was."""
+def unchanged(_: Path) -> None:
+    """Nothing has changed."""
 
 
-def changed(folder: Path) -> None:
+def bytes_changed(folder: Path) -> None:
     (folder / "program").write_text("#!/bin/sh\n")
 
 
-def gone(folder: Path) -> None:
+def file_deleted(folder: Path) -> None:
     (folder / "program").unlink()
 
 
-def opened(folder: Path) -> None:
+def folder_writable(folder: Path) -> None:
     folder.chmod(0o777)
 
 
-def cleaned(folder: Path) -> None:
+def cache_cleaned(folder: Path) -> None:
     (folder / "cache").unlink()
 
 
-def cleaned_and_broken(folder: Path) -> None:
-    cleaned(folder)
+def cache_cleaned_and_broken(folder: Path) -> None:
+    cache_cleaned(folder)
     (folder / "status").write_text("1")
 
 
 SINCE: dict[Callable[[Path], None], tuple[type[Exception], str] | None] = {
-    nothing: None,
-    changed: (UpgradeNotNowError, "bytes have changed"),
-    gone: (FileNotFoundError, "program"),
-    opened: (UpgradeNotNowError, "is writable by other users"),
-    cleaned: (UpgradeNotNowError, "no room to unpack"),
-    cleaned_and_broken: (UpgradeNotNowError, "no room to unpack"),
+    unchanged: None,
+    bytes_changed: (UpgradeNotNowError, "bytes have changed"),
+    file_deleted: (FileNotFoundError, "program"),
+    folder_writable: (UpgradeNotNowError, "is writable by other users"),
+    cache_cleaned: (UpgradeNotNowError, "no room to unpack"),
+    cache_cleaned_and_broken: (UpgradeNotNowError, "no room to unpack"),
 }
-"""What happened since; none of it says anything of the bytes."""
+"""Changes since the verification; none is a verdict on the bytes."""
 
 
 @pytest.mark.parametrize("since", SINCE, ids=lambda since: since.__name__)

@@ -1,4 +1,4 @@
-"""A server's program on its way to us, and everything that makes it unfit."""
+"""Download of a server's program, and everything that makes it unfit."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ VERDICTS: dict[str, tuple[Shelf, str]] = {
     "says thousands of brackets": (Shelf(b"#!/bin/sh\nprintf '[%.0s' $(seq 100000)\n"), "does not run here"),
     "foreign": (Shelf(GOOD.replace(b"over=1", b"over=2")), "cannot take over"),
 }
-"""What stays so for these bytes on this machine."""
+"""Permanent faults of these bytes on this machine."""
 PASSING: dict[str, tuple[Shelf, str]] = {
     "another checksum": (Shelf(checksum=f"{'0' * 64}  {NAME}\n"), "its checksum differs"),
     "no checksum": (Shelf(checksum="<html>sign in</html>"), "checksum is malformed"),
@@ -107,7 +107,7 @@ PASSING: dict[str, tuple[Shelf, str]] = {
     "no room to unpack": (Shelf(b"#!/bin/sh\necho no space >&2; exit 127\n"), "does not run here: no space"),
     "no interpreter": (Shelf(b"#!/nowhere/sh\n"), "cannot be started"),
 }
-"""What another replica, more room or a quieter machine may mend."""
+"""Faults that another replica, more disk space or a quieter machine may remove."""
 
 
 @pytest.mark.parametrize("what", [*VERDICTS, *PASSING])
@@ -135,7 +135,7 @@ async def test_disk_failure_is_no_verdict(number: int, tmp_path: Path, monkeypat
 
 
 class Trickle(Answer):
-    """A byte a while, for ever."""
+    """One byte per interval, forever."""
 
     async def chunks(self) -> AsyncIterator[bytes]:
         while True:
@@ -146,12 +146,12 @@ class Trickle(Answer):
 async def test_trickling_download_times_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    async def check_now(do: Any, *arguments: Any) -> Any:  # the clock would not wait for a thread
+    async def run_here(function: Any, *arguments: Any) -> Any:  # a test clock does not wait for a thread
         await trio.lowlevel.checkpoint()
-        return do(*arguments)
+        return function(*arguments)
 
     for module in (checks, fetch, folder_of_programs):
-        monkeypatch.setattr(module, "on_disk", check_now)
+        monkeypatch.setattr(module, "on_disk", run_here)
     shelf = Shelf()
 
     @asynccontextmanager
@@ -168,7 +168,7 @@ async def test_trickling_download_times_out(
 
 @pytest.mark.parametrize("program", [GOOD, b"\x7fELF of another machine"])
 async def test_file_calls_run_in_threads(program: bytes, tmp_path: Path) -> None:
-    """A disk that does not answer would hold up every terminal of the workspace."""
+    """A silent disk would block every terminal of the workspace."""
     folder = tmp_path / "upgrade"
     folder.mkdir(mode=0o700)
     for name in ("0123456789abcdef.part", "coder-0123456789abcdef"):
@@ -190,7 +190,7 @@ async def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.
     name = f".coder-{hashlib.sha256(GOOD).hexdigest()[:16]}.{'00' * 8}.part"
     (tmp_path / "a").mkdir(mode=0o700)
     monkeypatch.setattr(os, "urandom", bytes)
-    monkeypatch.setattr(Path, "glob", lambda *_: ())  # it comes after the tidying
+    monkeypatch.setattr(Path, "glob", lambda *_: ())  # it appears after the cleanup
     (tmp_path / "a" / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
         await fetched(Shelf(), tmp_path / "a")
@@ -199,7 +199,7 @@ async def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("keyring", [False, True])
 async def test_changed_file_gets_no_verdict(keyring: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A verdict is on the bytes the server means, by their SHA-256: others would stay refused for nothing."""
+    """A verdict applies to the bytes with the server's SHA-256: other bytes must not refuse them."""
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     (tmp_path / "gpgv").write_text('#!/bin/sh\nfor last; do :; done\necho "# other" >>"$last"\nexit 1\n')
     (tmp_path / "gpgv").chmod(0o755)
@@ -209,7 +209,7 @@ async def test_changed_file_gets_no_verdict(keyring: bool, tmp_path: Path, monke
 
 
 async def test_check_leaves_no_command_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A warm one may also be another program's, and answer in its place."""
+    """A warm server may belong to another program, and answer in its place."""
     monkeypatch.delenv("CODER_NO_COMMAND_SERVER", raising=False)
     asking = GOOD.replace(b"#!/bin/sh\n", b'#!/bin/sh\n[ -n "$CODER_NO_COMMAND_SERVER" ] || exit 4\n')
     assert (await fetched(Shelf(asking), tmp_path)).read_bytes() == asking
@@ -220,15 +220,15 @@ def of_version(number: int) -> bytes:
 
 
 async def test_earlier_names_start_current_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A shell of the second program outlives it by as many upgrades as there are."""
+    """A shell of the second program outlives it by any number of upgrades."""
     paths: list[Path] = []
     for number in range(6):
         paths.append(await fetched(Shelf(of_version(number)), tmp_path))
         for told in paths[:-1]:
-            assert told.read_bytes() == of_version(number - 1), "what runs while the next one waits"
-        monkeypatch.setenv("CODER_SELF", str(paths[-1]))  # and goes on as that one
+            assert told.read_bytes() == of_version(number - 1), "the running program while the next one waits"
+        monkeypatch.setenv("CODER_SELF", str(paths[-1]))  # and continues as that one
     assert sorted(tmp_path.glob("coder-*")) == sorted(paths)
-    assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "links to links would end at forty"
+    assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "a chain of links fails at forty"
 
 
 async def test_network_failure_is_no_verdict(tmp_path: Path) -> None:
@@ -255,7 +255,7 @@ async def test_unwritable_folder_is_no_verdict(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not (shutil.which("gpg") and shutil.which("gpgv")), reason="signatures are GnuPG's")
 async def test_keyring_requires_signature(tmp_path: Path, open_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = open_path / "gnupg"  # the agent's sockets lie in it: 107 bytes are the longest address
+    home = open_path / "gnupg"  # the agent's sockets are in it: an address has at most 107 bytes
     home.mkdir(mode=0o700)
     (tmp_path / "program").write_bytes(GOOD)
 
@@ -279,7 +279,7 @@ async def test_keyring_requires_signature(tmp_path: Path, open_path: Path, monke
     path = await fetched(Shelf(signature=signature), tmp_path / "a", keyring)
     assert path.read_bytes() == GOOD
     for unable in (tmp_path / "no-keyring.gpg", tmp_path / "empty.gpg"):
-        (tmp_path / "empty.gpg").touch()  # it holds no key of the signature
+        (tmp_path / "empty.gpg").touch()  # does not have the signature's key
         with pytest.raises(UpgradeNotNowError, match="cannot be checked"):
             await fetched(Shelf(signature=signature), tmp_path / "a", unable)
     monkeypatch.setenv("PATH", str(tmp_path))

@@ -1,4 +1,4 @@
-"""Where programs lie, who could write there, and what their names start."""
+"""Folder of programs, its permissions, and the links in it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ NAMES = [f"coder-{number:016x}" for number in range(4)]
 
 @pytest.mark.parametrize("runs", ["one of the folder", "installed", "from sources"])
 def test_other_names_link_to_current(runs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However the agent before ended: a shell of it may live, and git asks there for a password."""
+    """However the previous agent ended: a shell of it may live, and git runs the program to ask for a password."""
     installed, folder = tmp_path / "installed", tmp_path / "upgrade"
     folder.mkdir()
     installed.write_text("installed")

@@ -1,4 +1,4 @@
-"""What one program leaves to the next, and what happens when there is no next."""
+"""Handover from one program to the next, and failures of the next one."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from coder.agent.upgrade.handover import (
 from coder.base.errors import CoderError
 
 
-class Started(BaseException):
-    """The program would be another one now."""
+class ExecSucceeded(BaseException):
+    """The exec succeeded."""
 
 
 def filled(terminal: int, output: int) -> Handover:
@@ -54,14 +54,14 @@ def filled(terminal: int, output: int) -> Handover:
 
 @pytest.fixture
 def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """Every program that would have been started, and what it would have found."""
+    """Yield every program that would have been started, with its handover document."""
     calls: list[Any] = []
 
     def execve(path: str, argv: list[str], env: dict[str, str]) -> None:
         number = int(env[VARIABLE])
         inherited = os.get_inheritable(number)
         calls.append((path, argv, {**env, VARIABLE: str(os.dup(number))}, inherited))
-        raise Started
+        raise ExecSucceeded
 
     @contextmanager
     def notified() -> Iterator[int]:  # execve closes its writing end, and nothing else
@@ -78,14 +78,14 @@ def started(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
 def test_handover_arrives_completely(started: list[Any]) -> None:
     terminal, output = os.pipe()
     left = filled(terminal, output)
-    with pytest.raises(Started):
+    with pytest.raises(ExecSucceeded):
         replace_program(left, Restart(("agent", "--x"), {"A": "b"}))
     path, argv, env, inherited = started[0]
     assert (path, argv, env["A"], inherited) == ("/new/coder", ["/new/coder", "agent", "--x"], "b", True)
     assert os.get_inheritable(terminal) and os.get_inheritable(output)
     assert take_over(env) == left
-    assert VARIABLE not in env, "children must not take it for theirs"
-    assert not os.get_inheritable(terminal) and not os.get_inheritable(output), "shells get nobody else's terminal"
+    assert VARIABLE not in env, "children must not inherit the variable"
+    assert not os.get_inheritable(terminal) and not os.get_inheritable(output), "shells inherit no other terminal"
     os.close(terminal)
     os.close(output)
 
@@ -135,12 +135,12 @@ def test_failed_exec_keeps_everything(what: str, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize("half", ["\udc80", "\ud800"])
 def test_non_utf8_texts_arrive(half: str, started: list[Any]) -> None:
-    """A client names terminals, and writes commands, in JSON: half a surrogate pair is a text there."""
+    """A client names terminals, and writes commands, in JSON, which may hold half a surrogate pair."""
     terminal, output = os.pipe()
     left = filled(terminal, output)
     left.terminals[0].ident = left.processes[0].command = left.processes[0].workdir = half
     left.units = KeptUnits(half, True, {half: half}, {half: [half]})
-    with pytest.raises(Started):
+    with pytest.raises(ExecSucceeded):
         replace_program(left, Restart((), {}))
     assert take_over(started[0][2]) == left
     os.close(terminal)
@@ -148,14 +148,15 @@ def test_non_utf8_texts_arrive(half: str, started: list[Any]) -> None:
 
 
 def test_launcher_lock_is_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, started: list[Any]) -> None:
-    """It is inherited by us on purpose; a program that takes over holds its own, and one more for each before it."""
+    """The lock is inherited on purpose; a program that takes over holds its own, and would add one for each program
+    before it."""
     monkeypatch.setattr(sys, "executable", str(tmp_path / "coder"))
     (tmp_path / ".lock").touch()
     held, other = os.open(tmp_path / ".lock", os.O_RDONLY), os.open(tmp_path, os.O_RDONLY)
     terminal, output = os.pipe()
     for number in (held, other):
         os.set_inheritable(number, True)
-    with pytest.raises(Started):
+    with pytest.raises(ExecSucceeded):
         replace_program(filled(terminal, output), Restart((), {}))
     os.close(int(started[0][2][VARIABLE]))
     assert not os.get_inheritable(held) and os.get_inheritable(other)
@@ -173,7 +174,7 @@ def test_rehearsal_detects_failure(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_ignored_signals_stay_ignored(started: list[Any]) -> None:
     before = signal.signal(signal.SIGQUIT, lambda *_: None)
     try:
-        with pytest.raises(Started):
+        with pytest.raises(ExecSucceeded):
             replace_program(filled(0, 0), Restart(("agent",), {}, (signal.SIGQUIT,)))
         assert signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN
     finally:

@@ -1,4 +1,4 @@
-"""What is remembered of programs."""
+"""Records of programs."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_failed_attempts_hold_program(tmp_path: Path, monkeypatch: pytest.Monkey
         assert not is_held(folder)
         Records(folder).record_attempt("a", "v9")
     assert is_held(folder) and not is_held(folder, "b")
-    now -= 3600  # a clock that was put back
+    now -= 3600  # a clock that was set back
     assert is_held(folder)
     now += 3600 + HOLD_SECONDS
     assert not is_held(folder)
     Records(folder).record_attempt("a", "v9")
-    assert is_held(folder), "one more attempt, and no more"
+    assert is_held(folder), "only one more attempt is allowed"
 
 
 def test_lasting_program_resets_attempts(tmp_path: Path) -> None:

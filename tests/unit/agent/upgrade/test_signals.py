@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM while one program becomes another, in a process of their own."""
+"""SIGINT and SIGTERM during an exec, in separate processes."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_pending_signal_reaches_next_program(moment: str, number: signal.Signals
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_late_signals_reach_pipe(waits: bool) -> None:
-    """The numbers are there before any of this thread's code could run; what waits already is not asked for twice."""
+    """The signals are recorded before any code of this thread could run; pending ones are not raised twice."""
     before = {number: signal.getsignal(number) for number in ENDING}
     heard: list[int] = []
     try:

@@ -1,4 +1,4 @@
-"""When a newer program is fetched, what it waits for, and that a refused one is left alone."""
+"""Upgrades: the download, the wait for quiet, and refused programs."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ from coder.net.policy import DialPolicy
 
 @pytest.fixture(autouse=True)
 def _in_this_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A clock that jumps would not wait for another."""
+    """Run disk calls in this thread: a jumping clock would not wait for another."""
 
-    async def check_now(do: Any, *arguments: Any) -> Any:
+    async def run_here(function: Any, *arguments: Any) -> Any:
         await trio.lowlevel.checkpoint()
-        return do(*arguments)
+        return function(*arguments)
 
-    monkeypatch.setattr(upgrader, "on_disk", check_now)
+    monkeypatch.setattr(upgrader, "on_disk", run_here)
 
 
 class Server:
-    """What the upgrader finds: a version, and a program or why there is none."""
+    """Server as the upgrader sees it: a version, and a program or an error."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.version, self.outcome, self.fetched = "v99.0.0", list[Exception | None](), 0
@@ -85,7 +85,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Server:
 
 
 class Running:
-    """An upgrader at work."""
+    """Running upgrader."""
 
     def __init__(self, folder: Path) -> None:
         self.activity = Activity()
@@ -122,19 +122,19 @@ async def test_upgrade_waits_for_quiet(server: Server, tmp_path: Path) -> None:
 async def test_unsent_reports_delay_upgrade(
     server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """What comes after would never be told."""
+    """Later reports would never be sent."""
     async with running(tmp_path) as made:
         made.sent.add(1)
         made.upgrader.check_now()
-        await trio.sleep(3600)  # there is no connection
+        await trio.sleep(3600)  # disconnected
         assert made.found is None and server.fetched == 1
         told: list[int] = []
 
-        async def tell(number: int) -> None:
+        async def send(number: int) -> None:
             told.append(number)
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(made.sent.send_loop, tell)
+            nursery.start_soon(made.sent.send_loop, send)
             await trio.sleep(1)
             nursery.cancel_scope.cancel()
         assert told == [1] and made.found is not None
@@ -144,7 +144,7 @@ async def test_reconnect_asks_server_again(server: Server, tmp_path: Path) -> No
     async with running(tmp_path) as made:
         with made.activity.of("scripts"):
             await made.connect()
-            server.version = "v0.0.1"  # it was taken back
+            server.version = "v0.0.1"  # it was withdrawn
             await made.connect()
         await trio.testing.wait_all_tasks_blocked()
         assert made.found is None and server.fetched == 1
@@ -154,7 +154,7 @@ async def test_late_activity_delays_upgrade(server: Server, tmp_path: Path) -> N
     async with running(tmp_path) as made:
         end = trio.Event()
 
-        async def follow() -> None:  # somebody connects in the moment in which another leaves
+        async def follow() -> None:  # one session begins at the moment another ends
             with made.activity.of("SSH connections"):
                 await end.wait()
 
@@ -186,7 +186,7 @@ async def test_reconnect_keeps_retry_delay(
     server.outcome = [problem, problem, problem, None]
     async with running(tmp_path) as made:
         while made.found is None:
-            made.upgrader.check_now()  # a connection that comes and goes
+            made.upgrader.check_now()  # a connection that opens and closes
             await trio.sleep(1)
     first = upgrader.FIRST_DELAY
     gaps = [later - earlier for earlier, later in pairwise(server.times)]
@@ -209,7 +209,7 @@ async def test_refused_program_is_never_retried(server: Server, tmp_path: Path) 
     assert verdict["reason"] == "it does not run here"
     async with running(folder) as later:  # another process
         await later.connect()
-        server.version = "v99.0.1"  # the same bytes: what the server calls them does not make them run
+        server.version = "v99.0.1"  # the same bytes: another version name does not make them run
         await later.connect()
         assert server.fetched == 1
         server.program = b"mended, under the same version"
@@ -318,7 +318,7 @@ async def test_download_turn_survives_reconnect(
 async def test_short_lived_program_is_held(
     server: Server, tmp_path: Path, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """It takes over, breaks, and the service manager starts the old one."""
+    """The program takes over, breaks, and the service manager starts the old one."""
     for number in range(MAX_ATTEMPTS + 1):
         async with running(tmp_path) as made:
             made.upgrader.check_now()
@@ -350,7 +350,7 @@ async def test_takeover_adopts_names_and_lasts(
 
 
 async def test_locked_folder_still_marks_lasting(tmp_path: Path, autojump_clock: trio.testing.MockClock) -> None:
-    """Two agents of one name on a machine: one gets its program, which may take two hours."""
+    """Two agents of one name on a machine: the other one downloads, which may take two hours."""
     tmp_path.chmod(0o700)
     Records(tmp_path).record_attempt("x", "v9")
     with locked(tmp_path):

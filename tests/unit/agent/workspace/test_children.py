@@ -1,4 +1,4 @@
-"""Children known by their number alone."""
+"""Children known by their pid alone."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /pro
 
 
 def spawned(script: str) -> tuple[int, int]:
-    """(pid, its output's descriptor), as the program before us would have left them."""
+    """Return (pid, its output's descriptor), as the previous program would have left them."""
     ours, theirs = os.pipe()
     pid = os.posix_spawn("/bin/sh", ["sh", "-c", script], os.environ, file_actions=[(os.POSIX_SPAWN_DUP2, theirs, 1)])
     os.close(theirs)
@@ -66,11 +66,11 @@ async def test_cancelled_kill_still_waits() -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
         await end_group(process)
-    assert not scope.cancelled_caught, "nothing is left to be waited for"
+    assert not scope.cancelled_caught, "the child is reaped"
 
 
 class _Stuck(Child):
-    """In a system call that no signal ends."""
+    """In a system call that no signal interrupts."""
 
     async def wait(self) -> int:
         await trio.sleep_forever()

@@ -1,4 +1,4 @@
-"""Sessions inside containers: OpenSSH and the web terminal against an engine that only says what it was asked."""
+"""Sessions inside containers: OpenSSH and the web terminal with an engine that records its arguments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OPTIONS = ["-o", "StrictHostKeyChecking=no", "-o", "UserKnownHostsFile=/dev/null
 
 
 @dataclass
-class Place:
+class EngineWorkspace:
     port: int
     engine: Path
     state: AgentState
@@ -46,13 +46,13 @@ class Place:
         argv = ["ssh", *OPTIONS, *options, "-o", *sent, "-p", str(self.port), "u@127.0.0.1", command]
         return await trio.run_process(argv, stdin=b"typed", capture_stdout=True, capture_stderr=True, check=False)
 
-    def noted(self, what: str) -> list[str]:
+    def recorded(self, what: str) -> list[str]:
         path = self.engine.with_name(f"docker.{what}")
         return path.read_text().splitlines() if path.exists() else []
 
 
 @pytest.fixture
-async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Place]:
+async def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[EngineWorkspace]:
     engine = tmp_path / "docker"
     engine.write_text(ENGINE)
     engine.chmod(0o755)
@@ -62,28 +62,28 @@ async def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     state.directory = tmp_path
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
         listeners = await nursery.start(trio.serve_tcp, SshService(state).serve, 0)
-        yield Place(listeners[0].socket.getsockname()[1], engine, state)
+        yield EngineWorkspace(listeners[0].socket.getsockname()[1], engine, state)
         nursery.cancel_scope.cancel()
 
 
-async def test_command_runs_inside(place: Place) -> None:
-    done = await place.ssh("cat; exit 5", CODER_CONTAINER="web-1", CODER_CONTAINER_USER="app", MOOD="good")
+async def test_command_runs_inside(scene: EngineWorkspace) -> None:
+    done = await scene.ssh("cat; exit 5", CODER_CONTAINER="web-1", CODER_CONTAINER_USER="app", MOOD="good")
     assert (done.returncode, done.stdout) == (5, b"in web-1\ntyped")
-    (words,) = place.noted("words")
+    (words,) = scene.recorded("words")
     assert words.startswith("exec --interactive --user app --env CODER ")
     assert "--tty" not in words
-    assert "secret" not in words, "values belong into the environment, where not everybody reads them"
-    passed = dict(line.split("=", 1) for line in place.noted("passed"))
+    assert "secret" not in words, "values belong in the environment, which others cannot read"
+    passed = dict(line.split("=", 1) for line in scene.recorded("passed"))
     assert passed["COLOUR"] == "a secret blue"
     assert passed["MOOD"] == "good"
     assert "CODER_AGENT_TOKEN" not in passed
     assert "CODER_CONTAINER" not in passed
 
 
-async def test_terminal_inside(place: Place) -> None:
-    done = await place.ssh("test -t 0 && echo a $TERM", "-tt", CODER_CONTAINER="web-1")
+async def test_terminal_inside(scene: EngineWorkspace) -> None:
+    done = await scene.ssh("test -t 0 && echo a $TERM", "-tt", CODER_CONTAINER="web-1")
     assert b"a " in done.stdout
-    assert place.noted("words")[0].startswith("exec --interactive --tty --env")
+    assert scene.recorded("words")[0].startswith("exec --interactive --tty --env")
 
 
 @pytest.mark.parametrize(
@@ -94,19 +94,19 @@ async def test_terminal_inside(place: Place) -> None:
         ("a;b", "", "not a valid"),
     ],
 )
-async def test_invalid_names_are_rejected(place: Place, name: str, user: str, why: str) -> None:
-    done = await place.ssh("true", CODER_CONTAINER=name, CODER_CONTAINER_USER=user)
+async def test_invalid_names_are_rejected(scene: EngineWorkspace, name: str, user: str, why: str) -> None:
+    done = await scene.ssh("true", CODER_CONTAINER=name, CODER_CONTAINER_USER=user)
     assert done.returncode == 229
     assert why in done.stderr.decode()
-    assert place.noted("words") == []
+    assert scene.recorded("words") == []
 
 
-async def test_web_terminal_runs_inside(place: Place) -> None:
+async def test_web_terminal_runs_inside(scene: EngineWorkspace) -> None:
     init = {"ID": str(uuid.uuid4()), "Height": 24, "Width": 80, "Command": "echo sum=$((40+2))", "Container": "web-1"}
     raw = json.dumps(init).encode()
     near, far = trio.testing.memory_stream_pair()
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(PtyService(place.state, nursery).serve, far)
+        nursery.start_soon(PtyService(scene.state, nursery).serve, far)
         await near.send_all(len(raw).to_bytes(2, "little") + raw)
         seen = b""
         with trio.fail_after(60):

@@ -1,4 +1,4 @@
-"""When scripts run next by their cron lines, which are read as the Terraform provider took them."""
+"""Next runs of cron lines, which the Terraform provider has accepted."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ START = datetime(2026, 2, 27, 23, 59, 12, 345678, tzinfo=UTC)
         ("@every 0s", "2026-02-27T23:59:13.345678+00:00"),
         ("@every -5m", "2026-02-27T23:59:13.345678+00:00"),
         ("0 0 12 1 * sun", "2026-03-01T12:00:00+00:00"),
-        # the day of the week may be left out; seconds stand first all the same
+        # the day of the week may be omitted; seconds are first all the same
         ("*/15 * * * *", "2026-02-27T23:59:15+00:00"),
         ("0 0 4 * *", "2026-02-28T04:00:00+00:00"),
         ("0 0 0 29 2", "2028-02-29T00:00:00+00:00"),
-        # a star with a step of one is a star still, one with another step is a list of days
+        # a star with a step of one is still a star, with another step a list of days
         ("0 0 12 */1 * sun", "2026-03-01T12:00:00+00:00"),
         ("0 0 12 */2 * sun", "2026-03-01T12:00:00+00:00"),
         ("0 0 12 ? * sat", "2026-02-28T12:00:00+00:00"),
-        # a line has a zone of its own
+        # a line with its own zone
         ("TZ=Asia/Tokyo 0 0 9 * * *", "2026-02-28T09:00:00+09:00"),
         ("CRON_TZ=America/New_York 0 30 2 8 3 *", "2026-03-08T02:30:00-05:00"),
         ("TZ=Asia/Tokyo @daily", "2026-03-01T00:00:00+09:00"),
@@ -63,20 +63,20 @@ SUMMER, WINTER = timezone(timedelta(hours=2)), timezone(timedelta(hours=1))
         (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 * * * * *", "2026-10-25T02:31:00+02:00"),
         (datetime(2026, 10, 25, 2, 30, tzinfo=WINTER), "0 * * * * *", "2026-10-25T02:31:00+01:00"),
         (datetime(2026, 10, 25, 2, 59, tzinfo=WINTER), "0 * * * * *", "2026-10-25T03:00:00+01:00"),
-        # what runs every hour leaves none out
+        # hourly jobs skip no hour
         (datetime(2026, 10, 25, 2, 59, tzinfo=SUMMER), "0 * * * * *", "2026-10-25T02:00:00+01:00"),
         (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 30 * * * *", "2026-10-25T02:30:00+01:00"),
         (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 30 0-23 * * *", "2026-10-25T02:30:00+01:00"),
         (datetime(2026, 3, 29, 1, 59, tzinfo=WINTER), "0 * * * * *", "2026-03-29T03:00:00+02:00"),
         (datetime(2026, 3, 29, 1, 30, tzinfo=WINTER), "0 30 * * * *", "2026-03-29T03:30:00+02:00"),
-        # what has an hour of its own runs once: the first time it is shown, and an hour later when it is not
+        # jobs with fixed hours run once: at the first of two equal times, an hour later for a skipped one
         (datetime(2026, 10, 25, 1, 0, tzinfo=SUMMER), "0 30 2 * * *", "2026-10-25T02:30:00+02:00"),
         (datetime(2026, 10, 25, 2, 30, tzinfo=SUMMER), "0 30 2 * * *", "2026-10-26T02:30:00+01:00"),
         (datetime(2026, 10, 25, 2, 55, tzinfo=SUMMER), "0 */5 2 * * *", "2026-10-26T02:00:00+01:00"),
         (datetime(2026, 10, 25, 2, 55, tzinfo=SUMMER), "0 */5 2,3 * * *", "2026-10-25T03:00:00+01:00"),
         (datetime(2026, 3, 29, 1, 0, tzinfo=WINTER), "0 30 2 * * *", "2026-03-29T02:30:00+01:00"),
         (datetime(2026, 3, 29, 3, 30, tzinfo=SUMMER), "0 30 2 * * *", "2026-03-30T02:30:00+02:00"),
-        # a year later the clock has been changed twice
+        # a year later the clock has changed twice
         (datetime(2026, 1, 1, tzinfo=WINTER), "0 30 2 25 10 *", "2026-10-25T02:30:00+02:00"),
         (datetime(2026, 1, 1, tzinfo=WINTER), "0 0 12 1 7 *", "2026-07-01T12:00:00+02:00"),
     ],
@@ -110,7 +110,7 @@ def test_zones_load_on_demand() -> None:
 
 
 def test_utc_needs_no_zone_database(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A small container has none, and every other zone is refused there."""
+    """A small container has no zone database, and every other zone is rejected there."""
     monkeypatch.setitem(sys.modules, "tzdata", None)
     zoneinfo.ZoneInfo.clear_cache()
     zoneinfo.reset_tzpath(to=())
@@ -132,7 +132,7 @@ def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 @pytest.mark.parametrize("line", ["0 0 0 30 2 *", ", * * * * *", "0 , * * * *", "0 0 , * * *", "0 0 0 , * ,"])
 def test_never(line: str) -> None:
-    """Told at once: nobody looks at every second of five years."""
+    """Answered immediately, without checking every second of five years."""
     assert next_run(line, START) is None
 
 
@@ -151,7 +151,7 @@ def test_longest_interval_is_valid() -> None:
         "*/x * * * * *",
         "0 0 0 * * 7",
         "@often",
-        # no date can be so far away
+        # beyond the range of dates
         "@every 99999999h",
         "@every 9000y",
     ],

@@ -1,4 +1,4 @@
-"""Files of a workspace, where its disk may be away and its names may be anything."""
+"""Files of a workspace with a silent disk and arbitrary file types."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def state_of(home: Path) -> AgentState:
 
 
 def odd_things(folder: Path) -> list[Path]:
-    """What can have a name and is not a regular file, and links to it."""
+    """Create file types that are not regular files, and links to them."""
     os.mkfifo(folder / "pipe")
     (folder / "folder").mkdir()
     with socket.socket(socket.AF_UNIX) as listener:
@@ -104,9 +104,9 @@ async def test_silent_folder_is_skipped(tmp_path: Path, monkeypatch: pytest.Monk
     answer = threading.Event()
     plain, in_thread = Path.is_dir, disk.on_disk
 
-    async def on_disk(look: Any, *, limiter: trio.CapacityLimiter) -> Any:
-        """A busy machine may take longer for a thread than the one that is away is given."""
-        return await in_thread(look, limiter=limiter) if look.__self__ == state.directory else look()
+    async def on_disk(access: Any, *, limiter: trio.CapacityLimiter) -> Any:
+        """A busy machine may need longer for a thread than the silent disk's timeout."""
+        return await in_thread(access, limiter=limiter) if access.__self__ == state.directory else access()
 
     monkeypatch.setattr(files, "on_disk", on_disk)
     monkeypatch.setattr(files, "DISK_TIMEOUT", 0.1)
@@ -119,7 +119,7 @@ async def test_silent_folder_is_skipped(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("number", [errno.ENOTCONN, errno.ESTALE, errno.EACCES, errno.EIO])
 async def test_inaccessible_folder_is_skipped(number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A FUSE whose program has died, an export that was taken back: a shell begins at home."""
+    """A FUSE mount whose program has died, a withdrawn export: a shell starts at home."""
     state, plain = state_of(tmp_path / "home"), Path.stat
     state.directory = tmp_path / "directory"
     state.identity.home.mkdir()
@@ -151,15 +151,15 @@ async def test_inaccessible_entry_spares_listing(tmp_path: Path, monkeypatch: py
 
 
 async def test_silent_folder_leaves_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often a command looks for it."""
+    """However often a command uses it."""
     answer, asked = threading.Event(), list[Path]()
 
-    def look(folder: Path) -> bool:
+    def access(folder: Path) -> bool:
         asked.append(folder)
         return answer.wait(60)
 
     monkeypatch.setattr(files, "DISK_TIMEOUT", 0.05)
-    monkeypatch.setattr(Path, "is_dir", look)
+    monkeypatch.setattr(Path, "is_dir", access)
     state = state_of(tmp_path)
     try:
         async with trio.open_nursery() as nursery:
@@ -173,23 +173,23 @@ async def test_silent_folder_leaves_threads(tmp_path: Path, monkeypatch: pytest.
 
 @pytest.mark.parametrize("name", ["a secret's file", "a script's log", "git/watch", "volumes", "workdir"])
 async def test_repeated_access_leaves_threads(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each run of a script, each reading, each look for changes: while the disk is away there are ever more of them."""
-    look, owner, function = LOOKS[name]
+    """Each script run, each reading, each git poll: while the disk is silent there are ever more of them."""
+    access, owner, function = LOOKS[name]
     state, held = state_of(tmp_path), THREADS.limiter().borrowed_tokens
     for times in (files, secret_files, script_log, volumes):
         monkeypatch.setattr(times, "DISK_TIMEOUT", 0.05)
     monkeypatch.setattr(git_changes, "COMMAND_TIMEOUT", 0.05)
-    with away(owner, function, monkeypatch) as waiting:
+    with blocked_call(owner, function, monkeypatch) as waiting:
         async with trio.open_nursery() as nursery:
             for _ in range(3 * int(THREADS.limiter().total_tokens)):
-                nursery.start_soon(_look_or_be_refused, look, state)
+                nursery.start_soon(_access_or_fail, access, state)
             await waiting.wait()
             assert THREADS.limiter().borrowed_tokens <= held
             nursery.cancel_scope.cancel()
         assert THREADS.limiter().borrowed_tokens <= held
 
 
-# ---- whoever looks into a workspace from afar
+# ---- remote access to a workspace
 
 Look = Callable[[AgentState], Awaitable[object]]
 
@@ -234,21 +234,21 @@ LOOKS: dict[str, tuple[Look, Any, str]] = {
     "volumes": (lambda state: volumes.read_volumes([state.workdirs()[0]]), volumes, "disk_usage"),
     "flight recorder": (recorded, FlightFile, "open_file"),
 }
-"""Everything that reads or writes what lies in a workspace: how it is asked, and what a disk that is away stops."""
+"""Everything that reads or writes the content of a workspace: the request, and the call that a silent disk blocks."""
 
 
 @contextmanager
-def away(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[trio.Event]:
-    """Set once somebody waits for the disk."""
+def blocked_call(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[trio.Event]:
+    """Set once a caller waits for the disk."""
     token, waiting, back = trio.lowlevel.current_trio_token(), trio.Event(), threading.Event()
 
-    def look(*_: Any, **__: Any) -> Any:
+    def access(*_: Any, **__: Any) -> Any:
         token.run_sync_soon(waiting.set)
         back.wait()
         raise FileNotFoundError(2, "back too late")
 
     with monkeypatch.context() as patch:
-        patch.setattr(owner, name, look)
+        patch.setattr(owner, name, access)
         try:
             yield waiting
         finally:
@@ -257,12 +257,12 @@ def away(owner: Any, name: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[tri
 
 @pytest.mark.parametrize("name", LOOKS)
 async def test_silent_disk_blocks_no_caller(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    look, owner, function = LOOKS[name]
+    access, owner, function = LOOKS[name]
     (tmp_path / "f").write_text("before")
     others = trio.to_thread.current_default_thread_limiter()
-    with away(owner, function, monkeypatch) as waiting, trio.fail_after(60):
+    with blocked_call(owner, function, monkeypatch) as waiting, trio.fail_after(60):
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(look, state_of(tmp_path))
+            nursery.start_soon(access, state_of(tmp_path))
             await waiting.wait()
             assert others.borrowed_tokens == 0
             nursery.cancel_scope.cancel()
@@ -271,17 +271,17 @@ async def test_silent_disk_blocks_no_caller(name: str, tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("name", LOOKS)
 async def test_thread_shortage_ends_access_only(name: str, tmp_path: Path) -> None:
-    """Whoever asked is told, or goes on without: what is raised here would end the agent or a connection."""
+    """The caller gets an error or continues without: an exception here would end the agent or a connection."""
     with no_threads():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_look_or_be_refused, LOOKS[name][0], state_of(tmp_path))
+            nursery.start_soon(_access_or_fail, LOOKS[name][0], state_of(tmp_path))
             await trio.testing.wait_all_tasks_blocked()
             nursery.cancel_scope.cancel()
 
 
-async def _look_or_be_refused(look: Look, state: AgentState) -> None:
+async def _access_or_fail(access: Look, state: AgentState) -> None:
     try:
-        found: Any = await look(state)
+        found: Any = await access(state)
     except git_changes.GitError as error:
         assert "could not be searched" in str(error)
     else:
@@ -367,10 +367,13 @@ async def test_special_tool_file_is_rejected(tmp_path: Path) -> None:
 async def test_slow_access_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mcp_servers, "READ_TIMEOUT", 0.1)
     monkeypatch.setattr(git_changes, "COMMAND_TIMEOUT", 0.1)
-    with away(mcp_servers, "read_regular", monkeypatch):
+    with blocked_call(mcp_servers, "read_regular", monkeypatch):
         found: Any = await ask("GET", "mcp/tools")(state_of(tmp_path))
         assert found.status == 500 and b"was not read within" in found.body
-    with away(git_changes, "find_repositories", monkeypatch), pytest.raises(git_changes.GitError, match="searched"):
+    with (
+        blocked_call(git_changes, "find_repositories", monkeypatch),
+        pytest.raises(git_changes.GitError, match="searched"),
+    ):
         await git_changes.scan(tmp_path, {})
 
 

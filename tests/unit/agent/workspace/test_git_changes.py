@@ -1,4 +1,4 @@
-"""What git says has changed."""
+"""Changes reported by git."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_repository_search(tmp_path: Path) -> None:
     (outer / "worktree/.git").write_text("gitdir: elsewhere\n")
     assert find_repositories(outer) == [outer, near, outer / "worktree", deep]
     (outer / "plain").mkdir()
-    assert find_repositories(outer / "plain") == [outer], "the one around it"
+    assert find_repositories(outer / "plain") == [outer], "the enclosing repository"
     assert find_repositories(tmp_path / "none") == []
 
 
@@ -65,7 +65,7 @@ async def test_repository_from_first_file(tmp_path: Path) -> None:
     changed = (await scan(folder, ENV)).repositories
     assert all(line in changed[key].unified_diff for line in ("-one", "+two", "+three"))
     git(folder, "checkout", "-q", "--detach")
-    assert len((await scan(folder, ENV)).repositories[key].branch) >= 7, "a commit where there is no branch"
+    assert len((await scan(folder, ENV)).repositories[key].branch) >= 7, "a detached HEAD reports its commit"
 
 
 async def test_large_changes_are_cut(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,7 +104,7 @@ async def test_untracked_files_are_bounded(tmp_path: Path, monkeypatch: pytest.M
 
 
 async def test_silent_repository_spares_others(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
-    """A git that stops at one of them; time passes there alone."""
+    """A git that blocks on one repository; time passes there alone."""
     repository(tmp_path / "a"), repository(tmp_path / "slow"), repository(tmp_path / "z")
     fake = tmp_path / "bin/git"
     fake.parent.mkdir()
@@ -145,11 +145,11 @@ PROGRAMS = {
     "diff.submodule": "log",
     "gpg.program": "gpg",
 }
-"What a configuration may say that makes git start something, with the name each program leaves."
+"Configuration that makes git start a program, with the name of the mark each program leaves."
 
 
 def hostile(folder: Path, marks: Path, *where: str) -> None:
-    """A repository whose configuration names programs wherever it can, and which gives git reasons to start them."""
+    """Create a repository whose configuration names programs wherever possible, and gives git reasons to start them."""
     for key, name in PROGRAMS.items():
         program = marks.with_suffix(f".{name}")
         program.write_text(f"#!/bin/sh\ntouch {marks}/{name}\ncat\n")
@@ -190,7 +190,7 @@ async def test_repository_programs_never_run(tmp_path: Path, where: tuple[str, .
     assert not found.errors and list(marks.iterdir()) == []
     diff = found.repositories[str(folder)].unified_diff
     assert all(line in diff for line in ("+two", "+new")) and "same.x" not in diff
-    assert (folder / ".git/index").stat().st_mtime_ns == index.st_mtime_ns, "nothing is changed there, either"
+    assert (folder / ".git/index").stat().st_mtime_ns == index.st_mtime_ns, "the repository is unchanged"
     subprocess.run(["git", "-C", str(folder), "diff", "HEAD"], env=ENV, check=False, capture_output=True)
     assert "filter" in {mark.name for mark in marks.iterdir()}, "git itself would have run them"
 
@@ -259,7 +259,7 @@ async def test_partial_clone_fetches_nothing(tmp_path: Path) -> None:
 
 
 async def test_slow_command_group_is_killed(tmp_path: Path, mock_clock: trio.testing.MockClock) -> None:
-    """Programs that git has started, too: its time passes once they have the pipe open."""
+    """Programs that git has started, too: time passes once they have the pipe open."""
     repository(tmp_path / "r")
     fake, pipe = tmp_path / "bin/git", tmp_path / "pipe"
     os.mkfifo(pipe)
@@ -278,12 +278,12 @@ async def test_slow_command_group_is_killed(tmp_path: Path, mock_clock: trio.tes
         found = await scan(tmp_path / "r", {**ENV, "PATH": f"{fake.parent}:{ENV['PATH']}"})
     assert found.errors
     await trio.lowlevel.wait_readable(reading)
-    assert os.read(reading, 1) == b"", "nobody has it open any more"
+    assert os.read(reading, 1) == b"", "no process has it open"
     os.close(reading)
 
 
 async def test_unreadable_file_spares_diff(tmp_path: Path) -> None:
-    """A git that is refused one of them, whoever runs the tests."""
+    """A git that is denied one file, for any user who runs the tests."""
     folder = repository(tmp_path / "r")
     for name in ("a", "secret", "z"):
         (folder / name).write_text(f"{name}\n")
@@ -297,7 +297,7 @@ async def test_unreadable_file_spares_diff(tmp_path: Path) -> None:
 
 
 async def test_multibyte_diff_is_cut(tmp_path: Path) -> None:
-    """Letters of three bytes: what is cut is counted in bytes, and what is shown in letters."""
+    """Letters of three bytes: the limit counts bytes, the result has letters."""
     folder = repository(tmp_path / "r")
     (folder / "text").write_text("a\n")
     git(folder, "add", "text")

@@ -1,4 +1,4 @@
-"""The tool servers of a workspace's project, asked through the agent's API."""
+"""MCP servers of a workspace's project, called through the agent's API."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ for line in sys.stdin:
 """
 
 
-class Asked:
+class ApiClient:
     def __init__(self, state: AgentState) -> None:
         assert isinstance(state.tool_servers, ToolServers)
         self._api, self.servers = HttpApi(state), state.tool_servers
@@ -78,7 +78,7 @@ def good(folder: Path, greeting: str = "Hello") -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def asking(folder: Path) -> AsyncIterator[Asked]:
+async def open_api(folder: Path) -> AsyncIterator[ApiClient]:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     state.directory = folder
     servers = ToolServers(state)
@@ -86,7 +86,7 @@ async def asking(folder: Path) -> AsyncIterator[Asked]:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(servers.run)
         with trio.fail_after(60):
-            yield Asked(state)
+            yield ApiClient(state)
         nursery.cancel_scope.cancel()
     assert not servers._running
 
@@ -94,7 +94,7 @@ async def asking(folder: Path) -> AsyncIterator[Asked]:
 async def test_tools_are_listed_and_called(tmp_path: Path) -> None:
     absent = {"command": str(tmp_path / "none")}
     configure(tmp_path, project=good(tmp_path), absent=absent, remote={"url": "https://example.com/mcp"})
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         assert await ask("GET", "tools") == (
             200,
             {
@@ -115,12 +115,12 @@ async def test_tools_are_listed_and_called(tmp_path: Path) -> None:
         assert first["content"][1] == {"type": "image", "text": "", "data": "QQ==", "media_type": "image/png"}
         assert (await ask.call("project__say", text="you"))[1] == first, "by the same process"
         configure(tmp_path, project=good(tmp_path, "Bye"))
-        assert (await ask.call("project__say", text="you"))[1]["content"][0]["text"].startswith("Bye you "), "anew"
+        assert (await ask.call("project__say", text="you"))[1]["content"][0]["text"].startswith("Bye you "), "restarted"
 
 
 async def test_failures_are_reported_and_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(tmp_path, project=good(tmp_path))
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         for tool, status, said in (
             ("project__other", 502, "no such tool"),
             ("project__end", 502, "it has exited"),
@@ -141,7 +141,7 @@ async def test_failures_are_reported_and_recovered(tmp_path: Path, monkeypatch: 
 
 
 async def test_missing_and_invalid_files(tmp_path: Path) -> None:
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         assert await ask("GET", "tools") == (200, {"tools": []})
         (tmp_path / ".mcp.json").write_text("[]")
         status, told = await ask("GET", "tools")
@@ -157,18 +157,18 @@ def test_special_file_is_rejected(odd: bytes) -> None:
 
 
 async def test_servers_are_asked_concurrently(tmp_path: Path) -> None:
-    """The first answers only after the second was asked."""
+    """The first server answers only after the second was asked."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     configure(tmp_path, first=good(tmp_path, f"wait for {pipe}"), second=good(tmp_path, f"release {pipe}"))
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         status, told = await ask("GET", "tools")
         assert status == 200 and [tool["name"] for tool in told["tools"]] == ["first__say", "second__say"]
 
 
 async def test_busy_server_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(tmp_path, project=good(tmp_path))
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         first = (await ask.call("project__say", text="x"))[1]
         asking_now, ended = ask.servers._running["project"].call_lock, trio.Event()
 
@@ -188,7 +188,7 @@ async def test_busy_server_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 async def test_removed_entry_harms_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         specs = read_specs_untrusted(json.dumps({"mcpServers": {"project": good(tmp_path)}}).encode())
         answers = [specs]
 
@@ -202,7 +202,7 @@ async def test_removed_entry_harms_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 async def test_invalid_command_spares_others(tmp_path: Path) -> None:
     configure(tmp_path, odd={"command": "a\0b"}, project=good(tmp_path))
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         status, told = await ask("GET", "tools")
         assert status == 200 and [tool["name"] for tool in told["tools"]] == ["project__say"]
 
@@ -211,9 +211,9 @@ async def test_longest_server_name_wins(tmp_path: Path) -> None:
     plain = good(tmp_path)
     more = {**plain, "env": {**plain["env"], "MORE": "b__say b__other c__d__e"}}
     configure(tmp_path, a=more, a__b=plain, x__=plain)
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         names = [tool["name"] for tool in (await ask("GET", "tools"))[1]["tools"]]
-        assert names == ["a__say", "a__c__d__e", "a__b__say", "x____say"], "a's own b__… mean the server a__b"
+        assert names == ["a__say", "a__c__d__e", "a__b__say", "x____say"], "a__b__… denotes server a__b"
         pids = set()
         for name in ("a__say", "a__b__say", "x____say"):
             status, told = await ask.call(name, text="x")
@@ -225,7 +225,7 @@ async def test_longest_server_name_wins(tmp_path: Path) -> None:
 
 async def test_removed_servers_are_terminated(tmp_path: Path) -> None:
     configure(tmp_path, a=good(tmp_path), b=good(tmp_path))
-    async with asking(tmp_path) as ask:
+    async with open_api(tmp_path) as ask:
         assert (await ask("GET", "tools"))[0] == 200
         gone = ask.servers._running["b"].process
         configure(tmp_path, a=good(tmp_path))
@@ -233,7 +233,7 @@ async def test_removed_servers_are_terminated(tmp_path: Path) -> None:
         assert set(ask.servers._running) == set(ask.servers._locks) == {"a"} and gone.returncode is not None
         (tmp_path / ".mcp.json").write_text("{")
         assert (await ask("GET", "tools"))[0] == 500
-        assert set(ask.servers._running) == {"a"}, "a file that is being written says nothing"
+        assert set(ask.servers._running) == {"a"}, "a partially written file changes nothing"
         (tmp_path / ".mcp.json").unlink()
         assert await ask("GET", "tools") == (200, {"tools": []})
         assert not ask.servers._running

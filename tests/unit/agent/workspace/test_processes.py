@@ -1,4 +1,4 @@
-"""Commands that programs start from afar."""
+"""Commands started through the API."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from coder.agent.workspace.environment import find_identity
 from coder.agent.workspace.processes import HEAD, TAIL, Output, Processes
 
 
-class Asked:
-    """An agent's API, asked without a connection."""
+class ApiClient:
+    """API of an agent, called without a connection."""
 
     def __init__(self, state: AgentState) -> None:
         self._api = HttpApi(state)
@@ -44,7 +44,7 @@ class Asked:
 
 
 @asynccontextmanager
-async def asking() -> AsyncIterator[Asked]:
+async def open_api() -> AsyncIterator[ApiClient]:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     table = Processes(state)
     state.processes = table
@@ -52,12 +52,12 @@ async def asking() -> AsyncIterator[Asked]:
         nursery.start_soon(table.run)
         await trio.testing.wait_all_tasks_blocked()
         with trio.fail_after(60):
-            yield Asked(state)
+            yield ApiClient(state)
         nursery.cancel_scope.cancel()
 
 
 async def test_command_runs_to_end(tmp_path: Path) -> None:
-    async with asking() as ask:
+    async with open_api() as ask:
         ident = await ask.started("echo $X; pwd; echo no >&2; exit 3", workdir=str(tmp_path), env={"X": "said"})
         found = await ask.ended(ident)
         assert found == {
@@ -74,7 +74,7 @@ async def test_command_runs_to_end(tmp_path: Path) -> None:
 
 
 async def test_signal_reaches_children() -> None:
-    async with asking() as ask:
+    async with open_api() as ask:
         ident = await ask.started("sleep 600 & wait", background=True)
         ended = await ask.started("true")
         await ask.ended(ended)
@@ -91,7 +91,7 @@ async def test_signal_reaches_children() -> None:
 
 async def test_open_pipe_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "DRAIN_TIMEOUT", 0.05)
-    async with asking() as ask:
+    async with open_api() as ask:
         ident = await ask.started("echo early; sleep 600 & exit 0")
         found = await ask.ended(ident)
         assert (found["output"], found["exit_code"]) == ("early\n", 0)
@@ -99,7 +99,7 @@ async def test_open_pipe_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("body", [None, {}, {"command": ""}, {"command": 7}, {"command": "true", "env": {"A": 1}}, []])
 async def test_invalid_requests_are_rejected(body: Any) -> None:
-    async with asking() as ask:
+    async with open_api() as ask:
         await ask("POST", "start", body, status=400)
         await ask("POST", "start", {"command": "true", "workdir": "/none"}, status=404)
         await ask("GET", "unknown/output", status=404)
@@ -110,7 +110,7 @@ async def test_invalid_requests_are_rejected(body: Any) -> None:
 async def test_limits_are_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(processes, "MAX_RUNNING", 1)
     monkeypatch.setattr(processes, "MAX_ENDED", 2)
-    async with asking() as ask:
+    async with open_api() as ask:
         for number in range(4):
             await ask.ended(await ask.started(f"echo {number}"))
         await ask.started("sleep 600")
@@ -142,7 +142,7 @@ async def test_handover_continues_processes(tmp_path: Path) -> None:
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     before, go = Processes(state), tmp_path / "go"
     state.processes = before
-    ask = Asked(state)
+    ask = ApiClient(state)
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(before.run)
@@ -168,7 +168,7 @@ async def test_handover_continues_processes(tmp_path: Path) -> None:
 
 
 async def test_failed_handover_waits_once(tmp_path: Path) -> None:
-    """The other one could not be started. A Popen that is no longer needed has any later one collect its child."""
+    """The other program could not start. A later Popen reaps the children of dropped ones."""
     state = AgentState(identity=find_identity(), token="t", url="http://x", executable="/bin/coder")
     go = tmp_path / "go"
     with trio.fail_after(60):
@@ -197,13 +197,13 @@ async def test_failed_handover_waits_once(tmp_path: Path) -> None:
 
 
 def test_descriptor_shortage_loses_one_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    def none_left(_: int) -> int:
+    def no_descriptors(_: int) -> int:
         raise OSError(24, "Too many open files")
 
     reading, writing = os.pipe()
     child = Child(os.getpid(), reading)
     made = processes.StartedProcess("a", "x", "/", False, child, 1.0)
-    monkeypatch.setattr(os, "dup", none_left)
+    monkeypatch.setattr(os, "dup", no_descriptors)
     left = made.handover_state()
     assert (left.ident, left.output, left.exited) == ("a", None, None)
     assert child.stdout is not None

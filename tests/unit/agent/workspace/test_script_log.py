@@ -1,4 +1,4 @@
-"""A script's log file: bounded, and never a reason to fail or to wait for long."""
+"""Log file of a script: bounded, and its failure or delay affects nothing else."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ async def test_silent_disk_costs_file_only(silent: str, tmp_path: Path, monkeypa
     finally:
         answer.set()
     with trio.fail_after(60):
-        while _open_below(tmp_path) != before:  # the thread that was late has closed it
+        while _open_below(tmp_path) != before:  # the late thread has closed it
             await trio.sleep(0.01)
 
 

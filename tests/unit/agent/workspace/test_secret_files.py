@@ -18,7 +18,7 @@ from tests.kit.event_loop_probes import no_threads
 
 
 async def test_unwritable_file_spares_others(tmp_path: Path) -> None:
-    """A pipe nobody reads, a folder, a folder that is a file; then one below a folder that is not there yet."""
+    """A pipe without a reader, a folder, a folder that is a file; then a file below a missing folder."""
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     (tmp_path / "old").write_bytes(b"a longer one, from before")
@@ -41,7 +41,7 @@ async def test_thread_shortage_spares_start(tmp_path: Path) -> None:
 
 
 async def test_silent_disk_spares_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor the start of the workspace, which waits for all of them."""
+    """Neither does the start of the workspace wait for it."""
     answer, plain = threading.Event(), Path.mkdir
 
     def mkdir(path: Path, mode: int = 0o777, *, parents: bool = False, exist_ok: bool = False) -> None:
@@ -56,7 +56,7 @@ async def test_silent_disk_spares_others(tmp_path: Path, monkeypatch: pytest.Mon
     try:
         with trio.fail_after(60):
             await write_secret_files(state, agent_pb2.Manifest(secrets=secrets))
-            while not (tmp_path / "there/two").exists():  # on a busy machine that took longer, too
+            while not (tmp_path / "there/two").exists():  # a busy machine needed longer, too
                 await trio.sleep(0.01)
     finally:
         answer.set()

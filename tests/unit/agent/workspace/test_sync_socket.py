@@ -1,4 +1,4 @@
-"""Scripts that wait for each other, by the commands they call."""
+"""Scripts that wait for each other, by the commands they run."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ async def test_live_socket_is_not_replaced(tmp_path: Path) -> None:
     path = tmp_path / "s"
     async with serving(path) as made:
         await sync(path, tmp_path, "start a")
-        await SyncSocket(path).run()  # says so in its log, and goes
+        await SyncSocket(path).run()  # logs it, and ends
         assert "a" in (await sync(path, tmp_path, "list")).stdout
     dead = trio.socket.socket(trio.socket.AF_UNIX)
     await dead.bind(str(path))
@@ -165,7 +165,7 @@ async def test_handover_keeps_units(tmp_path: Path) -> None:
         await sync(second.path, tmp_path, "complete db")
         await sync(second.path, tmp_path, "start app")
         nursery.cancel_scope.cancel()
-    assert not second.path.parent.exists(), "the folder was its own"
+    assert not second.path.parent.exists(), "the socket's own folder is removed"
 
 
 ODD = [
@@ -187,13 +187,13 @@ async def test_hostile_lines_are_handled() -> None:
 async def test_report_goes_through_socket(tmp_path: Path) -> None:
     told: list[dict[str, object]] = []
 
-    async def tell(request: Mapping[str, object]) -> None:
+    async def report(request: Mapping[str, object]) -> None:
         told.append({name: request.get(name) for name in FIELDS})
         if request["message"] == "no":
             raise CoderError("refused", "No app found")
 
     path = tmp_path / "agent.sock"
-    made = SyncSocket(path, report=tell)
+    made = SyncSocket(path, report=report)
     calls = [
         {
             "jsonrpc": "2.0",
@@ -209,7 +209,7 @@ async def test_report_goes_through_socket(tmp_path: Path) -> None:
         with trio.fail_after(60):
             while not path.exists():
                 await trio.sleep(0.01)
-        for more in ([], ["--ai-agentapi-url", "http://127.0.0.1:9"]):  # beside an AgentAPI that is not there
+        for more in ([], ["--ai-agentapi-url", "http://127.0.0.1:9"]):  # with an AgentAPI that is not running
             words = ["exp", "mcp", "server", "--app-status-slug", "chat", "--socket-path", str(path), *more]
             result = await run_cli(words, home=tmp_path, stdin=lines)
             yes, no = (json.loads(line)["result"] for line in result.stdout.splitlines())

@@ -66,7 +66,7 @@ resource "coder_metadata" "box" {
 
 
 def running(command: str, name: str = "x") -> str:
-    """A template whose only resource runs a command when it is made."""
+    """Return a template whose only resource runs a command at its creation."""
     body = f'  provisioner "local-exec" {{\n    command = {json.dumps(command)}\n  }}\n'
     return f'resource "terraform_data" "{name}" {{\n{body}}}\n'
 
@@ -258,7 +258,7 @@ async def _until_gone(pid: int) -> None:
 def _alive(pid: int) -> bool:
     try:
         return "Z" not in Path(f"/proc/{pid}/stat").read_text().split(")")[1].split()[0]
-    except (FileNotFoundError, ProcessLookupError):  # before it was looked for, or while it was read
+    except (FileNotFoundError, ProcessLookupError):  # before the search, or while it was read
         return False
 
 
@@ -273,7 +273,7 @@ trio.run(lambda: runner.run(arguments, {"PATH": sys.argv[2], "CHECKPOINT_DISABLE
 
 
 async def test_guard_stops_terraform(tmp_path: Path) -> None:
-    """Nobody is left to interrupt it but the guard; what was made before is in its state."""
+    """Only the guard can interrupt terraform then; resources created before are in its state."""
     mark, folder = tmp_path / "pid", tmp_path / "template"
     folder.mkdir()
     slow = f'provisioner "local-exec" {{ command = "echo $$ > {mark}; sleep 600" }}'

@@ -1,4 +1,4 @@
-"""Collecting for machines without network: what templates need, who collects it, what is left behind."""
+"""Bundles for machines without network: required providers, their collection, cleanup."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ for entry in wanted.values():
 
 @pytest.fixture
 def fake(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A release site with a program that behaves as terraform does when asked for a mirror."""
+    """A release site with a program that behaves like terraform's `providers mirror`."""
     asked: list[str] = []
 
     async def fetch(url: str, version: str, wanted: str, program: Path) -> None:
@@ -103,7 +103,7 @@ async def test_bundle_command(tmp_path: Path, fake: list[str]) -> None:
     assert done.code == 0, done.stderr
     assert f"{NULL} 3.2.1\n{NULL} 9.9.9\n" in done.stdout
     assert "TF_CLI_CONFIG_FILE=/opt/b/terraform.rc" in done.stdout
-    # This machine's own program collected them, and does not stay when nobody asked for it.
+    # This machine's own program collected them, and is removed when its platform was not requested.
     assert [line.split()[1] for line in fake] == list(dict.fromkeys((platform_name(), "linux_arm64", "windows_amd64")))
     programs = sorted(path.relative_to(target / "terraform").as_posix() for path in target.glob("terraform/*/*"))
     assert programs == ["linux_arm64/terraform", "windows_amd64/terraform.exe"]
@@ -115,7 +115,7 @@ async def test_bundle_command(tmp_path: Path, fake: list[str]) -> None:
 
 
 def _provider(mirror: Path) -> None:
-    """A packed mirror holding one provider whose program does nothing."""
+    """Create a packed mirror with one provider whose program does nothing."""
     place = mirror / NULL
     place.mkdir(parents=True)
     name = f"terraform-provider-null_3.2.1_{platform_name()}.zip"
@@ -130,7 +130,7 @@ def _provider(mirror: Path) -> None:
 
 @pytest.mark.skipif(platform.system() != "Linux", reason="names this platform's archive")
 def test_mirror_is_the_only_source(tmp_path: Path) -> None:
-    """A proxy nobody listens at stands for the world: whoever asks it fails."""
+    """A proxy without a listener stands for the network: every request to it fails."""
     _provider(tmp_path / "bundle/providers")
     rc = tmp_path / "terraform.rc"
     rc.write_text(configuration_text(str(tmp_path / "bundle/providers")))

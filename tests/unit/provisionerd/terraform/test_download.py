@@ -1,4 +1,4 @@
-"""Machines without terraform: fetched from a release site, checked, kept; OpenTofu is as good."""
+"""Machines without terraform: download from a release site, verification, installation; OpenTofu as an alternative."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def sums(archive: bytes) -> bytes:
 
 @asynccontextmanager
 async def site(pages: Mapping[str, bytes]) -> AsyncIterator[tuple[str, list[str]]]:
-    """A release site on loopback, and what it was asked for."""
+    """A release site on loopback that records its requests."""
     asked: list[str] = []
 
     async def serve(stream: trio.SocketStream) -> None:
@@ -91,7 +91,7 @@ async def test_fetched_once_and_used(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("pages", "said"),
+    ("pages", "message"),
     [
         ({}, "404"),
         ({SUMS: b"nonsense"}, "has no terraform_"),
@@ -100,9 +100,9 @@ async def test_fetched_once_and_used(tmp_path: Path) -> None:
         ({SUMS: sums(packed("other")), ARCHIVE: packed("other")}, "no terraform in it"),
     ],
 )
-async def test_invalid_downloads_are_rejected(tmp_path: Path, pages: dict[str, bytes], said: str) -> None:
+async def test_invalid_downloads_are_rejected(tmp_path: Path, pages: dict[str, bytes], message: str) -> None:
     async with site(pages) as (url, _):
-        with pytest.raises(DownloadFailed, match=said):
+        with pytest.raises(DownloadFailed, match=message):
             await download(url, tmp_path)
         with pytest.raises(TerraformMissing, match="could not be downloaded either"):
             await find_binary("terraform", {"PATH": ""}, lambda: download(url, tmp_path))
@@ -112,7 +112,7 @@ async def test_invalid_downloads_are_rejected(tmp_path: Path, pages: dict[str, b
 
 
 async def test_concurrent_processes_install_whole_program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In containers numbers of processes are small, as those of releases are; and some are killed half-way."""
+    """Containers have few process numbers, and so do the temporary names; and some processes are killed half-way."""
     monkeypatch.setattr("os.getpid", lambda: int(VERSION.rpartition(".")[2]))
     (tmp_path / ".unfinished-left").write_bytes(b"half")
     async with site({ARCHIVE: packed(), SUMS: sums(packed())}) as (url, _):
@@ -123,7 +123,7 @@ async def test_concurrent_processes_install_whole_program(tmp_path: Path, monkey
 
 
 async def test_open_tofu(tmp_path: Path) -> None:
-    """It answers `version -json` with terraform's key; its own version counts as terraform's of that number."""
+    """OpenTofu answers `version -json` with terraform's key; its version is compared like terraform's."""
     tofu = tmp_path / "tofu"
     answer = '{"terraform_version": "1.8.3", "platform": "linux_amd64", "provider_selections": {}}'
     tofu.write_text(f"#!/bin/sh\necho '{answer}'\n")

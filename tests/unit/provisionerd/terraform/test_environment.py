@@ -1,4 +1,4 @@
-"""What terraform processes inherit, and what a log says of it."""
+"""Environment of terraform processes, and its log lines."""
 
 from __future__ import annotations
 

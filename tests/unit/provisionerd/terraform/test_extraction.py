@@ -1,4 +1,4 @@
-"""Recorded plans, states and graphs become the recorded resources."""
+"""Recorded plans, states and graphs give the recorded resources."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDS = [
 
 
 def _fresh(value: Any) -> Any:
-    """App ids the extraction made up are called <fresh>."""
+    """Replace generated app ids by <fresh>."""
     text = json.dumps(value)
     return json.loads(_UUID.sub(lambda found: found[0] if found[0] in _GIVEN else "<fresh>", text))
 

@@ -1,4 +1,4 @@
-"""A kept graph serves exactly the states it knows every resource of."""
+"""A cached graph serves only states whose resources it all names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The provider as a process of its own, found by a stock terraform in a mirror."""
+"""Provider as a separate process, found by a stock terraform in a mirror."""
 
 from __future__ import annotations
 

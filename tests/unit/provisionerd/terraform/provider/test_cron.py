@@ -1,4 +1,4 @@
-"""Prebuild schedules: which lines are none, and which two meet."""
+"""Prebuild schedules: invalid lines, and overlapping pairs."""
 
 from __future__ import annotations
 

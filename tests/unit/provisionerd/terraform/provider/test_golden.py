@@ -1,4 +1,4 @@
-"""The provider under a real terraform makes of every recorded template what was recorded."""
+"""The provider with a real terraform gives the recorded results for every recorded template."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def test_golden(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 async def _round(
     bench: kit.Workbench, env: dict[str, str], suffix: str, want: dict[str, Any], documents: dict[str, Any]
 ) -> bool:
-    """validate (first round only), plan, apply; True when it ended in a failure."""
+    """Run validate (first round only), plan, apply; return True when one failed."""
     if not suffix and "validate" in want:
         await _stage(bench, ("validate", "-json"), env, want["validate"])
     plan = ("plan", "-input=false", "-json", f"-out=plan{suffix}.out")

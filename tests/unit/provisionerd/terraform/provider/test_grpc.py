@@ -1,4 +1,4 @@
-"""The gRPC server against h2's own client: calls, flow control, errors, foreign bytes."""
+"""The gRPC server with h2's own client: calls, flow control, errors, foreign bytes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.provisionerd.terraform.provider.grpc import GrpcError, GrpcServer, St
 
 
 class Client:
-    """Speaks to a server object; keeps the window small if asked to."""
+    """Client of a server object, with a small window on request."""
 
     def __init__(self, server: GrpcServer) -> None:
         self.server = server

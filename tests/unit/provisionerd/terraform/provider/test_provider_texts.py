@@ -1,4 +1,4 @@
-"""Sentences of other libraries that the provider repeats: URLs, UUIDs, JSON, regular expressions."""
+"""Error messages of other libraries that the provider repeats: URLs, UUIDs, JSON, regular expressions."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_regular_expressions_are_re2(pattern: str, sentence: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "fine"),
+    ("kind", "value", "is_valid"),
     [
         ("number", "1e3", True),
         ("number", "0x1p-2", True),
@@ -113,5 +113,5 @@ def test_regular_expressions_are_re2(pattern: str, sentence: str) -> None:
         ("string", "anything", True),
     ],
 )
-def test_types(kind: str, value: str, fine: bool) -> None:
-    assert (type_problem(kind, value) == "") is fine
+def test_types(kind: str, value: str, is_valid: bool) -> None:
+    assert (type_problem(kind, value) == "") is is_valid
