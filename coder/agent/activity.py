@@ -17,19 +17,19 @@ class Activity:
         self._changed = trio.Event()
 
     @contextmanager
-    def of(self, what: str) -> Iterator[None]:
-        """Count one more activity of kind `what` for the duration of the block."""
-        self._running[what] += 1
+    def of(self, kind: str) -> Iterator[None]:
+        """Count one more activity of kind `kind` for the duration of the block."""
+        self._running[kind] += 1
         try:
             yield
         finally:
-            self._running[what] -= 1
+            self._running[kind] -= 1
             self._changed.set()
             self._changed = trio.Event()
 
     def describe(self) -> str:
         """Return the running activities in words, "" when nothing runs."""
-        return ", ".join(f"{what}: {count}" for what, count in sorted(self._running.items()) if count)
+        return ", ".join(f"{kind}: {count}" for kind, count in sorted(self._running.items()) if count)
 
     async def wait_quiet(self) -> None:
         """Wait until nothing runs; return at once when nothing runs now."""

@@ -296,7 +296,7 @@ class AgentRole:
                 nursery.cancel_scope.cancel()
 
     def _take_over(self, kept: Handover, pty: PtyService, nursery: trio.Nursery) -> None:
-        followed = {one.pid for one in kept.terminals} | {one.pid for one in kept.processes if one.exited is None}
+        followed = {item.pid for item in kept.terminals} | {item.pid for item in kept.processes if item.exited is None}
         nursery.start_soon(children.reap, [pid for pid in children.children() if pid not in followed])
         self.state.manifest = agent_pb2.Manifest.FromString(kept.manifest)
         self.lifecycle.resume(kept.states, kept.reported)

@@ -89,8 +89,8 @@ async def on_disk(
     Raises NoThreadError, which is an OSError: a script's processes may use all threads, and callers that access disks
     already handle OSError.
     """
-    own = limiter.limiter() if isinstance(limiter, Threads) else limiter
-    return await trio.to_thread.run_sync(access, *arguments, abandon_on_cancel=True, limiter=own)
+    chosen_limiter = limiter.limiter() if isinstance(limiter, Threads) else limiter
+    return await trio.to_thread.run_sync(access, *arguments, abandon_on_cancel=True, limiter=chosen_limiter)
 
 
 async def in_thread(access: Callable[[*Arguments], Result], *arguments: *Arguments) -> Result:

@@ -36,22 +36,22 @@ class ShutdownDecision:
     to either."""
 
     def __init__(self) -> None:
-        self._how: ShutdownReason | None = None
+        self._reason: ShutdownReason | None = None
         self._chosen = trio.Event()
         self._sealed = False
         self._preparation = trio.CancelScope()
         self._search = trio.CancelScope()
 
-    def choose(self, how: ShutdownReason) -> bool:
+    def choose(self, reason: ShutdownReason) -> bool:
         """Request an end. Returns True when the agent ends for this reason, False when another was decided before."""
-        if self._how is not None and (
-            self._sealed or not isinstance(self._how, ProgramUpgrade) or isinstance(how, ProgramUpgrade)
+        if self._reason is not None and (
+            self._sealed or not isinstance(self._reason, ProgramUpgrade) or isinstance(reason, ProgramUpgrade)
         ):
             return False
-        overtaken, self._how = self._how is not None, how
+        overtaken, self._reason = self._reason is not None, reason
         if overtaken:
             self._preparation.cancel()
-        if not isinstance(how, ProgramUpgrade):
+        if not isinstance(reason, ProgramUpgrade):
             self._search.cancel()
         self._chosen.set()
         return True
@@ -59,8 +59,8 @@ class ShutdownDecision:
     async def wait(self) -> ShutdownReason:
         """Wait for a decision and return it."""
         await self._chosen.wait()
-        assert self._how is not None  # noqa: S101 - the event says so
-        return self._how
+        assert self._reason is not None  # noqa: S101 - the event says so
+        return self._reason
 
     @property
     def upgrade_preparation(self) -> trio.CancelScope:
@@ -74,6 +74,6 @@ class ShutdownDecision:
 
     def seal(self) -> ShutdownReason:
         """Make the decision final and return it."""
-        assert self._how is not None  # noqa: S101 - called after `wait`
+        assert self._reason is not None  # noqa: S101 - called after `wait`
         self._sealed = True
-        return self._how
+        return self._reason

@@ -104,9 +104,9 @@ def _pick(option: Option, inputs: Inputs) -> tuple[Any, Source]:
     if option.env and option.env in inputs.env:
         return inputs.env[option.env], "env"
     if option.yaml:
-        found = _descend(inputs.file, option.yaml.split("."))
-        if found is not None:
-            return found, "yaml"
+        from_file = _descend(inputs.file, option.yaml.split("."))
+        if from_file is not None:
+            return from_file, "yaml"
     return None, "default"
 
 

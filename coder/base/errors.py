@@ -43,7 +43,7 @@ def causes(error: BaseException, *, with_context: bool = False) -> Iterator[Base
 
 def explain_error(error: BaseException, *, with_hint: bool = True) -> str:
     """Return one line for users: the message, then its causes, then the hint."""
-    parts = list(dict.fromkeys(text for one in causes(error) if (text := _sentence(one))))
+    parts = list(dict.fromkeys(text for cause in causes(error) if (text := _sentence(cause))))
     line = ": ".join(parts[:_MAX_PARTS])
     hint = error.hint if isinstance(error, CoderError) and with_hint else ""
     return f"{line}\n{hint}" if hint else line

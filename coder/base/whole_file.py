@@ -23,7 +23,7 @@ def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") ->
     """Replace the content of `path` atomically: UTF-8, and bytes as `read_whole` has them. Its folder must exist.
 
     `owner` is a user's name, for callers who may change the owner. The content is never readable by more users than
-    `mode` allows, whatever the umask. Raises OSError, and then `path` is unchanged.
+    `mode` allows, regardless of the umask. Raises OSError, and then `path` is unchanged.
     """
     temporary = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

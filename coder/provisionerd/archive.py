@@ -51,10 +51,10 @@ def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
                         skipped.append(entry.name)
                 except OSError as error:
                     # An invalid file name, or a file where another entry needs a directory; or the disk is full.
-                    said = f"{entry.name[:200]!r} cannot be unpacked: {error.strerror}"
+                    text = f"{entry.name[:200]!r} cannot be unpacked: {error.strerror}"
                     if error.errno in _OUR_DISK:
-                        raise UnpackError(said, f"The template is fine; check the disk of {folder}.") from error
-                    raise UnpackError(said) from error
+                        raise UnpackError(text, f"The template is fine; check the disk of {folder}.") from error
+                    raise UnpackError(text) from error
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:
         raise UnpackError("the archive is not a readable tar") from error
     return skipped

@@ -23,7 +23,7 @@ class DaemonConfig:
     update_timeout: float = 30.0
     upload_timeout: float = 300.0
     force_cancel: float = 600.0
-    "Time the executor has to end by itself after a cancel."
+    "Time the executor has to end after a cancel."
     exit_timeout: float = 180.0
     "Time terraform has to end after an interrupt before it is killed."
     job_timeout: float = 0.0

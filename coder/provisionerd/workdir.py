@@ -76,7 +76,7 @@ def leftovers(root: Path, daemon: str) -> list[Leftover]:
 
     Old ones of other daemons are removed, too. Blocks while terraform ends: not for the main thread.
     """
-    found: list[Leftover] = []
+    result: list[Leftover] = []
     for folder in sorted(root.glob("job-*")):
         job_note = _read_note(folder)
         if job_note is None or not _is_abandoned(folder):
@@ -86,8 +86,8 @@ def leftovers(root: Path, daemon: str) -> list[Leftover]:
                 _remove(folder)
             continue
         _stop_processes(folder)
-        found.append(Leftover(folder, job_note["job_id"], job_note.get("kind", ""), read_state(folder / STATE_PATH)))
-    return found
+        result.append(Leftover(folder, job_note["job_id"], job_note.get("kind", ""), read_state(folder / STATE_PATH)))
+    return result
 
 
 def _read_note(folder: Path) -> dict[str, str] | None:
@@ -121,15 +121,15 @@ def _stop_processes(folder: Path) -> None:
 
 
 def _processes_in(folder: Path) -> list[int]:
-    found, resolved = [], folder.resolve()
+    result, resolved = [], folder.resolve()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             # The link's text suffices: resolving the path would wait for the disk of another user's shell.
             if (entry / "cwd").readlink().is_relative_to(resolved):
-                found.append(int(entry.name))
+                result.append(int(entry.name))
         except OSError:
             continue  # exited, or not permitted
-    return found
+    return result
 
 
 def _remove(folder: Path) -> None:

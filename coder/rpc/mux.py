@@ -116,7 +116,7 @@ class MuxStream(trio.abc.HalfCloseableStream):
         self._chunks.clear()
         return dropped
 
-    # ---- told by the mux
+    # ---- called by the mux
 
     def _feed(self, data: bytes) -> None:
         if self._closed:

@@ -73,15 +73,17 @@ def _make(kind: Any, limit_of: Callable[[FieldDescriptor], FieldLimit], created:
     fields = created.get(kind.full_name)
     if fields is None:
         fields = created[kind.full_name] = Fields()  # before its rows: a kind may contain itself
-        for one in kind.fields:
-            inner = one.message_type
+        for field_descriptor in kind.fields:
+            inner = field_descriptor.message_type
             inside = _make(inner, limit_of, created) if inner is not None and _has_lists(inner, set()) else None
-            if one.is_repeated or inside is not None:
-                packed = one.is_repeated and one.cpp_type not in {
+            if field_descriptor.is_repeated or inside is not None:
+                packed = field_descriptor.is_repeated and field_descriptor.cpp_type not in {
                     FieldDescriptor.CPPTYPE_MESSAGE,
                     FieldDescriptor.CPPTYPE_STRING,
                 }
-                fields.rows[one.number] = _Row(limit_of(one), inside, packed, _WIDTHS.get(one.cpp_type, 0))
+                fields.rows[field_descriptor.number] = _Row(
+                    limit_of(field_descriptor), inside, packed, _WIDTHS.get(field_descriptor.cpp_type, 0)
+                )
     return fields
 
 
@@ -90,7 +92,9 @@ def _has_lists(kind: Any, seen: set[str]) -> bool:
         return False
     seen.add(kind.full_name)
     return any(
-        one.is_repeated or (one.message_type is not None and _has_lists(one.message_type, seen)) for one in kind.fields
+        field_descriptor.is_repeated
+        or (field_descriptor.message_type is not None and _has_lists(field_descriptor.message_type, seen))
+        for field_descriptor in kind.fields
     )
 
 

@@ -76,7 +76,7 @@ class Findings:
     regions: dict[int, list[NodeResult]] = field(default_factory=dict)
     latencies: dict[int, float] = field(default_factory=dict)
     mappings: Mappings = field(default_factory=Mappings)
-    asked: int = 0
+    servers_asked: int = 0
     "Number of STUN servers that could be asked."
     mapped: Address | None = None
     "Port that the router mapped."
@@ -101,21 +101,21 @@ async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
         took = trio.current_time() - began
         answer = await http.request("GET", "/api/v2/workspaceagents/connection")
     info = read_answer(answer.body, AgentConnectionInfo)
-    found = Findings(derpmap.with_embedded(derpmap.from_json(info.derp_map), policy.url))
-    found.is_blocked = info.disable_direct_connections
-    found.interfaces = list_interfaces()
-    found.transports = [verdicts.api(url=policy.url, proxy=proxy, latency_s=took), await _try_link(policy)]
+    findings = Findings(derpmap.with_embedded(derpmap.from_json(info.derp_map), policy.url))
+    findings.is_blocked = info.disable_direct_connections
+    findings.interfaces = list_interfaces()
+    findings.transports = [verdicts.api(url=policy.url, proxy=proxy, latency_s=took), await _try_link(policy)]
     dialer = RelayDialer(policy)
     async with trio.open_nursery() as nursery:
-        for region in found.derp_map.regions.values():
-            results = found.regions[region.region_id] = [NodeResult(node) for node in region.nodes]
+        for region in findings.derp_map.regions.values():
+            results = findings.regions[region.region_id] = [NodeResult(node) for node in region.nodes]
             for result in results:
                 if not result.node.stun_only:
-                    nursery.start_soon(_try_relay, dialer, region, result, found)
-        nursery.start_soon(_try_udp, found)
-    found.home = HomeChooser().on_report(found.derp_map, found.latencies, trio.current_time(), 0)
-    found.transports += _relay_verdicts(found) + _udp_verdicts(found, direct=direct)
-    return found
+                    nursery.start_soon(_try_relay, dialer, region, result, findings)
+        nursery.start_soon(_try_udp, findings)
+    findings.home = HomeChooser().on_report(findings.derp_map, findings.latencies, trio.current_time(), 0)
+    findings.transports += _relay_verdicts(findings) + _udp_verdicts(findings, direct=direct)
+    return findings
 
 
 async def _try_link(policy: DialPolicy) -> TransportVerdict:
@@ -127,11 +127,11 @@ async def _try_link(policy: DialPolicy) -> TransportVerdict:
     return verdicts.links(socket_.transport)
 
 
-async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult, found: Findings) -> None:
+async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult, findings: Findings) -> None:
     try:
         result.latency_s = await dialer.probe(region, result.node)
-        known = found.latencies.get(region.region_id)
-        found.latencies[region.region_id] = min(result.latency_s, known or result.latency_s)
+        known = findings.latencies.get(region.region_id)
+        findings.latencies[region.region_id] = min(result.latency_s, known or result.latency_s)
     except (RelayError, trio.BrokenResourceError, OSError) as error:
         result.errors.append(str(error))
     for transport in TRANSPORTS:
@@ -155,15 +155,15 @@ async def _try_relay(dialer: RelayDialer, region: DerpRegion, result: NodeResult
         result.errors.append(f"{transport}: {result.transports[transport]}")
 
 
-async def _try_udp(found: Findings) -> None:
+async def _try_udp(findings: Findings) -> None:
     """Ask every STUN server from one socket per family, so that their answers can be compared."""
     stun_servers = {
         (result.node.stun_test_ip or result.node.host_name, result.node.stun_port or DEFAULT_STUN_PORT): result
-        for results in found.regions.values()
+        for results in findings.regions.values()
         for result in results
         if result.node.stun_port >= 0
     }
-    found.asked = len(stun_servers)
+    findings.servers_asked = len(stun_servers)
     sockets: dict[socket.AddressFamily, trio.socket.SocketType] = {}
     for family, host in ((socket.AF_INET, "0.0.0.0"), (socket.AF_INET6, "::")):
         try:
@@ -177,7 +177,7 @@ async def _try_udp(found: Findings) -> None:
         try:
             os_socket = sockets[family]._sock  # type: ignore[attr-defined]
             os_socket.sendto(datagram, to)
-            found.can_send.add(family)
+            findings.can_send.add(family)
         except (KeyError, OSError):
             pass  # no socket or no route of this family: it is not in `can_send`
 
@@ -194,7 +194,7 @@ async def _try_udp(found: Findings) -> None:
                 continue
             if answer is not None:
                 answered.add(answer[0])
-                found.mappings.on_answer(*answer, trio.current_time())
+                findings.mappings.on_answer(*answer, trio.current_time())
 
     try:
         async with trio.open_nursery() as nursery:
@@ -203,7 +203,7 @@ async def _try_udp(found: Findings) -> None:
             await round_.ask(stun_servers, list(sockets))
             nursery.cancel_scope.cancel()
         if socket.AF_INET in sockets:
-            await _try_mapping(found, sockets[socket.AF_INET].getsockname()[1])
+            await _try_mapping(findings, sockets[socket.AF_INET].getsockname()[1])
     finally:
         for sock in sockets.values():
             sock.close()
@@ -212,26 +212,26 @@ async def _try_udp(found: Findings) -> None:
         result.stun = "" if answered.intersection(addresses) else "no answer" if addresses else "no such host"
 
 
-async def _try_mapping(found: Findings, port: int) -> None:
+async def _try_mapping(findings: Findings, port: int) -> None:
     """Request a mapping of this port when the router uses NAT, and release it."""
     answered = trio.Event()
     mapper = PortMapper(answered.set)
-    mapper.look(port, found.mappings.observed())
+    mapper.look(port, findings.mappings.observed())
     if not mapper.was_asked:
         return
     async with trio.open_nursery() as nursery:
         nursery.start_soon(mapper.run)
         with trio.move_on_after(MAPPING_TIMEOUT):
             await answered.wait()
-        found.mapped, found.mapping = mapper.external, mapper.speaks or "none"
+        findings.mapped, findings.mapping = mapper.external, mapper.speaks or "none"
         nursery.cancel_scope.cancel()
 
 
 # ---- words
 
 
-def _relay_verdicts(found: Findings) -> list[TransportVerdict]:
-    relays = [result for result in found.regions.get(found.home, ()) if not result.node.stun_only]
+def _relay_verdicts(findings: Findings) -> list[TransportVerdict]:
+    relays = [result for result in findings.regions.get(findings.home, ()) if not result.node.stun_only]
     if not relays:
         return [TransportVerdict("relay", "Relay", "error", "the deployment has no relay", "Ask its administrator.")]
     result = next((item for item in relays if item.is_healthy), relays[0])
@@ -243,28 +243,30 @@ def _relay_verdicts(found: Findings) -> list[TransportVerdict]:
     return listed
 
 
-def _shown(addresses: Iterable[Address]) -> str:
+def _address_text(addresses: Iterable[Address]) -> str:
     return ", ".join(f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}" for ip, port in addresses)
 
 
-def _udp_verdicts(found: Findings, *, direct: bool) -> list[TransportVerdict]:
-    observed = found.mappings.observed()
-    answered = sum(result.stun == "" for results in found.regions.values() for result in results)
-    works = found.mappings.udp_works
-    shown = _shown(observed)
+def _udp_verdicts(findings: Findings, *, direct: bool) -> list[TransportVerdict]:
+    observed = findings.mappings.observed()
+    answered = sum(result.stun == "" for results in findings.regions.values() for result in results)
+    works = findings.mappings.udp_works
+    address_text = _address_text(observed)
     return [
         verdicts.udp(
             works=works,
-            servers=found.asked,
+            servers=findings.servers_asked,
             answered=answered,
-            address=shown,
-            mapping=verdicts.explain_mapping(found.mapping, _shown([found.mapped] if found.mapped else [])),
+            address=address_text,
+            mapping=verdicts.explain_mapping(
+                findings.mapping, _address_text([findings.mapped] if findings.mapped else [])
+            ),
         ),
         verdicts.direct(
             is_disabled=not direct,
-            is_blocked=found.is_blocked,
-            udp_works=works if found.asked else None,
-            varies=found.mappings.varies,
+            is_blocked=findings.is_blocked,
+            udp_works=works if findings.servers_asked else None,
+            varies=findings.mappings.varies,
         ),
     ]
 
@@ -272,23 +274,23 @@ def _udp_verdicts(found: Findings, *, direct: bool) -> list[TransportVerdict]:
 # ---- upstream's JSON
 
 
-def to_json(found: Findings) -> dict[str, Any]:
+def to_json(findings: Findings) -> dict[str, Any]:
     """Return `derp` and `interfaces` as upstream's `netcheck` prints them, and our `rungs`."""
     return {
-        "derp": _derp_json(found),
-        "interfaces": _interfaces_json(found.interfaces),
-        "rungs": [verdict.to_json() for verdict in found.transports],
+        "derp": _derp_json(findings),
+        "interfaces": _interfaces_json(findings.interfaces),
+        "rungs": [verdict.to_json() for verdict in findings.transports],
     }
 
 
-def _derp_json(found: Findings) -> dict[str, Any]:
-    maps = derpmap.to_json(found.derp_map)["Regions"]
-    regions = {str(number): _region_json(maps[str(number)], results) for number, results in found.regions.items()}
+def _derp_json(findings: Findings) -> dict[str, Any]:
+    maps = derpmap.to_json(findings.derp_map)["Regions"]
+    regions = {str(number): _region_json(maps[str(number)], results) for number, results in findings.regions.items()}
     warnings = [warning for region in regions.values() for warning in region["warnings"]]
-    stun = [result.stun == "" for results in found.regions.values() for result in results if result.stun is not None]
+    stun = [result.stun == "" for results in findings.regions.values() for result in results if result.stun is not None]
     if stun and not any(stun):  # no STUN server at all is a choice, and upstream does not warn about it
-        warnings.append({"code": "ESTUN01", "message": "None of the STUN servers answers: UDP seems to be blocked."})
-    elif found.mappings.varies:
+        warnings.append({"code": "ESTUN01", "message": "No STUN server answers: UDP seems to be blocked."})
+    elif findings.mappings.varies:
         warnings.append(
             {"code": "ESTUN02", "message": "STUN returned different addresses; you may be behind a hard NAT."}
         )
@@ -299,8 +301,8 @@ def _derp_json(found: Findings) -> dict[str, Any]:
         "dismissed": False,
         "healthy": healthy,
         "regions": regions,
-        "netcheck": _netcheck_json(found),
-        "netcheck_logs": [f"{v.name}: {v.state}: {v.text}" for v in found.transports],
+        "netcheck": _netcheck_json(findings),
+        "netcheck_logs": [f"{v.name}: {v.state}: {v.text}" for v in findings.transports],
     }
 
 
@@ -340,25 +342,25 @@ def _node_json(described: Mapping[str, Any], result: NodeResult) -> dict[str, An
     }
 
 
-def _netcheck_json(found: Findings) -> dict[str, Any]:
-    nanoseconds = {str(region): int(took * NANO) for region, took in found.latencies.items()}
-    observed = found.mappings.observed()
+def _netcheck_json(findings: Findings) -> dict[str, Any]:
+    nanoseconds = {str(region): int(took * NANO) for region, took in findings.latencies.items()}
+    observed = findings.mappings.observed()
     v4 = next((f"{ip}:{port}" for ip, port in observed if ":" not in ip), "")
     v6 = next((f"[{ip}]:{port}" for ip, port in observed if ":" in ip), "")
     return {
-        "UDP": found.mappings.udp_works,
+        "UDP": findings.mappings.udp_works,
         "IPv6": bool(v6),
         "IPv4": bool(v4) or bool(nanoseconds),
-        "IPv6CanSend": socket.AF_INET6 in found.can_send,
-        "IPv4CanSend": socket.AF_INET in found.can_send,
+        "IPv6CanSend": socket.AF_INET6 in findings.can_send,
+        "IPv4CanSend": socket.AF_INET in findings.can_send,
         "OSHasIPv6": socket.has_ipv6,
         "ICMPv4": False,
-        "MappingVariesByDestIP": found.mappings.varies,
+        "MappingVariesByDestIP": findings.mappings.varies,
         "HairPinning": None,
         "UPnP": None,
-        "PMP": found.mapping == "NAT-PMP" if found.mapping else None,
-        "PCP": found.mapping == "PCP" if found.mapping else None,
-        "PreferredDERP": found.home,
+        "PMP": findings.mapping == "NAT-PMP" if findings.mapping else None,
+        "PCP": findings.mapping == "PCP" if findings.mapping else None,
+        "PreferredDERP": findings.home,
         "RegionLatency": nanoseconds,
         "RegionV4Latency": nanoseconds,
         "RegionV6Latency": {},

@@ -83,7 +83,7 @@ _RELAY_TITLES = {
 }
 _RELAY_HINTS = {
     "upgrade": "Harmless while the next one works; a proxy on the way does not know `Upgrade: DERP`.",
-    "websocket": "Something between here and the relay strips upgrades: let it pass `Upgrade: websocket` on.",
+    "websocket": "A proxy between this machine and the relay strips upgrades: let it pass `Upgrade: websocket` on.",
     "stream": "Only this server's own relay can do this; a proxy that refuses POST or DELETE breaks it.",
 }
 
@@ -110,7 +110,7 @@ def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping:
             "UDP",
             "skipped",
             "the deployment names no STUN server, so UDP was not tried",
-            "An administrator can give one with --derp-server-stun-addresses, or run ours with --stun-address.",
+            "An administrator can configure one with --derp-server-stun-addresses, or run ours with --stun-address.",
         )
     if works:
         seen = f"{answered} of {servers} STUN servers answer; seen as {address}"
@@ -119,7 +119,7 @@ def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping:
         "udp",
         "UDP",
         "warning",
-        f"none of {servers} STUN servers answers: UDP is blocked, or they are down",
+        f"no answer from {servers} STUN servers: UDP is blocked, or they are down",
         "Ask for outgoing UDP to be allowed; until then everything takes the relay.",
     )
 
@@ -127,8 +127,8 @@ def udp(*, works: bool, servers: int, answered: int, address: str = "", mapping:
 def explain_mapping(protocol: str, endpoint: str) -> str:
     """Return the result of the port mapping (`NodeStatus.port_mapping`); empty when no request was useful."""
     if endpoint:
-        return f"the router lends us {endpoint} ({protocol})"
-    return "" if not protocol else "the router lends no port" + ("" if protocol == "none" else f" ({protocol})")
+        return f"the router maps {endpoint} ({protocol})"
+    return "" if not protocol else "the router maps no port" + ("" if protocol == "none" else f" ({protocol})")
 
 
 def direct(
@@ -159,7 +159,7 @@ def direct(
             "direct",
             title,
             "warning",
-            "the agent tells no address of its own, so only the relay reaches it",
+            "the agent announces no address, so only the relay reaches it",
             "Its network may block UDP: run `coder netcheck` there.",
         )
     if udp_works is False:
@@ -167,7 +167,7 @@ def direct(
             "direct",
             title,
             "warning",
-            "not possible while UDP is blocked here, but within one network",
+            "while UDP is blocked here, possible within one network only",
             "Allow outgoing UDP.",
         )
     if varies:
@@ -176,7 +176,7 @@ def direct(
             title,
             "warning",
             "hard: this network's NAT gives every connection another port (endpoint-dependent mapping)",
-            "It works with agents that have a public address or an easy NAT; else the relay stays in use.",
+            "It works with agents that have a public address or an easy NAT; otherwise the relay stays in use.",
         )
     if peer_endpoints is not None:
         return TransportVerdict(

@@ -39,10 +39,10 @@ class CommandResult:
     output: bytes
     stderr_tail: str
 
-    def require(self, what: str) -> bytes:
+    def require(self, action: str) -> bytes:
         """Return the output. Raises CommandError when the program failed."""
         if self.status:
-            raise CommandError(f"{what} failed: {self.stderr_tail or f'it exited with code {self.status}'}")
+            raise CommandError(f"{action} failed: {self.stderr_tail or f'it exited with code {self.status}'}")
         return self.output
 
 
@@ -51,9 +51,9 @@ def is_text(text: str) -> bool:
     return "\0" not in text and not any("\ud800" <= char <= "\udfff" for char in text)
 
 
-def short_text(said: Mapping[str, Any], key: str) -> str:
+def short_text(document: Mapping[str, Any], key: str) -> str:
     """Return a text field of a program's output; "" when it is not a string or longer than the server accepts."""
-    value = said.get(key)
+    value = document.get(key)
     return value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
 
 

@@ -117,17 +117,13 @@ def agent_name(folder: str) -> str:
     return plain[:_STEM].strip("-") or "devcontainer"
 
 
-def names_to_try(merged_layers: str, folder: str, own: str) -> list[str]:
+def names_to_try(requested: str, folder: str, own: str) -> list[str]:
     """Return names for a sub-agent in order of preference. Names are unique in a workspace, and `own` is taken.
 
     The server accepts each of them; characters of `requested` that a name cannot have are replaced. The last name
     belongs to this folder alone.
     """
-    base = (
-        (merged_layers if not explain_name(merged_layers) else agent_name(merged_layers))
-        if merged_layers
-        else agent_name(folder)
-    )
+    base = (requested if not explain_name(requested) else agent_name(requested)) if requested else agent_name(folder)
     stem, above = base[:_STEM].strip("-"), agent_name(folder.rstrip("/").rpartition("/")[0])[:_ABOVE].strip("-")
     mark = hashlib.sha256(os.fsencode(folder)).hexdigest()[:_MARK]
     candidates = [base, f"{above}-{stem}", *(f"{stem}-{number}" for number in range(2, 6)), f"{stem}-{mark}"]

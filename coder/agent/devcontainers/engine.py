@@ -140,16 +140,16 @@ def _row(item: Any) -> ContainerRow:
 
 
 def _ports(published: Mapping[str, Any]) -> list[Port]:
-    result_ports = []
+    ports_listed = []
     for name, bindings in published.items():
         number, _, network = str(name).partition("/")
         for binding in bindings or [{}]:
             host = str(binding.get("HostPort") or "")
-            result_ports.append(
+            ports_listed.append(
                 Port(int(number), network or "tcp", str(binding.get("HostIp") or ""), int(host) if host else 0)
             )
     # The engine lists a port published for both address families twice: the first item is enough.
     seen: dict[tuple[int, str, int], Port] = {}
-    for port in result_ports:
+    for port in ports_listed:
         seen.setdefault((port.port, port.network, port.host_port), port)
     return sorted(seen.values(), key=lambda port: (port.port, port.network, port.host_port))

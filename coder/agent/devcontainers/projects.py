@@ -18,13 +18,13 @@ _SKIPPED = frozenset({"node_modules", "vendor", "target", "dist", "build", "venv
 def descriptions(folder: Path) -> list[Path]:
     """Return the descriptions of one project, in the order of the specification (containers.dev, devcontainer.json)."""
     below = folder / ".devcontainer"
-    found = [below / "devcontainer.json", folder / ".devcontainer.json"]
+    result = [below / "devcontainer.json", folder / ".devcontainer.json"]
     try:
         inner = sorted(entry.path for entry in os.scandir(below) if entry.is_dir(follow_symlinks=False))[:MAX_PROJECTS]
     except OSError:
         inner = []
-    found += [Path(path) / "devcontainer.json" for path in inner]
-    return [path for path in found if os.path.isfile(path)]  # noqa: PTH113 - pathlib's raises where one may not look
+    result += [Path(path) / "devcontainer.json" for path in inner]
+    return [path for path in result if os.path.isfile(path)]  # noqa: PTH113 - pathlib's raises where one may not look
 
 
 def find_projects(root: Path) -> list[tuple[str, str]]:
@@ -33,8 +33,8 @@ def find_projects(root: Path) -> list[tuple[str, str]]:
     A project with several descriptions counts with the first.
     """
     queue, scanned = [(root, 0)], 0
-    found: list[tuple[str, str]] = []
-    while queue and scanned < MAX_FOLDERS and len(found) < MAX_PROJECTS:
+    result: list[tuple[str, str]] = []
+    while queue and scanned < MAX_FOLDERS and len(result) < MAX_PROJECTS:
         folder, depth = queue.pop(0)
         scanned += 1
         try:
@@ -46,8 +46,8 @@ def find_projects(root: Path) -> list[tuple[str, str]]:
         except OSError:
             continue  # removed, or not readable
         # pathlib's raises where access is denied
-        if os.path.exists(folder / ".git") and (is_described := descriptions(folder)):  # noqa: PTH110
-            found.append((str(folder), str(is_described[0])))
+        if os.path.exists(folder / ".git") and (configs := descriptions(folder)):  # noqa: PTH110
+            result.append((str(folder), str(configs[0])))
         if depth < MAX_DEPTH:
             queue += [(folder / name, depth + 1) for name in inner if not name.startswith(".") and name not in _SKIPPED]
-    return found
+    return result

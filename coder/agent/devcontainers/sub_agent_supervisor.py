@@ -101,10 +101,10 @@ class SubAgentSupervisor:
         if engine is None:
             raise CommandError(NO_ENGINE)
         architecture = await architecture_of(engine, self.container, env)
-        own = ARCHITECTURES.get(platform.machine().lower())
-        if architecture != own:
+        own_architecture = ARCHITECTURES.get(platform.machine().lower())
+        if architecture != own_architecture:
             raise CommandError(
-                f"The container's architecture is {architecture}, the agent's program is built for {own}."
+                f"The container's architecture is {architecture}, the agent's program is built for {own_architecture}."
             )
         if not self._has_program:
             await copy_program(engine, self.container, await self._program(), env)

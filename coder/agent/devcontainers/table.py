@@ -205,12 +205,12 @@ class Devcontainers:
                 self._listing = await self._poll.after(requested, self._list)
             await self._apply(self._listing)
 
-    async def _contained(self, what: str, step: Callable[[], Awaitable[None]]) -> None:
+    async def _contained(self, action: str, step: Callable[[], Awaitable[None]]) -> None:
         """Run `step`; a defect of ours must not end the agent."""
         try:
             await step()
         except Exception as error:
-            log.error(f"{what} failed", error=error)
+            log.error(f"{action} failed", error=error)
 
     async def _poll_if_needed(self) -> None:
         if self._known or await self._engine() is not None:
@@ -354,7 +354,7 @@ class Devcontainers:
                 if rebuild:
                     await self._forget_agent(devcontainer)
                 devcontainer.built = await build(
-                    devcontainer.folder, devcontainer.config, env, lines.take, remove_existing=rebuild
+                    devcontainer.folder, devcontainer.config, env, lines.add_chunk, remove_existing=rebuild
                 )
             except CommandError as error:
                 devcontainer.error = str(error)
@@ -436,7 +436,7 @@ class _Lines:
     def __init__(self, logs: LogQueue, devcontainer: Devcontainer) -> None:
         self._logs, self._devcontainer, self._rest = logs, devcontainer, b""
 
-    async def take(self, chunk: bytes) -> None:
+    async def add_chunk(self, chunk: bytes) -> None:
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         for line in lines:
             self._add(line)

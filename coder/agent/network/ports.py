@@ -24,7 +24,7 @@ class ListeningPort:
     port: int
 
 
-def listening_ports(own: frozenset[int] = frozenset()) -> list[ListeningPort]:
+def listening_ports(excluded: frozenset[int] = frozenset()) -> list[ListeningPort]:
     """Return ports in LISTEN state that a user may want to open, lowest first."""
     if without_proc.needed():
         listed = without_proc.listening()
@@ -33,7 +33,7 @@ def listening_ports(own: frozenset[int] = frozenset()) -> list[ListeningPort]:
     return [
         ListeningPort(name, "tcp", port)
         for port, name in sorted(listed.items())
-        if port >= MINIMUM and port not in IGNORED and port not in own
+        if port >= MINIMUM and port not in IGNORED and port not in excluded
     ]
 
 

@@ -44,10 +44,10 @@ _MOVES = frozenset({"stood_still", "network_changed"})
 class FlightRecorder:
     """Recorder for the life of the process."""
 
-    def __init__(self, folder: Path | None, look: Callable[[], Look] | None = None) -> None:
+    def __init__(self, folder: Path | None, read_state: Callable[[], Look] | None = None) -> None:
         self._folder = folder
-        self._look = look or read_machine
-        self._last = self._look()
+        self._read_state = read_state or read_machine
+        self._last = self._read_state()
         self._file: FlightFile | None = None
         self._name = ""
         self._named = trio.Event()
@@ -55,7 +55,7 @@ class FlightRecorder:
         "Set when the previous process's record, if any, is among the events."
         self._events: list[FlightEvent] = []
         self._ended: Ended = "died"
-        "How this process ended, unless a later write says otherwise."
+        "State in which this process ended, unless a later write says otherwise."
         self._changed = trio.Event()
         self.moves = 0
         "Number of times the machine's addresses have changed or it was suspended."
@@ -79,7 +79,7 @@ class FlightRecorder:
 
     def _poll(self) -> None:
         """Read the machine's state and record the changes since the last poll."""
-        now = self._look()
+        now = self._read_state()
         for event in between(self._last, now, INTERVAL):
             log.info("recorded", what=event.kind, **event.data)
             self._events.append(event)
@@ -128,7 +128,7 @@ class FlightRecorder:
             except OSError as error:
                 log.warn("the flight record of the previous process cannot be read", error=error)
         old = [event for event in map(_event_untrusted, record.get("events") or ()) if event is not None]
-        first = started(_look_untrusted(record.get("last")), self._look(), _ended_untrusted(record))
+        first = started(_look_untrusted(record.get("last")), self._read_state(), _ended_untrusted(record))
         self._set_events([*old, first, *self._events])
         self.opened.set()
         await self._write()

@@ -397,8 +397,8 @@ def _connection_variables(process: Process) -> dict[str, str]:
 
 
 def _program(command: str) -> str:
-    words = command.split(maxsplit=1)
-    return Path(words[0]).name if words else ""
+    parts = command.split(maxsplit=1)
+    return Path(parts[0]).name if parts else ""
 
 
 def _report_failure(process: Process, text: str) -> None:

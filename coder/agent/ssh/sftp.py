@@ -174,13 +174,13 @@ class _WriteBehind:
         try:
             while self._queued:
                 await self._gather()
-                count, self._queued, self._gathered = self._queued, [], 0
+                batch, self._queued, self._gathered = self._queued, [], 0
                 try:
-                    found = await self._threads.run(_write_all, count, frozenset(self._failed))
+                    failures = await self._threads.run(_write_all, batch, frozenset(self._failed))
                 except OSError as error:  # no write was attempted
-                    found = {file: error for file, _, _ in count}
-                self._failed = found | self._failed  # the first failure is the one to report
-                self._size -= sum(len(data) for _, _, data in count)
+                    failures = {file: error for file, _, _ in batch}
+                self._failed = failures | self._failed  # the first failure is the one to report
+                self._size -= sum(len(data) for _, _, data in batch)
         finally:
             self._task = None
             self._batch_ready.clear()  # a request to hurry applies to one batch only
@@ -295,8 +295,8 @@ def adapt_library() -> None:
     original = kind._cleanup
 
     async def cleanup(handler: Any, reason: Exception | None) -> None:
-        left, handler._file_handles = handler._file_handles, {}
-        for file in left.values():
+        open_files, handler._file_handles = handler._file_handles, {}
+        for file in open_files.values():
             with suppress(Exception):  # the client is gone and receives no error
                 await handler._server.close(file)
         await original(handler, reason)
@@ -394,14 +394,14 @@ def _folder_names(path: bytes) -> Iterator[asyncssh.SFTPName]:
     """Iterate over a folder. Raises OSError immediately for a path that is not a readable folder."""
     entries = os.scandir(path)
 
-    def found() -> Iterator[asyncssh.SFTPName]:
+    def iterate() -> Iterator[asyncssh.SFTPName]:
         with entries:
             for name in (b".", b".."):
                 yield from _entry(name, partial(os.lstat, os.path.join(path, name)))  # noqa: PTH118
             for entry in entries:
                 yield from _entry(entry.name, partial(entry.stat, follow_symlinks=False))
 
-    return found()
+    return iterate()
 
 
 def _entry(name: bytes, read_attributes: Callable[[], os.stat_result]) -> Iterator[asyncssh.SFTPName]:

@@ -82,8 +82,8 @@ def _failed(code: int, reason: str) -> CoderError:
 
     A killed program, or one that cannot start because something is missing (127), may succeed later.
     """
-    own = 0 <= code <= _FOREIGN_STATUS or code in {-signal.SIGILL, 128 + signal.SIGILL}
-    return UpgradeRefusedError(reason) if own else UpgradeNotNowError(reason)
+    is_program_fault = 0 <= code <= _FOREIGN_STATUS or code in {-signal.SIGILL, 128 + signal.SIGILL}
+    return UpgradeRefusedError(reason) if is_program_fault else UpgradeNotNowError(reason)
 
 
 async def _run(argv: list[str], seconds: float) -> tuple[int, str]:

@@ -122,9 +122,9 @@ class Restart:
 
 def descriptors(handover: Handover) -> list[int]:
     """Return every descriptor that has to stay open."""
-    pipes = [one.output for one in handover.processes if one.output is not None]
-    history = [handover.signals] if handover.signals is not None else []
-    return [one.master for one in handover.terminals] + pipes + history
+    pipes = [item.output for item in handover.processes if item.output is not None]
+    signal_pipe = [handover.signals] if handover.signals is not None else []
+    return [item.master for item in handover.terminals] + pipes + signal_pipe
 
 
 def replace_program(handover: Handover, restart: Restart) -> Handover:

@@ -54,16 +54,16 @@ class Records:
     def mark_lasted(self, digest: str) -> None:
         """Remove the attempts of a program that has lasted. Raises OSError."""
         others = self._read("attempts")
-        others_left = [entry for entry in others if entry["digest"] != digest]
-        if others_left != others:
-            self._write("attempts", others_left)
+        remaining = [entry for entry in others if entry["digest"] != digest]
+        if remaining != others:
+            self._write("attempts", remaining)
 
-    def _write(self, what: str, entries: list[dict[str, Any]]) -> None:
-        write_whole(self._folder / f"{what}.json", json.dumps({what: entries[-MAX_RECORDS:]}) + "\n")
+    def _write(self, name: str, entries: list[dict[str, Any]]) -> None:
+        write_whole(self._folder / f"{name}.json", json.dumps({name: entries[-MAX_RECORDS:]}) + "\n")
 
-    def _read(self, what: str) -> list[dict[str, Any]]:
+    def _read(self, name: str) -> list[dict[str, Any]]:
         try:
-            value = json.loads((self._folder / f"{what}.json").read_text(encoding="utf-8"))[what]
+            value = json.loads((self._folder / f"{name}.json").read_text(encoding="utf-8"))[name]
             return [entry for entry in value if isinstance(entry["digest"], str)]
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return []  # no records, or unreadable ones

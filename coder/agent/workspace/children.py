@@ -104,15 +104,15 @@ async def _poll_until_exited(pid: int) -> int:
 
 def children() -> list[int]:
     """Return the pids of this process' children, where the system has /proc."""
-    own, found = os.getpid(), []
+    own_pid, result = os.getpid(), []
     for entry in Path("/proc").glob("[0-9]*"):
         try:
             stat = (entry / "stat").read_text(encoding="utf-8", errors="replace")
         except OSError:
             continue  # exited meanwhile
-        if int(stat.rpartition(")")[2].split()[1]) == own:
-            found.append(int(entry.name))
-    return found
+        if int(stat.rpartition(")")[2].split()[1]) == own_pid:
+            result.append(int(entry.name))
+    return result
 
 
 async def reap(pids: list[int]) -> None:

@@ -78,7 +78,7 @@ class Scan:
 
 
 class _Output(NamedTuple):
-    """Output of one command. When the output was cut, the command did not exit by itself and the status is
+    """Output of one command. When the output was cut, the command did not exit normally and the status is
     meaningless."""
 
     status: int
@@ -144,7 +144,7 @@ async def _read_repository(root: Path, env: Mapping[str, str], scan: Scan) -> Re
     has_commit = bool(await git("rev-parse", "-q", "--verify", "HEAD"))
     # Before the first commit: the empty tree, whose name depends on the repository's hash.
     against = "HEAD" if has_commit else (await git("hash-object", "-t", "tree", "/dev/null")).strip()
-    tracked = await git.ask("diff", *_PLAIN, against)
+    tracked = await git.run("diff", *_PLAIN, against)
     diff = tracked.text
     untracked = (await git("ls-files", "--others", "--exclude-standard", "-z")).split("\0")
     rest = _LEFT_OUT if tracked.is_cut else ""
@@ -171,20 +171,20 @@ class _Git:
         self._env = {**env, **_OFFLINE, "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
         self._disabled: tuple[str, ...] = _DISABLED
 
-    async def __call__(self, *words: str) -> str:
+    async def __call__(self, *arguments: str) -> str:
         """Return the output, bounded; empty when git fails: no branch, no remote, no commit yet."""
-        return (await self.ask(*words)).text
+        return (await self.run(*arguments)).text
 
-    async def ask(self, *words: str) -> _Output:
+    async def run(self, *arguments: str) -> _Output:
         """Run git; return output and whether it was cut. Raises GitError."""
-        output = await self._run(words)
+        output = await self._run(arguments)
         if output.status not in {0, 1} and not output.is_cut:
-            raise RepositoryError(f"git {words[0]} cannot read {self._root}: it exited with {output.status}")
+            raise RepositoryError(f"git {arguments[0]} cannot read {self._root}: it exited with {output.status}")
         return output
 
-    async def output_or_empty(self, *words: str) -> str:
+    async def output_or_empty(self, *arguments: str) -> str:
         """Return the output, whatever the exit status. Raises GitError when the command takes too long."""
-        return (await self._run(words)).text
+        return (await self._run(arguments)).text
 
     async def disable_filters(self) -> None:
         """Disable the filters of gitattributes(5) that the repository's own configuration names, includes included.
@@ -210,10 +210,10 @@ class _Git:
                 f"filter.{name}.required=false",
             )
 
-    async def _run(self, words: Sequence[str]) -> _Output:
+    async def _run(self, arguments: Sequence[str]) -> _Output:
         """Raises GitError."""
         options = [word for item in self._disabled for word in ("-c", item)]
-        argv = ["git", *options, "-C", str(self._root), *words]
+        argv = ["git", *options, "-C", str(self._root), *arguments]
         try:
             with trio.fail_after(COMMAND_TIMEOUT):
                 return await self._read(argv)
@@ -222,7 +222,9 @@ class _Git:
         except OSError as error:
             raise GitError(f"git cannot be started: {error.strerror}") from error
         except trio.TooSlowError as error:
-            raise RepositoryError(f"git {words[0]} took longer than {COMMAND_TIMEOUT:g} s in {self._root}") from error
+            raise RepositoryError(
+                f"git {arguments[0]} took longer than {COMMAND_TIMEOUT:g} s in {self._root}"
+            ) from error
 
     async def _read(self, argv: list[str]) -> _Output:
         buffer = bytearray()

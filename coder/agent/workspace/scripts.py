@@ -185,7 +185,7 @@ class ScriptRunner:
         async def copy_errors(pipe: trio.abc.ReceiveStream) -> None:
             async for chunk in pipe:
                 plain.take_available(stdout)
-                errors.take(chunk)
+                errors.add_chunk(chunk)
                 await out.wait_for_room()
             plain.take_available(stdout)
             errors.finish()
@@ -193,7 +193,7 @@ class ScriptRunner:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(copy_errors, process.stderr)
             async for chunk in process.stdout:
-                plain.take(chunk)
+                plain.add_chunk(chunk)
                 await out.wait_for_room()
             plain.finish()
         done.set()
@@ -212,7 +212,7 @@ class _Pipe:
         self._queue, self._source, self._level, self._out = queue, source, level, out
         self._rest = b""
 
-    def take(self, chunk: bytes | bytearray) -> None:
+    def add_chunk(self, chunk: bytes | bytearray) -> None:
         self._out.write(chunk)
         *lines, rest = (self._rest + chunk).split(b"\n")
         if len(rest) > MAX_REST:
@@ -227,7 +227,7 @@ class _Pipe:
             chunk = os.read(pipe, _CHUNK)
         except OSError:
             return  # nothing yet, or closed
-        self.take(chunk)
+        self.add_chunk(chunk)
 
     def finish(self) -> None:
         if self._rest:

@@ -76,10 +76,10 @@ class _EchoSession:
         for path in self._files(kind, metadata):
             has_responses = True
             response = pb.Response.FromString(path.read_bytes())
-            which = response.WhichOneof("type")
-            if which == "log":
+            response_kind = response.WhichOneof("type")
+            if response_kind == "log":
                 emit(response.log.level, response.log.output)
-            elif which == kind:
+            elif response_kind == kind:
                 await trio.lowlevel.checkpoint()
                 complete: Answer = getattr(response, kind)
                 return complete

@@ -1,10 +1,10 @@
-"""Terraform and the providers of templates, collected where there is network for machines that have none.
+"""Terraform and the providers of templates, collected on a machine with network for machines without.
 
     DIR/terraform/<platform>/terraform        one program a platform
     DIR/providers/…                           a filesystem mirror, as `terraform providers mirror` lays it out
-    DIR/terraform.rc                          what TF_CLI_CONFIG_FILE shall name there: that mirror, and nothing else
+    DIR/terraform.rc                          file for TF_CLI_CONFIG_FILE there: names that mirror alone
 
-Each template is collected by itself: two templates may pin different releases of one provider. `coder/coder` is not
+Each template is collected separately: two templates may pin different releases of one provider. `coder/coder` is not
 collected, the daemon serves it.
 """
 

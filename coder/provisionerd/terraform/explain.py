@@ -38,8 +38,8 @@ def explain_plan(plan: dict[str, Any], dot: str) -> dict[str, Any]:
         ai_task_count=changes.ai_task_count(plan),
         resource_replacements=changes.resource_replacements(plan),
     )
-    shown = dump(complete)
-    kept = {name: shown[name] for name in ("dailyCost", "ai_task_count", "resource_replacements")}
+    document_fields = dump(complete)
+    kept = {name: document_fields[name] for name in ("dailyCost", "ai_task_count", "resource_replacements")}
     result: dict[str, Any] = {"plan_complete": kept, **_extracted(extract_plan, plan, dot)}
     log = [{"level": "WARN", "output": line} for line in changes.replacement_log(plan)]
     if log:
@@ -60,7 +60,7 @@ def _extracted(extract: Any, document: dict[str, Any], dot: str) -> dict[str, An
     except ExtractError as error:
         result["error"], warnings = error.message, error.warnings
     if warnings:
-        result["log"] = [{"level": "WARN", "message": one.message, **one.fields} for one in warnings]
+        result["log"] = [{"level": "WARN", "message": warning.message, **warning.fields} for warning in warnings]
     return result
 
 
@@ -69,43 +69,43 @@ def explain_files(folder: Path) -> dict[str, Any]:
     template = template_of.read_template(folder)
     return {
         "parse_complete": {
-            "template_variables": [dump(one) for one in template_of.variables(template)],
+            "template_variables": [dump(warning) for warning in template_of.variables(template)],
             "workspace_tags": template_of.workspace_tags(template),
         }
     }
 
 
-def explain_parameters(folder: Path, asked: dict[str, Any]) -> dict[str, Any]:
+def explain_parameters(folder: Path, spec: dict[str, Any]) -> dict[str, Any]:
     """Return the expectation of dynamic parameters for the requests in `inputs` (inputs.json)."""
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted(folder.rglob("*"))
         if path.is_file() and path.name not in _RECORDINGS
     }
-    result: dict[str, Any] = {"renders": [_render(files, asked, entry) for entry in asked.get("renders", [])]}
-    if asked.get("builds"):
-        result["builds"] = [_build_values(files, asked, entry) for entry in asked["builds"]]
+    result: dict[str, Any] = {"renders": [_render(files, spec, entry) for entry in spec.get("renders", [])]}
+    if spec.get("builds"):
+        result["builds"] = [_build_values(files, spec, entry) for entry in spec["builds"]]
     return result
 
 
 _RECORDINGS = frozenset({"inputs.json", "expected.json", "websocket.json"})
 
 
-def _request(asked: dict[str, Any], entry: dict[str, Any]) -> RenderRequest:
+def _request(spec: dict[str, Any], entry: dict[str, Any]) -> RenderRequest:
     return RenderRequest(
         inputs=entry.get("inputs") or {},
-        owner=entry.get("owner") or asked.get("owner") or {},
+        owner=entry.get("owner") or spec.get("owner") or {},
         variables=entry.get("variables") or {},
         new_id=lambda: str(uuid.uuid4()),
     )
 
 
-def _render(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
-    request = _request(asked, entry)
+def _render(files: dict[str, bytes], spec: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+    request = _request(spec, entry)
     rendered = render(files, request)
     presets = render_presets(files, request, rendered)
     tags, tags_refusal = render_tags(rendered)
-    shown = {
+    document_fields = {
         "presets": presets,
         "presets_check": check_presets(presets),
         "workspace_tags": tags,
@@ -114,44 +114,44 @@ def _render(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any
     return {
         "name": entry.get("name", ""),
         "response": rendered.response(0),
-        **{name: value for name, value in shown.items() if value},
+        **{name: value for name, value in document_fields.items() if value},
     }
 
 
-def _build_values(files: dict[str, bytes], asked: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
+def _build_values(files: dict[str, bytes], spec: dict[str, Any], entry: dict[str, Any]) -> dict[str, Any]:
     options = GivenValues(
         build=entry.get("build") or {},
         previous=entry.get("previous") or {},
         preset=entry.get("preset") or {},
         first_build=bool(entry.get("first_build")),
     )
-    values, refusal = build_values(files, _request(asked, {}), options)
+    values, refusal = build_values(files, _request(spec, {}), options)
     outcome: dict[str, Any] = {"error": refusal} if refusal else {"values": values}
     return {"name": entry.get("name", ""), **outcome}
 
 
 def dump(message: Message) -> dict[str, Any]:
     """Return a message as protojson with empty fields written out and absent messages as null."""
-    shown: dict[str, Any] = MessageToDict(
+    document_fields: dict[str, Any] = MessageToDict(
         message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
-    _add_nulls(message, shown)
-    return shown
+    _add_nulls(message, document_fields)
+    return document_fields
 
 
-def _add_nulls(message: Message, shown: dict[str, Any]) -> None:
+def _add_nulls(message: Message, document_fields: dict[str, Any]) -> None:
     for field in message.DESCRIPTOR.fields:
         if field.type != FieldDescriptor.TYPE_MESSAGE:
             continue
         value = getattr(message, field.name)
         if field.is_repeated:
             if not isinstance(value, Mapping):
-                for item, item_shown in zip(value, shown.get(field.name, []), strict=True):
+                for item, item_shown in zip(value, document_fields.get(field.name, []), strict=True):
                     _add_nulls(item, item_shown)
         elif not message.HasField(field.name):
-            shown[field.name] = None
-        elif isinstance(shown.get(field.name), dict):
-            _add_nulls(value, shown[field.name])
+            document_fields[field.name] = None
+        elif isinstance(document_fields.get(field.name), dict):
+            _add_nulls(value, document_fields[field.name])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

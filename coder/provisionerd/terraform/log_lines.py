@@ -59,14 +59,14 @@ def log_lines(event: dict[str, Any]) -> list[Line]:
 def format_diagnostic(diagnostic: dict[str, Any]) -> str:
     """Format location, source, values and detail of a diagnostic."""
     lines: list[str] = []
-    where, snippet = diagnostic.get("range"), diagnostic.get("snippet")
-    if where:
-        line = where["start"]["line"]
+    location, snippet = diagnostic.get("range"), diagnostic.get("snippet")
+    if location:
+        line = location["start"]["line"]
         if not snippet:
-            lines += [f"on {where['filename']} line {line}:", "  (source code not available)"]
+            lines += [f"on {location['filename']} line {line}:", "  (source code not available)"]
         else:
             context = f", in {snippet['context']}" if snippet.get("context") else ""
-            lines.append(f"on {where['filename']} line {line}{context}:")
+            lines.append(f"on {location['filename']} line {line}{context}:")
             for offset, code in enumerate(str(snippet.get("code", "")).split("\n")):
                 lines.append(f"{snippet.get('start_line', line) + offset:3d}: {code}")
             values = sorted(snippet.get("values") or [], key=lambda value: str(value.get("traversal")))
@@ -113,10 +113,10 @@ class StageTimings:
             self._close_load("modules", at)
             self._close_load("provider plugins", at)
 
-    def _close_load(self, what: str, at: datetime) -> None:
-        start = self._open.pop(("load", what), None)
+    def _close_load(self, resource_kind: str, at: datetime) -> None:
+        start = self._open.pop(("load", resource_kind), None)
         if start is not None:
-            self.add(start, at, "load", "", what, pb.TimingState.COMPLETED)
+            self.add(start, at, "load", "", resource_kind, pb.TimingState.COMPLETED)
 
     def add(
         self, start: datetime, end: datetime, action: str, source: str, resource: str, state: pb.TimingState.ValueType

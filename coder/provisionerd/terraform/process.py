@@ -152,7 +152,7 @@ async def _guard(process: trio.Process) -> None:
             start_new_session=True,
         )
     except (OSError, trio.ClosedResourceError) as problem:
-        _log.debug("no guard beside terraform", error=problem)
+        _log.debug("starting the guard of terraform failed", error=problem)
         return
     assert guard.stdin is not None  # noqa: S101 - a pipe, asked for above
     try:

@@ -134,7 +134,7 @@ async def test_third_party_relay(tmp_path: Path) -> None:
         ({"endpoint": "1.2.3.4:5"}, "ok", "in use, by 1.2.3.4:5"),
         ({"is_disabled": True, "udp_works": True}, "skipped", "--disable-direct-connections"),
         ({"is_blocked": True}, "skipped", "relayed connections only"),
-        ({"peer_endpoints": 0}, "warning", "tells no address"),
+        ({"peer_endpoints": 0}, "warning", "announces no address"),
         ({"udp_works": False, "peer_endpoints": 2}, "warning", "UDP is blocked here"),
         ({"udp_works": True, "varies": True}, "warning", "endpoint-dependent mapping"),
         ({"udp_works": True, "peer_endpoints": 3}, "warning", "3 addresses"),

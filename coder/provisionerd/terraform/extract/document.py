@@ -27,7 +27,7 @@ class ExtractError(CoderError):
     """A plan or state cannot become a workspace; the message is for the template's author."""
 
     def __init__(self, message: str, address: str = "") -> None:
-        super().__init__("extract", message, f"Look at {address}." if address else "")
+        super().__init__("extract", message, f"Check {address}." if address else "")
         self.address = address
         self.warnings: list[ExtractWarning] = []
         "Warnings found before the error."

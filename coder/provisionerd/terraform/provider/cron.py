@@ -7,10 +7,10 @@ from coder.domain.foundation.cron import CronError, Schedule, parse_standard_cro
 
 def prebuild_cron_problem(spec: str) -> str:
     """Return the reason why a line is not a prebuild schedule; "" when it is valid."""
-    words = spec.split()
-    if len(words) != 5:
+    fields = spec.split()
+    if len(fields) != 5:
         return "cron spec failed validation: cron specification should consist of 5 fields"
-    if words[0] != "*":
+    if fields[0] != "*":
         return "cron spec failed validation: minute field should be *"
     try:
         parse_standard_cron(spec)

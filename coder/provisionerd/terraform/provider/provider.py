@@ -85,14 +85,14 @@ class TerraformProvider:
     def _prepare(self, request: wire.PrepareProviderConfig.Request) -> Message:
         url = self._chosen_url(_value(request.config))
         problem = "" if url is UNKNOWN else url_problem(url)
-        found = [error(problem, "", ("url",))] if problem else []
-        return wire.PrepareProviderConfig.Response(prepared_config=request.config, diagnostics=_diagnostics(found))
+        problems = [error(problem, "", ("url",))] if problem else []
+        return wire.PrepareProviderConfig.Response(prepared_config=request.config, diagnostics=_diagnostics(problems))
 
     def _configure(self, request: wire.Configure.Request) -> Message:
         url = self._chosen_url(_value(request.config))
         self._url = "" if url is UNKNOWN else url
-        found = [] if self._url else [error('CODER_AGENT_URL must not be empty; got ""')]
-        return wire.Configure.Response(diagnostics=_diagnostics(found))
+        problems = [] if self._url else [error('CODER_AGENT_URL must not be empty; got ""')]
+        return wire.Configure.Response(diagnostics=_diagnostics(problems))
 
     def _context(self) -> ProviderContext:
         return ProviderContext(self._environment, self._url, self._new_id, _os_name(), _arch_name())
@@ -123,14 +123,14 @@ class TerraformProvider:
         if proposed is None:
             return wire.PlanResourceChange.Response(planned_state=_packed(None), legacy_type_system=True)
         planned, replaced = behaviour.plan(kind.schema.body, _value(request.prior_state), proposed)
-        found = list(kind.plan(self._context(), _value(request.config), planned)) if kind.plan else []
+        problems = list(kind.plan(self._context(), _value(request.config), planned)) if kind.plan else []
         if not replaced:  # a replacement is planned once more, as a creation
             self._on_planned(request.type_name, planned)
         return wire.PlanResourceChange.Response(
             planned_state=_packed(planned),
             requires_replace=[_path(path) for path in replaced],
             planned_private=request.prior_private,
-            diagnostics=_diagnostics(found),
+            diagnostics=_diagnostics(problems),
             # Core would reject results of the older SDK's behaviour, such as an unknown set of blocks.
             legacy_type_system=True,
         )
@@ -141,31 +141,31 @@ class TerraformProvider:
         if planned is None:
             return wire.ApplyResourceChange.Response(new_state=_packed(None), legacy_type_system=True)
         state = behaviour.applied(kind.schema.body, planned)
-        found: list[Diagnostic] = []
+        problems: list[Diagnostic] = []
         if _value(request.prior_state) is None:
             state["id"] = state["id"] or self._new_id()
             if kind.create:
-                found = list(kind.create(self._context(), _value(request.config), state))
+                problems = list(kind.create(self._context(), _value(request.config), state))
         return wire.ApplyResourceChange.Response(
             # A failed creation still leaves its state: Terraform marks it tainted and replaces it next time.
             new_state=_packed(state),
             private=request.planned_private,
-            diagnostics=_diagnostics(found),
+            diagnostics=_diagnostics(problems),
             legacy_type_system=True,
         )
 
     def _import(self, request: wire.ImportResourceState.Request) -> Message:
-        found = [error("resource does not support import", f"{request.type_name} cannot be imported.")]
-        return wire.ImportResourceState.Response(diagnostics=_diagnostics(found))
+        problems = [error("resource does not support import", f"{request.type_name} cannot be imported.")]
+        return wire.ImportResourceState.Response(diagnostics=_diagnostics(problems))
 
     # --- data sources
     def _read_data(self, request: wire.ReadDataSource.Request) -> Message:
         kind = catalog.DATA_SOURCES[request.type_name]
         config = _value(request.config)
         state = behaviour.data_state(kind.schema, config)
-        found = list(kind.read(self._context(), config, state))
+        problems = list(kind.read(self._context(), config, state))
         return wire.ReadDataSource.Response(
-            state=_packed(None if has_errors(found) else state), diagnostics=_diagnostics(found)
+            state=_packed(None if has_errors(problems) else state), diagnostics=_diagnostics(problems)
         )
 
 
@@ -183,8 +183,8 @@ def _schema_response() -> wire.GetProviderSchema.Response:
 
 
 def _validated(body: Any, request: wire.ValidateConfig.Request) -> Message:
-    found = behaviour.validate(body, _value(request.config))
-    return wire.ValidateConfig.Response(diagnostics=_diagnostics(found))
+    problems = behaviour.validate(body, _value(request.config))
+    return wire.ValidateConfig.Response(diagnostics=_diagnostics(problems))
 
 
 def _value(dynamic: wire.DynamicValue) -> Value:
@@ -201,7 +201,7 @@ def _path(path: Path) -> wire.AttributePath:
     return wire.AttributePath(steps=steps)
 
 
-def _diagnostics(found: Iterable[Diagnostic]) -> list[wire.Diagnostic]:
+def _diagnostics(problems: Iterable[Diagnostic]) -> list[wire.Diagnostic]:
     return [
         wire.Diagnostic(
             severity=wire.Diagnostic.ERROR if diagnostic.severity == 1 else wire.Diagnostic.WARNING,
@@ -209,7 +209,7 @@ def _diagnostics(found: Iterable[Diagnostic]) -> list[wire.Diagnostic]:
             detail=diagnostic.detail,
             attribute=_path(diagnostic.path) if diagnostic.path else None,
         )
-        for diagnostic in found
+        for diagnostic in problems
     ]
 
 

@@ -372,7 +372,7 @@ def test_builder_output_becomes_lines(chunks: list[bytes]) -> None:
         logs, item = LogQueue(lambda: datetime.now(UTC)), Devcontainer(ID, "api", "/api")
         lines = table._Lines(logs, item)
         for chunk in chunks:
-            await lines.take(chunk)
+            await lines.add_chunk(chunk)
             assert len(lines._rest) <= 16
         lines.end()
         told = [entry.output for _, entry in logs._lines]
