@@ -313,7 +313,7 @@ class AgentRole:
         """Stop accepting connections and deliver everything that is still queued."""
         await network.close_listeners()
         with trio.move_on_after(REPORT_GRACE):
-            await self._outbox.wait_quiet()
+            await self._outbox.wait_idle()
 
     def _handover_state(
         self, new: NewProgram, pty: PtyService, processes: Processes, sync: SyncSocket | None
@@ -393,7 +393,7 @@ class AgentRole:
             outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_stop], Stage.STOP)
         self.lifecycle.set(_stopped(outcome))
         with trio.move_on_after(REPORT_GRACE):
-            await self._outbox.wait_quiet()
+            await self._outbox.wait_idle()
 
     async def _report_app(self, request: Mapping[str, Any]) -> None:
         await report_app_status(self.config.policy, request)

@@ -101,7 +101,7 @@ class PacketReader:
         self._data = bytearray()
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         """Bytes of incomplete frames and packets."""
         return len(self._buffer) + len(self._data)
 
@@ -217,9 +217,9 @@ class IncomingCall:
         "Whether sending is over for good."
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         """Bytes of incomplete messages."""
-        return self._reader.held
+        return self._reader.buffered
 
     def take_output(self) -> bytes:
         data = bytes(self._output)

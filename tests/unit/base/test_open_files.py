@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.open_files import MOST
+from coder.base.open_files import MAX_OPEN_FILES
 from tests.kit.agents.scripted_agent import eventually
 
 RAISED = """
@@ -45,7 +45,7 @@ def test_children_get_original_limit() -> None:
     assert done.stdout.splitlines() == expected
 
 
-@pytest.mark.parametrize(("limits", "expected"), [("500, 500", 500), ("MOST + 5, MOST + 9", MOST + 5)])
+@pytest.mark.parametrize(("limits", "expected"), [("500, 500", 500), ("MOST + 5, MOST + 9", MAX_OPEN_FILES + 5)])
 def test_sufficient_limit_is_kept(limits: str, expected: int) -> None:
     program = f"""
 import resource, subprocess

@@ -7,7 +7,7 @@ import trio
 
 from coder.rpc import drpc, yamux
 from coder.rpc.calls import serve_calls
-from coder.rpc.mux import _REST_FRAMES, open_mux
+from coder.rpc.mux import _FRAMES_PER_YIELD, open_mux
 from tests.kit.event_loop_probes import counted_turns, peer_says
 
 COUNT = 20_000
@@ -35,7 +35,7 @@ async def test_frames_yield_to_others(kind: str) -> None:
     async with counted_turns() as turns, open_mux(peer_says(FLOODS[kind]), client=False) as mux:
         await mux.wait_closed()
     assert mux.reason == "the connection was closed by the peer"
-    assert turns.count > COUNT / _REST_FRAMES / 8  # a chunk of a read is seven hundred frames
+    assert turns.count > COUNT / _FRAMES_PER_YIELD / 8  # a chunk of a read is seven hundred frames
 
 
 def test_unread_answers_are_bounded() -> None:

@@ -114,7 +114,7 @@ PASSING: dict[str, tuple[Shelf, str]] = {
 async def test_unfit_programs_are_rejected(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf, reason = (VERDICTS | PASSING)[what]
     monkeypatch.setattr(fetch, "MAX_SIZE", 500)
-    monkeypatch.setattr(checks, "FIRST_START", 1.0 if what == "too slow" else 60.0)
+    monkeypatch.setattr(checks, "FIRST_START_TIMEOUT", 1.0 if what == "too slow" else 60.0)
     kind: type[CoderError] = UpgradeRefusedError if what in VERDICTS else UpgradeNotNowError
     with pytest.raises(kind, match=reason):
         await fetched(shelf, tmp_path / "upgrade")
