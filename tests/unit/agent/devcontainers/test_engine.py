@@ -173,7 +173,7 @@ async def test_program_reads_file_input(tmp_path: Path) -> None:
         await commands.run_command(["/none"], {}, seconds=60, max_output=9)
 
 
-@pytest.mark.parametrize("words", [["/bin/a\0b"], ["/bin/true", "\ud800"]])
+@pytest.mark.parametrize("arguments", [["/bin/a\0b"], ["/bin/true", "\ud800"]])
 async def test_invalid_arguments_are_rejected(arguments: list[str]) -> None:
     with pytest.raises(CommandError, match="cannot be started"):
         await commands.run_command(arguments, os.environ, seconds=60, max_output=9)
