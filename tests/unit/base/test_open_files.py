@@ -45,13 +45,13 @@ def test_children_get_original_limit() -> None:
     assert done.stdout.splitlines() == expected
 
 
-@pytest.mark.parametrize(("limits", "expected"), [("500, 500", 500), ("MOST + 5, MOST + 9", MAX_OPEN_FILES + 5)])
+@pytest.mark.parametrize(("limits", "expected"), [("500, 500", 500), ("MAX_OPEN_FILES + 5, MAX_OPEN_FILES + 9", MAX_OPEN_FILES + 5)])
 def test_sufficient_limit_is_kept(limits: str, expected: int) -> None:
     program = f"""
 import resource, subprocess
-from coder.base.open_files import MOST, raise_open_files
+from coder.base.open_files import MAX_OPEN_FILES, raise_open_files
 resource.getrlimit = lambda kind: ({limits})
-def setrlimit(*told): raise AssertionError
+def setrlimit(*_): raise AssertionError
 resource.setrlimit, plain = setrlimit, subprocess.Popen.__init__
 raise_open_files()
 assert subprocess.Popen.__init__ is plain
