@@ -226,7 +226,7 @@ class IncomingCall:
         self._output.clear()
         return data
 
-    # ---- verbs
+    # ---- operations
 
     def invoke(self, name: str) -> None:
         """Begin a call (caller side)."""
@@ -296,7 +296,7 @@ class IncomingCall:
             return _failure(packet.data)
         return Closed()
 
-    # ---- inside
+    # ---- internals
 
     def _begin(self, stream: int) -> None:
         self._stream, self._message = stream, 0

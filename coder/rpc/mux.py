@@ -172,7 +172,7 @@ class Mux:
         self.last_pong = trio.current_time()
         "trio time of the last answer to a ping (of the start before the first)."
 
-    # ---- verbs
+    # ---- operations
 
     async def open_stream(self) -> MuxStream:
         """Open a stream. Raises RpcClosed when the session is over or the peer accepts no more streams."""

@@ -1,6 +1,6 @@
-"""A session of calls with one peer: yamux and dRPC over any stream, in one object.
+"""Session of RPC calls with one peer: yamux and dRPC over any stream, in one object.
 
-This is what the rest of the house uses; rpc/mux.py and rpc/calls.py are its parts. One fresh yamux stream per call.
+The agent and the server use this module; rpc/mux.py and rpc/calls.py are its parts. Each call opens a new stream.
 The side that dialled is "client". Example:
 
     async with open_session(websocket, role="client") as session:

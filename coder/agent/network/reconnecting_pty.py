@@ -132,7 +132,7 @@ class PtyService:
 
 
 class _Session:
-    """One terminal, its replay buffer and its viewers."""
+    """Terminal with its replay buffer and viewers."""
 
     def __init__(self, child: Child, master: int, replay: bytes = b"") -> None:
         self._child, self._master = child, master

@@ -246,8 +246,8 @@ async def test_many_resizes_are_handled(server: Server) -> None:
         process.change_terminal_size(width, height)
     process.stdin.write("\n")
     with trio.fail_after(60):
-        said = await aio_as_trio(process.stdout.read)()
-    assert "41 101" in said
+        printed = await aio_as_trio(process.stdout.read)()
+    assert "41 101" in printed
     connection.close()
     await server.answers()
 

@@ -24,7 +24,7 @@ PING = frame(yamux.FrameType.PING, yamux.Flag.SYN, 0, 7)
 FLOODS = {
     "credit": OPENED + frame(yamux.FrameType.WINDOW_UPDATE, NONE, 1, 1) * COUNT,
     "empty data": OPENED + frame(yamux.FrameType.DATA, NONE, 1) * COUNT,
-    "of nobody": frame(yamux.FrameType.DATA, NONE, 99) * COUNT,
+    "unknown stream": frame(yamux.FrameType.DATA, NONE, 99) * COUNT,
     "pongs": frame(yamux.FrameType.PING, yamux.Flag.ACK, 0, 7) * COUNT,
     "opened and reset": (OPENED + RESET) * (COUNT // 2),
 }

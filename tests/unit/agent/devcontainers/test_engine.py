@@ -126,7 +126,7 @@ async def test_dev_containers_are_always_listed(tmp_path: Path, monkeypatch: pyt
 
 
 BREAKS = """#!/bin/sh
-# Ends between two questions, as docker says it: an empty list, and why.
+# Ends between two queries, with the output of docker: an empty list and an error.
 if [ "$1" = ps ]; then [ -e {gone} ] || echo {ident}; exit; fi
 {then}
 echo "[]"; echo "Error" >&2; exit 1

@@ -62,10 +62,10 @@ async def test_killed_process_leaves_record(tmp_path: Path) -> None:
     second.note("dial_failed", how="refused")
     await opened(second)
     assert kinds(second) == ["started", "connected", "disconnected", "started", "dial_failed"]
-    told = second.unsent()
-    assert told[0].data == {"previous": "none"}
-    assert told[3].data == {"previous": "died", "same_boot": True, "last_alive": 1_000_000.0, "oom_kills": 1}
-    second.mark_sent(told[:4])
+    sent = second.unsent()
+    assert sent[0].data == {"previous": "none"}
+    assert sent[3].data == {"previous": "died", "same_boot": True, "last_alive": 1_000_000.0, "oom_kills": 1}
+    second.mark_sent(sent[:4])
     assert kinds(second) == ["dial_failed"]
     await second.stop()
     third = FlightRecorder(tmp_path, machine)

@@ -113,7 +113,7 @@ OBSTACLES: dict[str, tuple[str, Any, str]] = {
 
 @pytest.mark.parametrize("what", OBSTACLES)
 def test_failed_exec_keeps_everything(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, broken, said = OBSTACLES[what]
+    name, broken, reason = OBSTACLES[what]
     terminal, output = os.pipe()
     before = signal.signal(signal.SIGQUIT, signal.default_int_handler)
     try:
@@ -123,7 +123,7 @@ def test_failed_exec_keeps_everything(what: str, monkeypatch: pytest.MonkeyPatch
                 patch.setattr(os, "execve", lambda *_: None)
             left = filled(terminal, output)
             back = replace_program(left, Restart(("agent",), {}, (signal.SIGQUIT,)))
-        assert back.refused.startswith("it could not be started: ") and said in back.refused
+        assert back.refused.startswith("it could not be started: ") and reason in back.refused
         assert (back.terminals, back.processes, back.units) == (left.terminals, left.processes, left.units)
         assert signal.getsignal(signal.SIGQUIT) is signal.default_int_handler
         assert not os.get_inheritable(terminal) and not os.get_inheritable(output)

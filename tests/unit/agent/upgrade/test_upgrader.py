@@ -128,16 +128,16 @@ async def test_unsent_reports_delay_upgrade(
         made.upgrader.check_now()
         await trio.sleep(3600)  # disconnected
         assert made.found is None and server.fetched == 1
-        told: list[int] = []
+        reported: list[int] = []
 
         async def send(number: int) -> None:
-            told.append(number)
+            reported.append(number)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(made.sent.send_loop, send)
             await trio.sleep(1)
             nursery.cancel_scope.cancel()
-        assert told == [1] and made.found is not None
+        assert reported == [1] and made.found is not None
 
 
 async def test_reconnect_asks_server_again(server: Server, tmp_path: Path) -> None:
