@@ -10,7 +10,7 @@ import trio
 
 
 class Activity:
-    """Count of running activities by kind. `wait_quiet` blocks while any activity runs."""
+    """Count of running activities by kind. `wait_idle` blocks while any activity runs."""
 
     def __init__(self) -> None:
         self._running: Counter[str] = Counter()
@@ -31,7 +31,7 @@ class Activity:
         """Return the running activities in words, "" when nothing runs."""
         return ", ".join(f"{kind}: {count}" for kind, count in sorted(self._running.items()) if count)
 
-    async def wait_quiet(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until nothing runs; return at once when nothing runs now."""
         while self.describe():
             await self._changed.wait()

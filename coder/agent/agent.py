@@ -238,7 +238,7 @@ class AgentRole:
         if self._upgrader is not None:
             self._upgrader.check_now()
 
-    # ---- life
+    # ---- lifecycle
 
     async def _first_manifest(self, nursery: trio.Nursery) -> None:
         await self._manifest_seen.wait()
@@ -273,7 +273,7 @@ class AgentRole:
             return True
         return await self.devcontainers.start(self._kept.containers if self._kept is not None else None)
 
-    # ---- another program
+    # ---- upgrades
 
     async def _watch_for_upgrade(self, manifest: agent_pb2.Manifest) -> None:
         """Wait until a newer program may take over; then the agent stops for it."""
@@ -313,7 +313,7 @@ class AgentRole:
         """Stop accepting connections and deliver everything that is still queued."""
         await network.close_listeners()
         with trio.move_on_after(REPORT_GRACE):
-            await self._outbox.wait_quiet()
+            await self._outbox.wait_idle()
 
     def _handover_state(
         self, new: NewProgram, pty: PtyService, processes: Processes, sync: SyncSocket | None
@@ -393,7 +393,7 @@ class AgentRole:
             outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_stop], Stage.STOP)
         self.lifecycle.set(_stopped(outcome))
         with trio.move_on_after(REPORT_GRACE):
-            await self._outbox.wait_quiet()
+            await self._outbox.wait_idle()
 
     async def _report_app(self, request: Mapping[str, Any]) -> None:
         await report_app_status(self.config.policy, request)
@@ -459,5 +459,7 @@ def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:
     """Log an exception that an SSH session left unawaited. Otherwise trio-asyncio would end the agent and every other
     session."""
     log.debug(
-        "an SSH task failed after its session closed", said=context.get("message"), error=context.get("exception") or ""
+        "an SSH task failed after its session closed",
+        detail=context.get("message"),
+        error=context.get("exception") or "",
     )

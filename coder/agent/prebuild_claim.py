@@ -26,7 +26,7 @@ _PATH = "/api/v2/workspaceagents/me/reinit?wait=true"
 _FIRST_DELAY, _LAST_DELAY = 1.0, 30.0
 """Seconds between requests: proxies occasionally close connections that stay silent."""
 _MAX_LINE = 64 << 10
-_NEVER = frozenset({404, 409})
+_FINAL_STATUSES = frozenset({404, 409})
 """404: the server does not know prebuilt workspaces."""
 
 
@@ -50,7 +50,7 @@ async def wait_until_claimed(policy: DialPolicy) -> bool:
 async def _ask(policy: DialPolicy) -> bool | None:
     """Return None when the request must be repeated."""
     async with HttpClient(policy) as client, client.stream("GET", _PATH) as answer:
-        if answer.status in _NEVER:
+        if answer.status in _FINAL_STATUSES:
             return False
         if answer.status != 200:
             return None

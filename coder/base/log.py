@@ -18,7 +18,7 @@ from typing import Any, Literal, TextIO
 
 Level = Literal["debug", "info", "warn", "error"]
 _ORDER: dict[str, int] = {"debug": 10, "info": 20, "warn": 30, "error": 40}
-_MASKED = ("password", "token", "secret", "psk", "private_key", "session_key")
+_MASKED_WORDS = ("password", "token", "secret", "psk", "private_key", "session_key")
 
 Sink = Callable[[Level, datetime, str, str, dict[str, Any]], None]
 
@@ -159,7 +159,7 @@ def _write(stream: TextIO, line: str) -> None:
 
 def _shown(name: str, value: Any) -> Any:
     lowered = name.lower()
-    if value and any(word in lowered for word in _MASKED) and isinstance(value, str | bytes):
+    if value and any(word in lowered for word in _MASKED_WORDS) and isinstance(value, str | bytes):
         return "***"
     if isinstance(value, BaseExceptionGroup):
         # the group's own text names none of them
@@ -177,8 +177,8 @@ def _line(text: str) -> str:
     return text if text.isprintable() else _UNPRINTABLE.sub(_escaped, text)
 
 
-def _escaped(other: re.Match[str]) -> str:
-    return other[0].encode("unicode_escape").decode("ascii")
+def _escaped(match: re.Match[str]) -> str:
+    return match[0].encode("unicode_escape").decode("ascii")
 
 
 def _text(value: Any) -> str:

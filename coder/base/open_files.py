@@ -16,10 +16,10 @@ from contextlib import contextmanager
 if sys.platform != "win32":
     import resource
 
-MOST = 1 << 20
+MAX_OPEN_FILES = 1 << 20
 """Limit requested where the system allows more or sets no limit: Linux refuses more by default (fs.nr_open), and at a
 hundred kilobytes a connection memory ends first."""
-FEWEST = 10_240
+MACOS_LIMIT = 10_240
 "Limit of macOS (OPEN_MAX), where the hard limit is unlimited and the kernel rejects the number above."
 
 _original_popen = subprocess.Popen.__init__
@@ -34,8 +34,8 @@ def raise_open_files() -> None:
     if sys.platform == "win32":
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    allowed = MOST if hard == resource.RLIM_INFINITY else min(hard, MOST)
-    for limit in (allowed, min(allowed, FEWEST)):
+    allowed = MAX_OPEN_FILES if hard == resource.RLIM_INFINITY else min(hard, MAX_OPEN_FILES)
+    for limit in (allowed, min(allowed, MACOS_LIMIT)):
         if soft == resource.RLIM_INFINITY or soft >= limit:
             return
         try:

@@ -21,7 +21,7 @@ MAX_MODULES = 20 * 1024 * 1024
 "Bytes of module files above which they are left out (docs/protocol/provisioners.md#terraform)."
 
 
-_OUR_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+_DISK_ERRNOS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 "errno values that no archive can cause."
 
 
@@ -52,7 +52,7 @@ def unpack_untrusted(archive: bytes, folder: Path) -> list[str]:
                 except OSError as error:
                     # An invalid file name, or a file where another entry needs a directory; or the disk is full.
                     text = f"{entry.name[:200]!r} cannot be unpacked: {error.strerror}"
-                    if error.errno in _OUR_DISK:
+                    if error.errno in _DISK_ERRNOS:
                         raise UnpackError(text, f"The template is fine; check the disk of {folder}.") from error
                     raise UnpackError(text) from error
     except (tarfile.TarError, EOFError, ValueError, OverflowError) as error:

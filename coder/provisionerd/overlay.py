@@ -84,11 +84,11 @@ class DaemonOverlay:
         assert self._nursery is not None  # noqa: S101 - run() was started first
         ident = UUID(bytes=answer.id)
         if self._node is None or self._node.id != ident:
-            controller = await self._nursery.start(self._keep_node, ident, answer)
+            controller = await self._nursery.start(self._run_node, ident, answer)
             self._node = _Node(ident, controller)
         return self._node.controller
 
-    async def _keep_node(
+    async def _run_node(
         self,
         ident: UUID,
         answer: overlay_pb2.JoinResponse,

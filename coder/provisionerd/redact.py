@@ -2,7 +2,7 @@
 
 Known secrets are those the server sent with the job: values of variables marked sensitive, the owner's session, OIDC
 and external-auth tokens, SSH private keys, running agents' tokens. Values that a template computes are unknown here.
-Texts shorter than `SHORTEST` are not redacted: replacing them would damage ordinary output and protect nothing.
+Texts shorter than `MIN_SECRET` are not redacted: replacing them would damage ordinary output and protect nothing.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 
-HIDDEN = "(sensitive value)"
-SHORTEST = 6
+REPLACEMENT = "(sensitive value)"
+MIN_SECRET = 6
 _MAX_LENGTH = 64 * 1024
 "Length of the compared prefix of a longer value."
 
@@ -45,20 +45,20 @@ class Redactor:
             # The longest first: a secret that contains another one disappears whole.
             longest = sorted(self._known, key=len, reverse=True)
             self._pattern = re.compile("|".join(re.escape(form) for form in longest))
-        return self._pattern.sub(HIDDEN, text)
+        return self._pattern.sub(REPLACEMENT, text)
 
 
 def _forms(secret: str) -> Iterator[str]:
     """Yield the forms a secret may have in a log: line by line, escaped as JSON, in base64."""
     for line in secret.splitlines():
         text = line.strip()[:_MAX_LENGTH]
-        if len(text) < SHORTEST or text.startswith("-----"):
+        if len(text) < MIN_SECRET or text.startswith("-----"):
             continue
         yield text
         escaped = json.dumps(text)[1:-1]
         if escaped != text:
             yield escaped
-    if len(secret) >= SHORTEST:
+    if len(secret) >= MIN_SECRET:
         yield base64.b64encode(secret.encode()[:_MAX_LENGTH]).decode().rstrip("=")
 
 

@@ -43,8 +43,8 @@ ERROR_CODES = {
 }
 "Part of an error text -> code that clients act on (docs/protocol/provisioners.md#failures)."
 
-_SHUT_DOWN = "provisioner daemon was shutdown gracefully"
-_KILLED = "provisioner was killed while it worked on the job"
+_SHUTDOWN_ERROR = "provisioner daemon was shutdown gracefully"
+_KILLED_ERROR = "provisioner was killed while it worked on the job"
 _CANCEL_TIMED_OUT = "Cancel timed out"
 _FINAL_REPORT_TIMEOUT = 5.0
 "Seconds for the final report of a cancelled daemon."
@@ -72,7 +72,7 @@ async def run_job(
         if outcome is None:
             # Cancelled. When the server is away too, its reaper ends the job.
             with trio.move_on_after(_FINAL_REPORT_TIMEOUT if link.is_connected else 0, shield=True):
-                await run.deliver(run.failed(JobFailed(_SHUT_DOWN)))
+                await run.deliver(run.failed(JobFailed(_SHUTDOWN_ERROR)))
     await run.deliver(outcome)
     log.info("job ended", error=outcome.error if isinstance(outcome, pd.FailedJob) else "")
     return not isinstance(outcome, pd.FailedJob)
@@ -82,7 +82,7 @@ async def report_leftovers(link: Link, config: DaemonConfig) -> None:
     """Fail the jobs that were running when this daemon was killed, so that no user waits for the reaper and no state is
     lost."""
     for leftover in await in_thread_or_here(leftovers, config.work_dir, config.name):
-        failed = pd.FailedJob(job_id=leftover.job_id, error=_KILLED)
+        failed = pd.FailedJob(job_id=leftover.job_id, error=_KILLED_ERROR)
         if leftover.kind == "workspace_build":
             failed.workspace_build.state = leftover.state
         try:

@@ -24,10 +24,10 @@ from coder.provisionerd.executors.contract import STATE_PATH, read_state
 
 _log = get_logger("provisionerd.workdir")
 
-_LOCK, _NOTE = "lock", "job.json"
+_LOCK_FILE, _NOTE = "lock", "job.json"
 _STOP_TIMEOUT = 12.0
 "Seconds terraform has to end by itself: slightly more than its guard grants."
-_STALE = 7 * 86400
+_STALE_SECONDS = 7 * 86400
 "Seconds after which a directory of another, vanished daemon is removed."
 
 
@@ -41,7 +41,7 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
     try:
         root.mkdir(mode=0o700, parents=True, exist_ok=True)
         folder.mkdir(mode=0o700)
-        lock = (folder / _LOCK).open("w")
+        lock = (folder / _LOCK_FILE).open("w")
         fcntl.flock(lock, fcntl.LOCK_EX)
         (folder / _NOTE).write_text(json.dumps({"job_id": job_id, "kind": kind, "daemon": daemon}))
     except OSError as problem:
@@ -82,7 +82,7 @@ def leftovers(root: Path, daemon: str) -> list[Leftover]:
         if job_note is None or not _is_abandoned(folder):
             continue
         if job_note.get("daemon") != daemon:
-            if time.time() - folder.stat().st_mtime > _STALE:
+            if time.time() - folder.stat().st_mtime > _STALE_SECONDS:
                 _remove(folder)
             continue
         _stop_processes(folder)
@@ -100,7 +100,7 @@ def _read_note(folder: Path) -> dict[str, str] | None:
 
 def _is_abandoned(folder: Path) -> bool:
     try:
-        with (folder / _LOCK).open("r+") as lock:
+        with (folder / _LOCK_FILE).open("r+") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         return False  # its daemon lives, or access is denied

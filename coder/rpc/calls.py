@@ -283,12 +283,12 @@ Handlers = Mapping[str, Handler]
 async def serve_calls(
     stream: trio.abc.HalfCloseableStream,
     handlers: Handlers,
-    held: BufferedBytes | None = None,
+    buffered: BufferedBytes | None = None,
     limits: MessageLimits | None = None,
 ) -> None:
     """Answer the calls on `stream` until the caller ends it. Failures are sent to the caller, never raised.
 
-    `held` is shared by all streams of one peer; `limits` bounds its messages.
+    `buffered` is shared by all streams of one peer; `limits` bounds its messages.
     """
     call = drpc.IncomingCall()
     wire: CallStream[Message, Message] = CallStream(stream, call, Message)
@@ -296,7 +296,7 @@ async def serve_calls(
         with single_failure():
             async with trio.open_nursery() as nursery:
                 try:
-                    await _Serving(wire, handlers, nursery, held or BufferedBytes(), limits).run()
+                    await _Serving(wire, handlers, nursery, buffered or BufferedBytes(), limits).run()
                 except RpcClosed as error:
                     _log.debug("the stream of a call ended early", reason=error.message)
                 nursery.cancel_scope.cancel()
@@ -313,7 +313,7 @@ class _Serving:
         wire: CallStream[Message, Message],
         handlers: Handlers,
         nursery: trio.Nursery,
-        held: BufferedBytes,
+        buffered: BufferedBytes,
         limits: MessageLimits | None,
     ) -> None:
         self._wire = wire
@@ -323,16 +323,16 @@ class _Serving:
         self._ended = trio.Event()
         self._ended.set()
         self._inbox: Inbox | None = None
-        self._held = held
+        self._buffered = buffered
         self._limits = limits
         self._counted_incomplete = 0
-        "Bytes of an incomplete message counted in `held`."
+        "Bytes of an incomplete message counted in `buffered`."
 
     async def run(self) -> None:
         try:
             await self._run()
         finally:
-            self._held.change(-self._counted_incomplete)
+            self._buffered.change(-self._counted_incomplete)
             self._counted_incomplete = 0
 
     async def _run(self) -> None:
@@ -366,15 +366,15 @@ class _Serving:
                 wire._events.extend(wire._call.receive_untrusted(bytes(data)))
             except (drpc.DrpcError, trio.BrokenResourceError) as error:
                 raise RpcClosed(str(error)) from None
-            grown = wire._call.held - self._counted_incomplete
-            self._held.change(grown)
+            grown = wire._call.buffered - self._counted_incomplete
+            self._buffered.change(grown)
             self._counted_incomplete += grown
         return wire._events.popleft()
 
     def _start(self, name: str) -> None:
         self._scope = trio.CancelScope()
         self._ended = trio.Event()
-        self._inbox = Inbox(self._held)
+        self._inbox = Inbox(self._buffered)
         self._nursery.start_soon(self._run_handler, name, self._inbox, self._scope, self._ended)
 
     async def _stop(self) -> None:

@@ -101,7 +101,7 @@ class PacketReader:
         self._data = bytearray()
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         """Bytes of incomplete frames and packets."""
         return len(self._buffer) + len(self._data)
 
@@ -217,16 +217,16 @@ class IncomingCall:
         "Whether sending is over for good."
 
     @property
-    def held(self) -> int:
+    def buffered(self) -> int:
         """Bytes of incomplete messages."""
-        return self._reader.held
+        return self._reader.buffered
 
     def take_output(self) -> bytes:
         data = bytes(self._output)
         self._output.clear()
         return data
 
-    # ---- verbs
+    # ---- operations
 
     def invoke(self, name: str) -> None:
         """Begin a call (caller side)."""
@@ -296,7 +296,7 @@ class IncomingCall:
             return _failure(packet.data)
         return Closed()
 
-    # ---- inside
+    # ---- internals
 
     def _begin(self, stream: int) -> None:
         self._stream, self._message = stream, 0

@@ -9,7 +9,7 @@ import trio
 
 from coder.rpc.errors import RpcClosed
 
-MESSAGES = 32
+INBOX_MESSAGES = 32
 "Messages a handler may lag behind before its stream is no longer read (the coordinator's request buffer)."
 INBOX_BYTES = 8 << 20
 "Bytes (ours) of these messages; one message of the largest size is always accepted."
@@ -33,11 +33,11 @@ class BufferedBytes:
 class Inbox:
     """Messages of one call that its handler has not taken."""
 
-    def __init__(self, held: BufferedBytes) -> None:
-        self._held = held
+    def __init__(self, buffered: BufferedBytes) -> None:
+        self._buffered = buffered
         self._size = 0
         self._changed = trio.Event()
-        self._send, self._receive = trio.open_memory_channel[bytes](MESSAGES)
+        self._send, self._receive = trio.open_memory_channel[bytes](INBOX_MESSAGES)
 
     async def put(self, data: bytes) -> None:
         """Add a message; wait for room. Raises trio.BrokenResourceError when the handler takes no more, RpcClosed."""
@@ -66,7 +66,7 @@ class Inbox:
         self._count(-self._size)
 
     def _count(self, by: int) -> None:
-        self._held.change(by)
+        self._buffered.change(by)
         self._size += by
         self._changed.set()
         self._changed = trio.Event()

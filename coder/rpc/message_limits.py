@@ -37,21 +37,21 @@ class MessageLimits:
         elements: Mapping[str, int],
         sizes: Mapping[str, int],
         *,
-        together: int,
+        total: int,
     ) -> None:
-        """`together`: elements of all lists and maps of a message; a list that may exceed it alone is counted
+        """`total`: elements of all lists and maps of a message; a list that may exceed it alone is counted
         separately."""
         self._packages = packages
         self._elements = elements
         self._sizes = sizes
-        self._together = together
+        self._total = total
         self._fields: dict[str, FieldLimit] = {}
         self._harmless: dict[str, int] = {}
         self._walked: dict[str, Fields] = {}
 
     def explain_excess(self, message: Message) -> str:
         """Return the exceeded limit of `message`; empty when all are kept."""
-        remaining = self._together
+        remaining = self._total
         queue: list[Message] = [message]
         while queue:
             for field, value in queue.pop().ListFields():
@@ -63,7 +63,7 @@ class MessageLimits:
                     if not limit.is_apart:
                         remaining -= count
                         if remaining < 0:
-                            return f"the message has over {self._together} elements"
+                            return f"the message has over {self._total} elements"
                 excess = _explain_inside(limit, value, queue)
                 if excess:
                     return excess
@@ -72,7 +72,7 @@ class MessageLimits:
     def explain_encoded(self, kind: Any, data: bytes) -> str:
         """Return the exceeded element limit of an encoded message; empty when all are kept. Called before large
         messages are decoded."""
-        return explain_elements(fields_of(kind, self.of, self._walked), data, self._together)
+        return explain_elements(fields_of(kind, self.of, self._walked), data, self._total)
 
     def of(self, field: FieldDescriptor) -> FieldLimit:
         """Return the limits of one field."""
@@ -100,7 +100,7 @@ class MessageLimits:
         if is_map:
             key, value = inner.fields_by_name["key"], inner.fields_by_name["value"]
             key_size, size, inner = self._size(key, defaults), self._size(value, defaults), value.message_type
-        return FieldLimit(name, elements, elements > self._together, size, key_size, is_map, inner is not None)
+        return FieldLimit(name, elements, elements > self._total, size, key_size, is_map, inner is not None)
 
     def _size(self, field: FieldDescriptor, defaults: FieldDefaults) -> int:
         return self._sizes.get(field.full_name, defaults.size) if field.type in _TEXTS else 0

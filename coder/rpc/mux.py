@@ -34,7 +34,7 @@ _FLUSH_TIMEOUT = 2.0
 "Seconds (ours) that leaving the block may take to flush the output."
 _READ_CHUNK = 8 * 1024
 "Bytes (ours) of a read between two checks of the number of frames."
-_REST_FRAMES = 100
+_FRAMES_PER_YIELD = 100
 _WRITE_SIZE = 128 * 1024
 "Bytes (ours) per write; below a WebSocket message limit of 256 KiB (provisioner daemons)."
 _OUTPUT_HIGH = 256 * 1024
@@ -162,7 +162,7 @@ class Mux:
         self._drained = trio.Event()
         self._may_open = trio.Event()
         self._closed = trio.Event()
-        self._rested_at = 0
+        self._yielded_at = 0
         self._write_scope = trio.CancelScope(shield=True)
         self._pings: dict[int, trio.Event] = {}
         self._half_closed: dict[int, float] = {}
@@ -172,7 +172,7 @@ class Mux:
         self.last_pong = trio.current_time()
         "trio time of the last answer to a ping (of the start before the first)."
 
-    # ---- verbs
+    # ---- operations
 
     async def open_stream(self) -> MuxStream:
         """Open a stream. Raises RpcClosed when the session is over or the peer accepts no more streams."""
@@ -283,7 +283,7 @@ class Mux:
                     for event in self._yamux.receive_untrusted(bytes(data[start : start + _READ_CHUNK])):
                         self._handle(event)
                     self._wake_writer()
-                    await self._rest()
+                    await self._yield_to_others()
             self.close("the connection was closed by the peer")
         except yamux.YamuxError as error:
             if error.code is not yamux.GoAwayCode.NORMAL:
@@ -295,10 +295,10 @@ class Mux:
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             self.close(f"the connection broke ({error})" if str(error) else "the connection broke")
 
-    async def _rest(self) -> None:
-        """Yield to other tasks and the writer once per `_REST_FRAMES` frames: one read may contain five thousand."""
-        if self._yamux.frames - self._rested_at > _REST_FRAMES:
-            self._rested_at = self._yamux.frames
+    async def _yield_to_others(self) -> None:
+        """Let other tasks and the writer run after `_FRAMES_PER_YIELD` frames: one read may have five thousand."""
+        if self._yamux.frames - self._yielded_at > _FRAMES_PER_YIELD:
+            self._yielded_at = self._yamux.frames
             await trio.lowlevel.checkpoint()
 
     def _handle(self, event: yamux.Event) -> None:
@@ -387,7 +387,7 @@ class Mux:
             except RpcClosed:
                 self.close(f"no sign of life within {KEEPALIVE_TIMEOUT:g} s of asking")
 
-    async def _watch_opens(self) -> None:
+    async def _watch_streams(self) -> None:
         """End the session when a stream is not acknowledged in time; reset streams that are half closed for too
         long."""
         opened_at: dict[int, float] = {}
@@ -413,7 +413,7 @@ async def open_mux(transport: trio.abc.Stream, *, client: bool) -> AsyncIterator
     with single_failure():
         try:
             async with trio.open_nursery() as nursery:
-                for task in (mux._read, mux._write, mux._keep_alive, mux._watch_opens):
+                for task in (mux._read, mux._write, mux._keep_alive, mux._watch_streams):
                     nursery.start_soon(task)
                 try:
                     yield mux

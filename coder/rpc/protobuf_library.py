@@ -14,7 +14,7 @@ from typing import Any
 
 from google.protobuf.internal import api_implementation
 
-SECOND = "google.protobuf.internal.python_message"
+PYTHON_IMPLEMENTATION = "google.protobuf.internal.python_message"
 
 
 class _LazyModule(ModuleType):
@@ -28,12 +28,12 @@ class _LazyModule(ModuleType):
 
 def load() -> None:
     """Import the modules that generated code imports."""
-    if api_implementation.Type() == "upb" and SECOND not in sys.modules:
-        sys.modules[SECOND] = _LazyModule(SECOND)
+    if api_implementation.Type() == "upb" and PYTHON_IMPLEMENTATION not in sys.modules:
+        sys.modules[PYTHON_IMPLEMENTATION] = _LazyModule(PYTHON_IMPLEMENTATION)
         try:
             importlib.import_module("google.protobuf.internal.builder")
         finally:
-            del sys.modules[SECOND]  # later imports get the real module
+            del sys.modules[PYTHON_IMPLEMENTATION]  # later imports get the real module
 
 
 load()

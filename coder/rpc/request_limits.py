@@ -10,7 +10,7 @@ from __future__ import annotations
 from coder.rpc.drpc import MAX_PACKET
 from coder.rpc.message_limits import FieldDefaults, MessageLimits
 
-TOGETHER = 32_768
+MAX_TOTAL_ELEMENTS = 32_768
 "Elements of a message, all its lists and maps together."
 _SOURCE = 1 << 20
 "Bytes of texts in templates: scripts, values, defaults, descriptions."
@@ -100,4 +100,4 @@ _SIZES = {
     "provisioner.PresetParameter.value": _SOURCE,
 }
 
-REQUEST_LIMITS = MessageLimits(_PACKAGES, _ELEMENTS, _SIZES, together=TOGETHER)
+REQUEST_LIMITS = MessageLimits(_PACKAGES, _ELEMENTS, _SIZES, total=MAX_TOTAL_ELEMENTS)

@@ -1,6 +1,6 @@
-"""A session of calls with one peer: yamux and dRPC over any stream, in one object.
+"""Session of RPC calls with one peer: yamux and dRPC over any stream, in one object.
 
-This is what the rest of the house uses; rpc/mux.py and rpc/calls.py are its parts. One fresh yamux stream per call.
+The agent and the server use this module; rpc/mux.py and rpc/calls.py are its parts. Each call opens a new stream.
 The side that dialled is "client". Example:
 
     async with open_session(websocket, role="client") as session:
@@ -51,7 +51,7 @@ class Session:
 
         Messages over `limits` are answered by an error: the table covers every protocol, so no endpoint can omit it.
         """
-        slots, held = trio.Semaphore(MAX_CALLS), BufferedBytes()
+        slots, buffered = trio.Semaphore(MAX_CALLS), BufferedBytes()
         with single_failure():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._cancel_when_closed, nursery.cancel_scope)
@@ -62,7 +62,7 @@ class Session:
                         stream = await self._mux.accept()
                     except trio.EndOfChannel:
                         break
-                    nursery.start_soon(_serve_one, slots, stream, handlers, held, limits)
+                    nursery.start_soon(_serve_one, slots, stream, handlers, buffered, limits)
                 nursery.cancel_scope.cancel()
 
     async def _cancel_when_closed(self, scope: trio.CancelScope) -> None:
@@ -97,10 +97,10 @@ class Session:
 
 
 async def _serve_one(
-    slots: trio.Semaphore, stream: MuxStream, handlers: Handlers, held: BufferedBytes, limits: MessageLimits
+    slots: trio.Semaphore, stream: MuxStream, handlers: Handlers, buffered: BufferedBytes, limits: MessageLimits
 ) -> None:
     try:
-        await serve_calls(stream, handlers, held, limits)
+        await serve_calls(stream, handlers, buffered, limits)
     finally:
         slots.release()
 

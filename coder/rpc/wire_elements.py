@@ -98,19 +98,19 @@ def _has_lists(kind: Any, seen: set[str]) -> bool:
     )
 
 
-def explain_elements(fields: Fields, data: bytes, together: int) -> str:
+def explain_elements(fields: Fields, data: bytes, total: int) -> str:
     """Return the exceeded limit; empty when all are kept. Broken encodings are reported too: the decoder would fail on
     them later."""
     try:
-        return _Walk(data, together).run(fields)
+        return _Walk(data, total).run(fields)
     except IndexError:
         return _BROKEN
 
 
 class _Walk:
-    def __init__(self, data: bytes, together: int) -> None:
+    def __init__(self, data: bytes, total: int) -> None:
         self._data = data
-        self._together = self._left = together
+        self._total = self._left = total
         self._steps = MAX_FIELDS
 
     def run(self, fields: Fields) -> str:
@@ -148,7 +148,7 @@ class _Walk:
                     return f"{row.limit.name} has over {row.limit.elements} elements"
                 self._left -= 0 if row.limit.is_apart else number
                 if self._left < 0:
-                    return f"the message has over {self._together} elements"
+                    return f"the message has over {self._total} elements"
             if row.inside is not None and size:
                 queue.append((row.inside, start, at))
         return "" if at == end else _BROKEN

@@ -196,7 +196,7 @@ class _Stream:
 
 
 class Yamux:
-    """One end of a session. `client` is the side that dialled (odd stream ids)."""
+    """End of a session. `client` is the side that dialled (odd stream ids)."""
 
     def __init__(self, *, client: bool) -> None:
         self._next_id = 1 if client else 2
@@ -212,7 +212,7 @@ class Yamux:
         "Frames received so far: a driver counts its work by them."
         self._peer_gone_away = False
 
-    # ---- what the driver reads
+    # ---- state for the driver
 
     def take_output(self, limit: int) -> bytes:
         """Return the next bytes for the connection: whole frames, about `limit` bytes (one frame at least); b"" when
@@ -251,7 +251,7 @@ class Yamux:
         live_stream = self._streams.get(stream)
         return live_stream.send_credit if live_stream else 0
 
-    # ---- verbs
+    # ---- operations
 
     def open_stream(self) -> int:
         """Open a stream; data may follow immediately."""
@@ -382,7 +382,7 @@ class Yamux:
         if body:
             events.append(DataReceived(stream.id, body))
 
-    # ---- inside
+    # ---- internals
 
     def _sendable(self, stream: int) -> _Stream:
         live_stream = self._streams.get(stream)

@@ -93,7 +93,7 @@ class Controller:
         self.resume_token = ""
         "Token for the next dial: it keeps our peer id, so that agents keep their tunnels to us."
 
-    # ---- verbs
+    # ---- operations
 
     def add_tunnel(self, agent_id: UUID) -> None:
         """Request `agent_id`'s node, now and after every reconnect."""

@@ -227,7 +227,7 @@ async def _try_mapping(findings: Findings, port: int) -> None:
         nursery.cancel_scope.cancel()
 
 
-# ---- words
+# ---- texts
 
 
 def _relay_verdicts(findings: Findings) -> list[TransportVerdict]:

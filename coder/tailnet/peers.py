@@ -98,7 +98,7 @@ class Peers:
         entry = self._peers.get(peer)
         return entry is not None and entry.installed
 
-    # ---- what the coordinator says
+    # ---- coordinator updates
 
     def receive_node(self, peer_id: UUID, node: PeerNode, now: float) -> list[Action]:
         if node.preferred_derp == 0:
@@ -191,7 +191,7 @@ class Peers:
             return []
         return self.receive_disconnected(peer.id)
 
-    # ---- inside
+    # ---- internals
 
     def _is_abandoned(self, peer: _Peer, now: float) -> bool:
         since = self._coordinated_since

@@ -42,7 +42,7 @@ def program(path: Path, version: str = "", *, first: str = "") -> Path:
     start = shlex.join(program_under_test())
     if version:
         code = f"import coder.base.version as v; v.BUILD_VERSION = {version!r}; "
-        code += "import coder.agent.upgrade.upgrader as u; u.SPREAD = 0.0; from coder.cli.main import main; "
+        code += "import coder.agent.upgrade.upgrader as u; u.DOWNLOAD_SPREAD = 0.0; from coder.cli.main import main; "
         path.with_suffix(".py").write_text(f"{code}raise SystemExit(main())\n")
         start = shlex.join([sys.executable, str(path.with_suffix(".py"))])
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -68,7 +68,7 @@ class SubAgent:
 
     @staticmethod
     def of(message: agent_pb2.SubAgent, directory: str = "") -> SubAgent:
-        """Raises CommandError."""
+        """Convert the server's message. Raises CommandError when the id or token is invalid."""
         if len(message.id) != 16 or len(message.auth_token) != 16:
             raise CommandError("The server sent an agent without a valid id and token.")
         return SubAgent(UUID(bytes=message.id), message.name, UUID(bytes=message.auth_token), directory)
@@ -105,7 +105,7 @@ class SubAgentClient:
         with self.using(session):
             await trio.sleep_forever()
 
-    # ---- doubts
+    # ---- staleness
 
     def mark_stale(self) -> None:
         """Mark the server's list as possibly stale: it may have an unknown sub-agent, or a pending request may create

@@ -74,7 +74,7 @@ class Devcontainers:
         self._nursery: trio.Nursery | None = None
         self._started = self._auto_start_projects = False
 
-    # ---- what others see
+    # ---- API
 
     async def fresh_listing(self) -> dict[str, Any]:
         """Return the API's answer by a fresh poll."""
@@ -105,7 +105,7 @@ class Devcontainers:
         finally:
             self.watchers -= 1
 
-    # ---- life
+    # ---- lifecycle
 
     async def run(self) -> None:
         """Poll until cancelled; then the sub-agents exit, and the server keeps their records."""
@@ -166,7 +166,7 @@ class Devcontainers:
 
     def reset_sub_agents(self) -> None:
         """Reset the sub-agents after the server created another agent record: the old ones are orphans and are created
-        again, as this build's template says. Newly declared dev containers are listed; like start scripts, nothing is
+        again from this build's template. Newly declared dev containers are listed; like start scripts, nothing is
         built a second time."""
         for devcontainer in self._known.values():
             self._stop_supervisor(devcontainer)
@@ -377,7 +377,7 @@ class Devcontainers:
         if failure and not devcontainer.running:
             devcontainer.error = failure
 
-    # ---- agents inside
+    # ---- sub-agents
 
     def _update_supervisors(self) -> None:
         """Start a supervisor for each running container, once the previous one of that folder has ended: each folder

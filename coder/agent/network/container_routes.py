@@ -19,7 +19,7 @@ MAX_WATCHERS = 16
 """Limits (ours): seconds between two polls for watchers, and watchers of one agent."""
 PING_INTERVAL, PING_TIMEOUT = 30.0, 60.0
 """Seconds (ours)."""
-_OFF = message_reply(
+_DISABLED = message_reply(
     403,
     "Dev Container feature not enabled.",
     "To enable this feature, set CODER_AGENT_DEVCONTAINERS_ENABLE=true in your template.",
@@ -36,7 +36,7 @@ def disabled_reply(state: AgentState) -> HttpReply | None:
     """Return the reply for every route where container management is disabled; None where it is enabled."""
     if state.manifest is not None and state.manifest.HasField("parent_id"):
         return _INSIDE
-    return _OFF if state.containers is None else None
+    return _DISABLED if state.containers is None else None
 
 
 async def _list(state: AgentState, _request: HttpRequest) -> HttpReply:

@@ -27,13 +27,13 @@ from coder.base.log import get_logger
 
 log = get_logger("agent.pty")
 
-REPLAY = 64 << 10
-UNATTACHED_LIFE = 300.0
-FIRST_ATTACH = 30.0
+REPLAY_SIZE = 64 << 10
+IDLE_LIFETIME = 300.0
+FIRST_ATTACH_TIMEOUT = 30.0
 MAX_INIT = 64 << 10
 HANGUP_TIMEOUT = 3.0
 "Seconds for a program to exit after SIGHUP (ours)."
-OUT_QUEUE = 256
+VIEWER_QUEUE = 256
 "Chunks queued for one slow viewer; at the limit the viewer is disconnected, because the terminal must not wait for it."
 _SPACE = re.compile(r"\s*+")
 
@@ -132,7 +132,7 @@ class PtyService:
 
 
 class _Session:
-    """One terminal, its replay buffer and its viewers."""
+    """Terminal with its replay buffer and viewers."""
 
     def __init__(self, child: Child, master: int, replay: bytes = b"") -> None:
         self._child, self._master = child, master
@@ -142,7 +142,7 @@ class _Session:
         self._typing = trio.Lock()
         "Serializes input: one viewer at a time waits for a program that does not read, the next one's input follows."
         self._attached = trio.Event()
-        self._life = UNATTACHED_LIFE if replay else FIRST_ATTACH
+        self._life = IDLE_LIFETIME if replay else FIRST_ATTACH_TIMEOUT
         self._over = self.is_released = False
 
     async def run(self) -> None:
@@ -168,7 +168,7 @@ class _Session:
         self.is_released = not self._over
 
     def handover_state(self, ident: str) -> KeptTerminal:
-        return KeptTerminal(ident, self._child.pid, self._master, b"".join(self._replay)[-REPLAY:])
+        return KeptTerminal(ident, self._child.pid, self._master, b"".join(self._replay)[-REPLAY_SIZE:])
 
     async def _reap(self) -> None:
         with trio.move_on_after(HANGUP_TIMEOUT) as scope:
@@ -198,27 +198,27 @@ class _Session:
     def _remember(self, data: bytes) -> None:
         self._replay.append(data)
         self._replay_size += len(data)
-        while self._replay_size > REPLAY and len(self._replay) > 1:
+        while self._replay_size > REPLAY_SIZE and len(self._replay) > 1:
             self._replay_size -= len(self._replay.popleft())
 
     async def _expire(self, scope: trio.CancelScope) -> None:
         while True:
             if self._viewers:
-                await trio.sleep(UNATTACHED_LIFE / 2)
-                self._life = UNATTACHED_LIFE
+                await trio.sleep(IDLE_LIFETIME / 2)
+                self._life = IDLE_LIFETIME
                 continue
             self._attached = trio.Event()
             with trio.move_on_after(self._life):
                 await self._attached.wait()
-                self._life = UNATTACHED_LIFE
+                self._life = IDLE_LIFETIME
                 continue
             scope.cancel()
             return
 
     async def attach(self, stream: trio.abc.Stream, rest: bytes) -> None:
         """Copy both ways until the viewer disconnects or the program ends."""
-        send, receive = trio.open_memory_channel[bytes](OUT_QUEUE)
-        replay = b"".join(self._replay)[-REPLAY:]
+        send, receive = trio.open_memory_channel[bytes](VIEWER_QUEUE)
+        replay = b"".join(self._replay)[-REPLAY_SIZE:]
         self._viewers.add(send)
         self._attached.set()
         try:

@@ -17,7 +17,7 @@ from coder.net.policy import DialPolicy
 from coder.rpc.proto import agent_pb2
 
 Send = Callable[[agent_pb2.BatchUpdateAppHealthRequest], Awaitable[object]]
-REPORT_TICK = 1.0
+REPORT_INTERVAL = 1.0
 
 
 class AppHealth:
@@ -38,7 +38,7 @@ class AppHealth:
             for app in apps:
                 nursery.start_soon(self._probe_loop, app)
             while True:
-                await trio.sleep(REPORT_TICK)
+                await trio.sleep(REPORT_INTERVAL)
                 if self._health != self._sent:
                     snapshot = dict(self._health)
                     request = agent_pb2.BatchUpdateAppHealthRequest()

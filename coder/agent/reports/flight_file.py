@@ -16,7 +16,7 @@ from typing import Any
 
 from coder.agent.disk import OpenDescriptor
 
-SLOT = 32 << 10
+SLOT_SIZE = 32 << 10
 _HEADER = struct.Struct(">IQI")
 
 
@@ -33,8 +33,8 @@ class FlightFile(OpenDescriptor):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o600)
         try:
-            if os.fstat(descriptor).st_size < 2 * SLOT:
-                _put(descriptor, bytes(2 * SLOT), 0)
+            if os.fstat(descriptor).st_size < 2 * SLOT_SIZE:
+                _put(descriptor, bytes(2 * SLOT_SIZE), 0)
         except OSError:
             os.close(descriptor)
             raise
@@ -44,7 +44,7 @@ class FlightFile(OpenDescriptor):
         """Return the newest document; empty when neither slot is readable."""
         newest: tuple[int, dict[str, Any]] = (0, {})
         for slot in (0, 1):
-            decoded = _slot_untrusted(_get(self.descriptor, slot * SLOT))
+            decoded = _slot_untrusted(_get(self.descriptor, slot * SLOT_SIZE))
             if decoded is not None and decoded[0] > newest[0]:
                 newest = decoded
         self._number = newest[0]
@@ -54,12 +54,12 @@ class FlightFile(OpenDescriptor):
         """Write the document; the oldest of `document["events"]` are dropped until it has room."""
         events = list(document.get("events", ()))
         body = _encoded(document | {"events": events})
-        while len(body) > SLOT - _HEADER.size and events:
+        while len(body) > SLOT_SIZE - _HEADER.size and events:
             del events[: max(1, len(events) // 4)]
             body = _encoded(document | {"events": events})
         self._number += 1
         rest = _HEADER.pack(0, self._number, len(body))[4:] + body
-        _put(self.descriptor, struct.pack(">I", zlib.crc32(rest)) + rest, (self._number % 2) * SLOT)
+        _put(self.descriptor, struct.pack(">I", zlib.crc32(rest)) + rest, (self._number % 2) * SLOT_SIZE)
 
 
 def _put(descriptor: int, data: bytes, offset: int) -> None:
@@ -70,7 +70,7 @@ def _put(descriptor: int, data: bytes, offset: int) -> None:
 
 def _get(descriptor: int, offset: int) -> bytes:
     os.lseek(descriptor, offset, os.SEEK_SET)
-    return os.read(descriptor, SLOT)
+    return os.read(descriptor, SLOT_SIZE)
 
 
 def _encoded(document: dict[str, Any]) -> bytes:

@@ -55,7 +55,7 @@ class FlightRecorder:
         "Set when the previous process's record, if any, is among the events."
         self._events: list[FlightEvent] = []
         self._ended: Ended = "died"
-        "State in which this process ended, unless a later write says otherwise."
+        "State in which this process ended, unless a later write changes it."
         self._changed = trio.Event()
         self.moves = 0
         "Number of times the machine's addresses have changed or it was suspended."
@@ -185,7 +185,7 @@ class FlightRecorder:
             self._file = None
             await self._close(file)
 
-    # ---- telling
+    # ---- sending
 
     def unsent(self) -> list[FlightEvent]:
         """Return the events that the server has not confirmed."""

@@ -19,7 +19,7 @@ from coder.agent.workspace.files import workdir
 from coder.rpc.proto import agent_pb2
 
 TICK = 1.0
-OUTPUT_LIMIT = 10 << 10
+MAX_OUTPUT = 10 << 10
 DEFAULT_TIMEOUT = 3.0
 
 Description = agent_pb2.WorkspaceAgentMetadata.Description
@@ -113,7 +113,7 @@ class MetadataCollector:
                 if process.stdout is not None:
                     async for chunk in process.stdout:
                         size += len(chunk)
-                        output += chunk[: OUTPUT_LIMIT - len(output)]
+                        output += chunk[: MAX_OUTPUT - len(output)]
                 await process.wait()
         finally:
             await end_group(process)
@@ -122,6 +122,6 @@ class MetadataCollector:
             error = "run cmd: timed out"
         elif process.returncode:
             error = f"run cmd: exit status {process.returncode}"
-        elif size > OUTPUT_LIMIT:
-            error = f"output truncated from {size} to {OUTPUT_LIMIT} bytes"
+        elif size > MAX_OUTPUT:
+            error = f"output truncated from {size} to {MAX_OUTPUT} bytes"
         return output.decode("utf-8", "replace"), error

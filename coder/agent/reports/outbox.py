@@ -25,7 +25,7 @@ class Outbox:
         """Return the unsent reports in words, "" when all are sent."""
         return ", ".join(f"unsent {name}: {len(kind)}" for name, kind in self._kinds.items() if len(kind))
 
-    async def wait_quiet(self) -> None:
+    async def wait_idle(self) -> None:
         """Wait until everything is sent; return at once when it is. Sending one kind may add another."""
         while self.describe():
             for kind in self._kinds.values():

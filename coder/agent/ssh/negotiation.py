@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from asyncssh.packet import SSHPacket
 
-FAST = (b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com")
+GCM_CIPHERS = (b"aes128-gcm@openssh.com", b"aes256-gcm@openssh.com")
 _OPENSSH_PREFIX = b"SSH-2.0-OpenSSH_"
 _MAX_PACKET = 35_000
 """Bytes of a packet that every implementation must accept (RFC 4253 section 6.1)."""
@@ -42,7 +42,9 @@ def prefer_fast_ciphers(connection: Any) -> None:
             offered = encryption_untrusted(rest)
             if offered is None:
                 return False  # the list is not complete yet
-            common = [name for name in FAST if name in connection._enc_algs and all(name in names for names in offered)]
+            common = [
+                name for name in GCM_CIPHERS if name in connection._enc_algs and all(name in names for names in offered)
+            ]
             if common:
                 connection._enc_algs = common
         proceeds: bool = original()

@@ -19,11 +19,11 @@ from coder.agent.upgrade.outcomes import UpgradeNotNowError, UpgradeRefusedError
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 
-FIRST_START = 120.0
+FIRST_START_TIMEOUT = 120.0
 """Seconds (ours) for `version` of a program that unpacks itself at its first start, on a slow machine."""
-SIGNATURE_CHECK = 60.0
+SIGNATURE_TIMEOUT = 60.0
 """Seconds (ours) for gpgv."""
-_FOREIGN = frozenset({errno.ENOEXEC, getattr(errno, "EBADARCH", errno.ENOEXEC)})
+_FOREIGN_ERRNOS = frozenset({errno.ENOEXEC, getattr(errno, "EBADARCH", errno.ENOEXEC)})
 "errno values for a program of another platform."
 _FOREIGN_STATUS = 126
 """Exit status of a shell in that case; 127 is the status of shells and our own launcher when a file around the program
@@ -54,7 +54,7 @@ async def check_again(folder: Path, path: Path, version: str, digest: str) -> No
 
 async def check_signature(signature: Path, path: Path, keyring: Path) -> None:
     code, output = await _run(
-        ["gpgv", "--keyring", str(keyring.absolute()), str(signature), str(path)], SIGNATURE_CHECK
+        ["gpgv", "--keyring", str(keyring.absolute()), str(signature), str(path)], SIGNATURE_TIMEOUT
     )
     if code == _BAD_SIGNATURE:
         raise UpgradeRefusedError(f"its signature is bad: {_last_line(output)}")
@@ -63,7 +63,7 @@ async def check_signature(signature: Path, path: Path, keyring: Path) -> None:
 
 
 async def check_program(path: Path, version: str) -> None:
-    code, output = await _run([str(path), "version", "--output", "json"], FIRST_START)
+    code, output = await _run([str(path), "version", "--output", "json"], FIRST_START_TIMEOUT)
     try:
         reported = str(json.loads(output)["version"]) if code == 0 else ""
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -72,7 +72,7 @@ async def check_program(path: Path, version: str) -> None:
         raise _failed(code, f"it does not run here: {_last_line(output) or f'status {code}'}")
     if reported != version:
         raise UpgradeNotNowError(f"it is {reported}, and the server is {version}")
-    code, output = await _run([str(path), "agent", f"--can-take-over={FORMAT}"], FIRST_START)
+    code, output = await _run([str(path), "agent", f"--can-take-over={FORMAT}"], FIRST_START_TIMEOUT)
     if code != 0:
         raise _failed(code, f"it cannot take over from this one: {_last_line(output) or f'status {code}'}")
 
@@ -101,7 +101,7 @@ async def _run(argv: list[str], seconds: float) -> tuple[int, str]:
                 env=child_env({"CODER_NO_COMMAND_SERVER": "1"}),
             )
     except OSError as error:
-        if error.errno in _FOREIGN:
+        if error.errno in _FOREIGN_ERRNOS:
             return _FOREIGN_STATUS, f"{argv[0]}: {error.strerror}"
         raise UpgradeNotNowError(f"{argv[0]} cannot be started: {error.strerror}") from error
     except trio.TooSlowError as error:

@@ -140,7 +140,7 @@ def replace_program(handover: Handover, restart: Restart) -> Handover:
         handover.signals = None
     for number, handler in before.items():
         signal.signal(number, handler)
-    _keep_from_children(handover)
+    _set_close_on_exec(handover)
     return replace(handover, refused=f"it could not be started: {reason}")
 
 
@@ -153,7 +153,7 @@ def _start(argv: list[str], handover: Handover, env: Mapping[str, str]) -> None:
         os.lseek(document, 0, os.SEEK_SET)
         for number in [document, *descriptors(handover)]:
             os.set_inheritable(number, True)
-        _leave_launcher_lock()
+        _close_launcher_lock_on_exec()
         with lowered_open_files():
             os.execve(argv[0], argv, {**env, VARIABLE: str(document)})  # noqa: S606 - the purpose
     finally:
@@ -183,7 +183,7 @@ def rehearse() -> None:
         out.write(bytes(_ROOM))
 
 
-def _leave_launcher_lock() -> None:
+def _close_launcher_lock_on_exec() -> None:
     """Close our launcher's lock on exec: the lock on the folder we were unpacked into is not the next program's, and
     would be held forever."""
     with contextlib.suppress(OSError):  # run from sources; or a system that does not list descriptors
@@ -195,7 +195,7 @@ def _leave_launcher_lock() -> None:
                     os.set_inheritable(number, False)
 
 
-def _keep_from_children(handover: Handover) -> None:
+def _set_close_on_exec(handover: Handover) -> None:
     """Mark the descriptors close-on-exec, so that new shells do not hold other terminals."""
     for number in descriptors(handover):
         os.set_inheritable(number, False)
@@ -216,7 +216,7 @@ def take_over(environ: MutableMapping[str, str]) -> Handover | None:
     try:
         with os.fdopen(int(named), "rb") as file:
             handover = _decode(file.read())
-        _keep_from_children(handover)
+        _set_close_on_exec(handover)
         if handover.signals is not None:
             with contextlib.suppress(OSError):  # a failure costs no shell
                 replay_signals(handover.signals)

@@ -31,7 +31,7 @@ log = get_logger("agent.upgrade")
 
 FIRST_DELAY, LAST_DELAY = 30.0, 3600.0
 """Seconds (ours) between two attempts after a failure. A program is large, and the line may be slow."""
-SPREAD = 900.0
+DOWNLOAD_SPREAD = 900.0
 """Seconds (ours) over which the agents of an upgraded server spread their downloads."""
 CHECK_VALIDITY = 10.0
 """Seconds (ours) for which a check stays valid. A program sometimes waits for days."""
@@ -55,7 +55,7 @@ class Blocker(Protocol):
     def describe(self) -> str:
         """Return the activity in words, "" when there is nothing to wait for."""
 
-    async def wait_quiet(self) -> None: ...
+    async def wait_idle(self) -> None: ...
 
 
 class Upgrader:
@@ -99,7 +99,7 @@ class Upgrader:
             self._connected = trio.Event()
             try:
                 program = await self._newer_program()
-                if program is not None and await self._wait_quiet(program):
+                if program is not None and await self._wait_idle(program):
                     return program
             except Exception as error:  # an upgrade is a convenience: after any failure the agent continues
                 self._verified = None
@@ -142,13 +142,13 @@ class Upgrader:
         if await on_disk(program_path(self._folder, digest).is_file):
             return True
         if self._turn[0] != digest:
-            self._turn = (digest, trio.current_time() + random.uniform(0, SPREAD))
+            self._turn = (digest, trio.current_time() + random.uniform(0, DOWNLOAD_SPREAD))
         with trio.move_on_at(self._turn[1]):
             await self._connected.wait()
             return False
         return True
 
-    async def _wait_quiet(self, program: NewProgram) -> bool:
+    async def _wait_idle(self, program: NewProgram) -> bool:
         """Return True when the program may take over at this moment.
 
         Returns False when the agent reconnected meanwhile: the server may have another version by now. Raises any error
@@ -159,7 +159,7 @@ class Upgrader:
                 log.info("the upgrade waits", version=program.version, until_there_is_no=active.describe())
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(self._cancel_when_connected, nursery.cancel_scope)
-                    await active.wait_quiet()
+                    await active.wait_idle()
                     nursery.cancel_scope.cancel()
             elif trio.current_time() - self._checked_at > CHECK_VALIDITY:
                 await check_again(self._folder, program.path, program.version, program.digest)

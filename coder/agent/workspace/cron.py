@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta, timezone
 
 from coder.domain.foundation.cron import Every, Schedule, parse_script_cron
 
-_HORIZON = timedelta(days=366 * 5)
+_SEARCH_LIMIT = timedelta(days=366 * 5)
 "Five years: the longest gap of a valid line (29 February of a leap year) plus slack."
 _HOURS = 24
 _DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -30,7 +30,7 @@ def next_run(line: str, after: datetime) -> datetime | None:
         return after + schedule.pause
     if not all(field.values for field in (schedule.second, schedule.minute, schedule.hour)):
         return None  # `,` is an empty list
-    ahead, limit = _clock(schedule.zone, after), after + _HORIZON
+    ahead, limit = _clock(schedule.zone, after), after + _SEARCH_LIMIT
     at = after.astimezone(UTC).replace(microsecond=0) + _SECOND
     while True:
         # Assume the current offset until the next clock change, then continue from the change.

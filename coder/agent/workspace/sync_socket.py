@@ -82,7 +82,7 @@ class SyncSocket:
             shutil.rmtree(self._own_folder, ignore_errors=True)
 
     def _open(self) -> trio.SocketListener:
-        _remove_dead(self.path)
+        _remove_stale(self.path)
         listener_socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)  # other users must not connect, not even before a later chmod
         try:
@@ -163,7 +163,7 @@ class SyncSocket:
         return {"unit": unit, "status": self._units.status(unit), "ready": self._units.is_ready(unit)}
 
 
-def _remove_dead(path: Path) -> None:
+def _remove_stale(path: Path) -> None:
     """Remove the socket of an agent that has ended. Raises OSError when an agent still listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         try:

@@ -122,7 +122,7 @@ class _TerraformSession:
         self._given_state = b""
         self._last_state = b""
 
-    # --- around
+    # --- common parts
     def cancel(self) -> None:
         if self._runner is not None:
             self._runner.cancel()

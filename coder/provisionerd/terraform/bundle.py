@@ -33,7 +33,7 @@ from coder.provisionerd.terraform.template import constant
 
 _SERVED = frozenset({"coder/coder", "registry.terraform.io/coder/coder"})
 _PART_OF_TERRAFORM = frozenset({"terraform"})
-_LOCK = ".terraform.lock.hcl"
+_LOCK_FILE = ".terraform.lock.hcl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,8 +142,8 @@ def _mirror(
     with tempfile.TemporaryDirectory(prefix="coder-bundle-") as name:
         work = Path(name)
         (work / "main.tf.json").write_text(json.dumps({"terraform": {"required_providers": entries}}))
-        if (folder / _LOCK).is_file():
-            shutil.copyfile(folder / _LOCK, work / _LOCK)
+        if (folder / _LOCK_FILE).is_file():
+            shutil.copyfile(folder / _LOCK_FILE, work / _LOCK_FILE)
         command = [str(terraform.resolve()), "providers", "mirror", *(f"-platform={word}" for word in platforms)]
         command.append(str((target / "providers").resolve()))
         done = subprocess.run(

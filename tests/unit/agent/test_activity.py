@@ -17,10 +17,10 @@ async def test_quiet_after_last_end() -> None:
         order.append(what)
 
     async def wait() -> None:
-        await activity.wait_quiet()
+        await activity.wait_idle()
         order.append("quiet")
 
-    await activity.wait_quiet()  # nothing runs
+    await activity.wait_idle()  # nothing runs
     events = [trio.Event() for _ in range(3)]
     async with trio.open_nursery() as nursery:
         for what, event in zip(("SSH connections", "SSH connections", "scripts"), events, strict=True):

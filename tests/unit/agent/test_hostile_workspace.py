@@ -18,7 +18,7 @@ import trio.testing
 import trio_asyncio
 from trio_asyncio import aio_as_trio
 
-from coder.agent.reports.metadata import OUTPUT_LIMIT, MetadataCollector
+from coder.agent.reports.metadata import MAX_OUTPUT, MetadataCollector
 from coder.agent.ssh import sessions
 from coder.agent.ssh.server import SshService
 from coder.agent.state import AgentState
@@ -146,10 +146,10 @@ async def test_endless_metadata_is_bounded(
         return found
 
     value, error = await ends("head -c 100000 /dev/urandom")
-    assert len(value) <= OUTPUT_LIMIT and "truncated from 100000" in error
+    assert len(value) <= MAX_OUTPUT and "truncated from 100000" in error
     value.encode()  # sent values are always text
     value, error = await ends(f"yes | head -c 1000000; touch {there}; yes")
-    assert error == "run cmd: timed out" and len(value) == OUTPUT_LIMIT
+    assert error == "run cmd: timed out" and len(value) == MAX_OUTPUT
     value, error = await ends(f"sleep 30 & echo there; touch {there}")
     assert value == "there\n" and error == "run cmd: timed out"
 
@@ -246,8 +246,8 @@ async def test_many_resizes_are_handled(server: Server) -> None:
         process.change_terminal_size(width, height)
     process.stdin.write("\n")
     with trio.fail_after(60):
-        said = await aio_as_trio(process.stdout.read)()
-    assert "41 101" in said
+        printed = await aio_as_trio(process.stdout.read)()
+    assert "41 101" in printed
     connection.close()
     await server.answers()
 

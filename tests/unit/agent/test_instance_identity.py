@@ -49,8 +49,8 @@ class Services:
         path = target.partition("?")[0]
         if method == "POST":
             self.posted.append((target, json.loads(body)))
-            said = {"message": "Invalid identity."} if self.refusal else {"session_token": f"token-{len(self.posted)}"}
-            return self.refusal or 200, json.dumps(said).encode()
+            reply = {"message": "Invalid identity."} if self.refusal else {"session_token": f"token-{len(self.posted)}"}
+            return self.refusal or 200, json.dumps(reply).encode()
         needed, text = METADATA[method, path]
         name, _, value = needed.partition(": ")
         fields = {key.decode().lower(): header.decode() for key, header in request.headers}
@@ -72,9 +72,11 @@ class Services:
                 break
         if request is None:
             return
-        status, said = self.answer(request, body)
-        head = h11.Response(status_code=status, headers=[("content-length", str(len(said))), ("connection", "close")])
-        for part in (head, h11.Data(data=said), h11.EndOfMessage()):
+        status, content = self.answer(request, body)
+        head = h11.Response(
+            status_code=status, headers=[("content-length", str(len(content))), ("connection", "close")]
+        )
+        for part in (head, h11.Data(data=content), h11.EndOfMessage()):
             await stream.send_all(connection.send(part) or b"")
 
 

@@ -42,8 +42,8 @@ async def test_process_becomes_new_agent(tmp_path: Path, monkeypatch: pytest.Mon
         await eventually(ready)
 
         async def reported() -> bool:
-            lights = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
-            return bool(lights["host"]["values"][0]["at"])
+            indicators = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/lights")).json()
+            return bool(indicators["host"]["values"][0]["at"])
 
         await eventually(reported)
         found = (await scene.world.get(f"/api/v2/workspaceagents/{scene.agent_id}/disconnects")).json()

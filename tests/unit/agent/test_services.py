@@ -198,12 +198,15 @@ async def test_bad_terminal_init_closes_silently(tmp_path: Path, garbage: bytes)
 async def test_terminal_open_failure_is_reported(tmp_path: Path) -> None:
     async with trio.open_nursery() as nursery:
         service = PtyService(make_state(tmp_path), nursery)
-        for fields, said in (({"Command": "echo \0"}, "null byte"), ({"Command": "echo fine", "Height": -1}, "fine")):
+        for fields, expected in (
+            ({"Command": "echo \0"}, "null byte"),
+            ({"Command": "echo fine", "Height": -1}, "fine"),
+        ):
             near, far = trio.testing.memory_stream_pair()
             nursery.start_soon(service.serve, far)
             await near.send_all(init_message(**fields))
             with trio.fail_after(60):
-                assert said in bytes(await near.receive_some()).decode()
+                assert expected in bytes(await near.receive_some()).decode()
             await near.aclose()
         nursery.cancel_scope.cancel()
 
@@ -324,9 +327,9 @@ async def test_dropped_lines_are_counted() -> None:
             except* RpcClosed:
                 pass
     numbers = [int(text[:6]) for text in arrived if text.endswith(line)]
-    said = [int(text[1:].split()[0]) for text in arrived if text.endswith("were dropped)")]
+    dropped = [int(text[1:].split()[0]) for text in arrived if text.endswith("were dropped)")]
     assert numbers == sorted(set(numbers))
-    assert len(numbers) + sum(said) == made
+    assert len(numbers) + sum(dropped) == made
     assert len(queue) == 0
 
 
@@ -390,8 +393,8 @@ async def test_invalid_cron_line_is_logged(tmp_path: Path) -> None:
             nursery.start_soon(runner.run_cron, [bad, good])
             await ran.wait()
             runner.end_cron()
-    said = [entry.output for _, entry in queue._lines]
-    assert said == ["the cron line is invalid: end of range (25) above maximum (23): 25"]
+    dropped = [entry.output for _, entry in queue._lines]
+    assert dropped == ["the cron line is invalid: end of range (25) above maximum (23): 25"]
 
 
 async def test_lifecycle_reports_every_state() -> None:
@@ -408,9 +411,9 @@ async def test_lifecycle_reports_every_state() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reported", "told"), [(None, []), (2, []), (1, [State.READY]), (0, [State.STARTING, State.READY])]
+    ("reported", "expected"), [(None, []), (2, []), (1, [State.READY]), (0, [State.STARTING, State.READY])]
 )
-async def test_unconfirmed_states_survive_handover(reported: int | None, told: list[State.ValueType]) -> None:
+async def test_unconfirmed_states_survive_handover(reported: int | None, expected: list[State.ValueType]) -> None:
     before, after = Lifecycle(lambda: datetime.now(UTC)), Lifecycle(lambda: datetime.now(UTC))
     for state in (State.STARTING, State.READY):
         before.set(state)
@@ -418,8 +421,8 @@ async def test_unconfirmed_states_survive_handover(reported: int | None, told: l
         before.confirm()
     assert before.reported == (reported or 0)
     after.resume(before.history(), reported)
-    assert len(after) == len(told) and after.current == State.READY
-    for state in told:
+    assert len(after) == len(expected) and after.current == State.READY
+    for state in expected:
         assert (await after.next_unreported()).state == state
         after.confirm()
     await after.wait_sent()

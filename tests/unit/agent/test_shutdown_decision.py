@@ -61,14 +61,14 @@ class Scene:
         self.given: bool | None = None
         self.left, self.waits = trio.Event(), trio.Event()
         self.settling, self.go_on, self.cron_ended = trio.Event(), trio.Event(), trio.Event()
-        settle, run_cron, wait_quiet = AgentRole._drain, ScriptRunner.run_cron, Upgrader._wait_quiet
+        settle, run_cron, wait_idle = AgentRole._drain, ScriptRunner.run_cron, Upgrader._wait_idle
 
         async def found(_: Upgrader) -> NewProgram:
             return UPGRADE.program
 
         async def noted(searching: Upgrader, program: NewProgram) -> bool:
             self.waits.set()
-            return await wait_quiet(searching, program)
+            return await wait_idle(searching, program)
 
         async def held(agent: AgentRole, network: AgentNetwork) -> None:
             self.settling.set()
@@ -92,7 +92,7 @@ class Scene:
 
         monkeypatch.setattr(upgrader, "check_again", check)
         monkeypatch.setattr(Upgrader, "_newer_program", found)
-        monkeypatch.setattr(Upgrader, "_wait_quiet", noted)
+        monkeypatch.setattr(Upgrader, "_wait_idle", noted)
         monkeypatch.setattr(AgentRole, "_drain", held)
         monkeypatch.setattr(ScriptRunner, "run_cron", cron)
         monkeypatch.setattr(SshAcceptor, "terminate_all", lambda _: self.left.set())

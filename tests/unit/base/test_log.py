@@ -12,9 +12,9 @@ def test_stackdriver_line() -> None:
     out = io.StringIO()
     with log.also(log.stackdriver_sink(out)):
         log.get_logger("server").warn("beware", workspace="dev", token="hush")
-    said = json.loads(out.getvalue())
-    assert said.pop("timestamp")
-    assert said == {
+    entry = json.loads(out.getvalue())
+    assert entry.pop("timestamp")
+    assert entry == {
         "severity": "WARNING",
         "message": "beware",
         "logging.googleapis.com/labels": {"logger": "server"},

@@ -10,27 +10,27 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.open_files import MOST
+from coder.base.open_files import MAX_OPEN_FILES
 from tests.kit.agents.scripted_agent import eventually
 
-RAISED = """
+PROGRAM = """
 import asyncio, os, resource, subprocess, sys, trio
 from coder.base import open_files
 resource.setrlimit(resource.RLIMIT_NOFILE, (200, 1000))
 open_files.raise_open_files()
-def told():
+def show():
     print(*resource.getrlimit(resource.RLIMIT_NOFILE), flush=True)
 asks = ["sh", "-c", "ulimit -Sn; ulimit -Hn"]
 async def by_asyncio():
     await (await asyncio.create_subprocess_exec(*asks)).wait()
-told()
+show()
 subprocess.run(asks, check=True)
 subprocess.run(asks, check=True, preexec_fn=lambda: os.write(1, b"own\\n"))
 trio.run(trio.run_process, asks)
 asyncio.run(by_asyncio())
 with open_files.lowered_open_files():
-    told()
-told()
+    show()
+show()
 open_files.raise_open_files()
 subprocess.run(asks, check=True)
 with open_files.lowered_open_files():
@@ -39,19 +39,21 @@ with open_files.lowered_open_files():
 
 
 def test_children_get_original_limit() -> None:
-    done = subprocess.run([sys.executable, "-c", RAISED], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
     child = ["200", "1000"]
     expected = ["1000 1000", *child, "own", *child, *child, *child, "200 1000", "1000 1000", *child, *child]
     assert done.stdout.splitlines() == expected
 
 
-@pytest.mark.parametrize(("limits", "expected"), [("500, 500", 500), ("MOST + 5, MOST + 9", MOST + 5)])
+@pytest.mark.parametrize(
+    ("limits", "expected"), [("500, 500", 500), ("MAX_OPEN_FILES + 5, MAX_OPEN_FILES + 9", MAX_OPEN_FILES + 5)]
+)
 def test_sufficient_limit_is_kept(limits: str, expected: int) -> None:
     program = f"""
 import resource, subprocess
-from coder.base.open_files import MOST, raise_open_files
+from coder.base.open_files import MAX_OPEN_FILES, raise_open_files
 resource.getrlimit = lambda kind: ({limits})
-def setrlimit(*told): raise AssertionError
+def setrlimit(*_): raise AssertionError
 resource.setrlimit, plain = setrlimit, subprocess.Popen.__init__
 raise_open_files()
 assert subprocess.Popen.__init__ is plain

@@ -17,7 +17,7 @@ import trio.testing
 from coder.provisionerd.config import DaemonConfig
 from coder.provisionerd.executors.contract import read_state
 from coder.provisionerd.executors.echo import EchoExecutor
-from coder.provisionerd.redact import HIDDEN, Redactor
+from coder.provisionerd.redact import REPLACEMENT, Redactor
 from coder.provisionerd.terraform import stage
 from coder.provisionerd.terraform.provider.provider import TerraformProvider
 from coder.rpc.proto import provisioner_pb2 as pb
@@ -38,12 +38,12 @@ def test_secrets_are_hidden_in_every_form() -> None:
     secret = 'se"cret-value'
     redactor = Redactor([secret, "abc", "-----BEGIN KEY-----\nAAAABBBBCCCC\n-----END KEY-----\n"])
     shown = redactor.clean(f"x {secret} {json.dumps(secret)} {base64.b64encode(secret.encode()).decode()} abc")
-    assert shown.count(HIDDEN) == 3
+    assert shown.count(REPLACEMENT) == 3
     assert shown.endswith(" abc")  # too short to hide
-    assert redactor.clean("AAAABBBBCCCC") == HIDDEN
+    assert redactor.clean("AAAABBBBCCCC") == REPLACEMENT
     assert redactor.clean("-----BEGIN KEY-----") == "-----BEGIN KEY-----"
     redactor.add(["longer-" + secret])
-    assert redactor.clean("longer-" + secret) == HIDDEN
+    assert redactor.clean("longer-" + secret) == REPLACEMENT
 
 
 async def test_secrets_are_kept_out_of_logs(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:
@@ -60,8 +60,8 @@ async def test_secrets_are_kept_out_of_logs(autojump_clock: trio.abc.Clock, tmp_
     server.post(job)
     async with running_daemon(server, DaemonConfig(work_dir=tmp_path), ECHO):
         failed = await server.wait_ended()
-    assert server.outputs("Starting workspace") == [f"token is {HIDDEN}, pw {HIDDEN}"]
-    assert isinstance(failed, FailedJob) and failed.error == f"no {HIDDEN} here"
+    assert server.outputs("Starting workspace") == [f"token is {REPLACEMENT}, pw {REPLACEMENT}"]
+    assert isinstance(failed, FailedJob) and failed.error == f"no {REPLACEMENT} here"
 
 
 async def test_network_failure_during_job(autojump_clock: trio.abc.Clock, tmp_path: Path) -> None:

@@ -11,17 +11,17 @@ from coder.rpc.inbox import INBOX_BYTES, LINK_BYTES, BufferedBytes, Inbox
 
 
 def test_peer_calls_share_budget() -> None:
-    held = BufferedBytes()
-    held.change(LINK_BYTES)
+    buffered = BufferedBytes()
+    buffered.change(LINK_BYTES)
     with pytest.raises(RpcClosed, match="32 MiB"):
-        held.change(1)
-    held.change(-1)
-    held.change(1)
+        buffered.change(1)
+    buffered.change(-1)
+    buffered.change(1)
 
 
 async def test_a_slow_handler_makes_its_caller_wait(autojump_clock: trio.testing.MockClock) -> None:
-    held = BufferedBytes()
-    inbox, put = Inbox(held), 0
+    buffered = BufferedBytes()
+    inbox, put = Inbox(buffered), 0
     half = bytes(INBOX_BYTES // 2)
 
     async def send() -> None:
@@ -34,18 +34,18 @@ async def test_a_slow_handler_makes_its_caller_wait(autojump_clock: trio.testing
     async with trio.open_nursery() as nursery:
         nursery.start_soon(send)
         await trio.sleep(1)
-        assert (put, held.size) == (2, INBOX_BYTES)
+        assert (put, buffered.size) == (2, INBOX_BYTES)
         for _ in range(4):
             assert await inbox.receive() == half
             await trio.sleep(1)
         with pytest.raises(trio.EndOfChannel):
             await inbox.receive()
-    assert held.size == 0
+    assert buffered.size == 0
 
 
 async def test_leaving_releases_budget(autojump_clock: trio.testing.MockClock) -> None:
-    held = BufferedBytes()
-    inbox = Inbox(held)
+    buffered = BufferedBytes()
+    inbox = Inbox(buffered)
     refused = 0
 
     async def send() -> None:
@@ -60,4 +60,4 @@ async def test_leaving_releases_budget(autojump_clock: trio.testing.MockClock) -
         nursery.start_soon(send)
         await trio.sleep(1)
         inbox.leave()
-    assert (refused, held.size) == (1, 0)
+    assert (refused, buffered.size) == (1, 0)

@@ -17,7 +17,7 @@ LIMITS = MessageLimits(
     },
     {"coder.agent.v2.BatchCreateLogsRequest.logs": 50},
     {"coder.agent.v2.Startup.version": 5},
-    together=20,
+    total=20,
 )
 
 

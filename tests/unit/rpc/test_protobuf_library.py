@@ -8,14 +8,14 @@ import sys
 from google.protobuf.internal import api_implementation
 
 
-def said(code: str) -> str:
+def output_of(code: str) -> str:
     return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_messages_work_without_the_second_implementation() -> None:
     if api_implementation.Type() != "upb":
         return  # there is no first one
-    found = said(
+    found = output_of(
         "import sys\n"
         "from coder.rpc.proto import agent_pb2 as pb\n"
         "made = pb.Manifest(agent_name='a', environment_variables={'k': 'v'})\n"
@@ -29,7 +29,7 @@ def test_messages_work_without_the_second_implementation() -> None:
 
 
 def test_second_implementation_stays_importable() -> None:
-    found = said(
+    found = output_of(
         "from coder.rpc.proto import agent_pb2 as pb\n"
         "from google.protobuf import descriptor_pool, json_format, text_format\n"
         "made = pb.Manifest(agent_name='a')\n"

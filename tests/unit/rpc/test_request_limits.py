@@ -18,7 +18,7 @@ from coder.rpc.drpc import MAX_PACKET
 from coder.rpc.errors import RpcError
 from coder.rpc.message_limits import fields_below
 from coder.rpc.proto import agent_pb2, provisionerd_pb2, tailnet_pb2
-from coder.rpc.request_limits import REQUEST_LIMITS, TOGETHER
+from coder.rpc.request_limits import MAX_TOTAL_ELEMENTS, REQUEST_LIMITS
 from coder.rpc.session import Session
 from tests.kit.api import id_fields
 from tests.kit.recordings.wire_recordings import load_lines, message_type
@@ -146,7 +146,7 @@ async def test_list_elements_count_together() -> None:
     for _ in range(33):
         resource = request.workspace_build.resources.add()
         resource.agents.MergeFrom([type(resource.agents.add())()] * 1000)
-    assert str(TOGETHER) in await _refusal(request)
+    assert str(MAX_TOTAL_ELEMENTS) in await _refusal(request)
 
 
 async def test_separate_lists_occur_once() -> None:

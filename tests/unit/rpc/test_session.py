@@ -427,7 +427,7 @@ async def test_session_end_cancels_stalled_handlers() -> None:
             async def call() -> None:
                 request, answer = tailnet_pb2.CoordinateRequest, tailnet_pb2.CoordinateResponse
                 async with client.open_stream(COORDINATE, request, answer) as stream:
-                    for _ in range(inbox.MESSAGES + 2):
+                    for _ in range(inbox.INBOX_MESSAGES + 2):
                         await stream.send(request())
                     await trio.sleep_forever()
 

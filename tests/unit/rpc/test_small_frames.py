@@ -7,7 +7,7 @@ import trio
 
 from coder.rpc import drpc, yamux
 from coder.rpc.calls import serve_calls
-from coder.rpc.mux import _REST_FRAMES, open_mux
+from coder.rpc.mux import _FRAMES_PER_YIELD, open_mux
 from tests.kit.event_loop_probes import counted_turns, peer_says
 
 COUNT = 20_000
@@ -24,7 +24,7 @@ PING = frame(yamux.FrameType.PING, yamux.Flag.SYN, 0, 7)
 FLOODS = {
     "credit": OPENED + frame(yamux.FrameType.WINDOW_UPDATE, NONE, 1, 1) * COUNT,
     "empty data": OPENED + frame(yamux.FrameType.DATA, NONE, 1) * COUNT,
-    "of nobody": frame(yamux.FrameType.DATA, NONE, 99) * COUNT,
+    "unknown stream": frame(yamux.FrameType.DATA, NONE, 99) * COUNT,
     "pongs": frame(yamux.FrameType.PING, yamux.Flag.ACK, 0, 7) * COUNT,
     "opened and reset": (OPENED + RESET) * (COUNT // 2),
 }
@@ -35,7 +35,7 @@ async def test_frames_yield_to_others(kind: str) -> None:
     async with counted_turns() as turns, open_mux(peer_says(FLOODS[kind]), client=False) as mux:
         await mux.wait_closed()
     assert mux.reason == "the connection was closed by the peer"
-    assert turns.count > COUNT / _REST_FRAMES / 8  # a chunk of a read is seven hundred frames
+    assert turns.count > COUNT / _FRAMES_PER_YIELD / 8  # a chunk of a read is seven hundred frames
 
 
 def test_unread_answers_are_bounded() -> None:

@@ -10,7 +10,7 @@ from coder.rpc import wire_elements
 from coder.rpc.calls import LARGE_REQUEST, decode_request
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, provisionerd_pb2
-from coder.rpc.request_limits import REQUEST_LIMITS, TOGETHER
+from coder.rpc.request_limits import MAX_TOTAL_ELEMENTS, REQUEST_LIMITS
 from tests.unit.rpc.test_request_limits import _cases, _filled, _large_plan
 
 
@@ -44,7 +44,7 @@ def test_nested_lists_count_together() -> None:
     for _ in range(33):
         resource = request.workspace_build.resources.add()
         resource.agents.MergeFrom([type(resource.agents.add())()] * 1000)
-    assert explained(request) == f"the message has over {TOGETHER} elements"
+    assert explained(request) == f"the message has over {MAX_TOTAL_ELEMENTS} elements"
 
 
 def test_repeated_fields_are_bounded() -> None:

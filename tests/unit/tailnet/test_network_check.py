@@ -62,10 +62,10 @@ async def test_open_and_stripping_networks(capsys: pytest.CaptureFixture[str]) -
 
         env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
         assert await netcheck._main(parse(load("netcheck"), ["--disable-direct-connections"], env)) == 0
-        said = capsys.readouterr()
-        assert json.loads(said.out)["derp"]["netcheck"]["PreferredDERP"] == 999
-        assert "✔ Links " in said.err
-        assert "· Direct path" in said.err
+        output = capsys.readouterr()
+        assert json.loads(output.out)["derp"]["netcheck"]["PreferredDERP"] == 999
+        assert "✔ Links " in output.err
+        assert "· Direct path" in output.err
 
         host, port = world.url.removeprefix("http://").rsplit(":", 1)
         box = await nursery.start(serve_box, UpgradeStripper((host, int(port))))
@@ -129,7 +129,7 @@ async def test_third_party_relay(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("facts", "state", "says"),
+    ("facts", "state", "expected"),
     [
         ({"endpoint": "1.2.3.4:5"}, "ok", "in use, by 1.2.3.4:5"),
         ({"is_disabled": True, "udp_works": True}, "skipped", "--disable-direct-connections"),
@@ -142,10 +142,10 @@ async def test_third_party_relay(tmp_path: Path) -> None:
         ({}, "skipped", "not known"),
     ],
 )
-def test_direct_path_texts(facts: dict[str, object], state: str, says: str) -> None:
+def test_direct_path_texts(facts: dict[str, object], state: str, expected: str) -> None:
     verdict = verdicts.direct(**facts)  # type: ignore[arg-type]
     assert verdict.state == state
-    assert says in verdict.text
+    assert expected in verdict.text
 
 
 def test_unreachable_relay() -> None:

@@ -166,7 +166,7 @@ def _builtin_scripts(resource: ResourceInstance) -> list[pb.Script]:
     return scripts
 
 
-# --- what belongs to an agent
+# --- parts of an agent
 def _belongs_to(graph: Graph, resource: ResourceInstance, owner_type: str, owner_name: str, owner_id: str) -> bool:
     """Return whether a resource belongs to an agent or dev container.
 

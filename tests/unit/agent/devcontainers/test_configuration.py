@@ -140,16 +140,16 @@ def test_last_name_is_unique(item: str, other: str, requested: str) -> None:
 
 
 FIELDS = ("outcome", "containerId", "remoteUser", "remoteWorkspaceFolder", "description", "message")
-SAID: tuple[Any, ...] = ("success", "x" * 100_000, "ü" * 9000, "", 7, None, [], {"a": "x" * 100_000})
+OUTPUTS: tuple[Any, ...] = ("success", "x" * 100_000, "ü" * 9000, "", 7, None, [], {"a": "x" * 100_000})
 
 
 @given(
-    st.dictionaries(st.sampled_from(FIELDS), st.integers(0, len(SAID) - 1)),
+    st.dictionaries(st.sampled_from(FIELDS), st.integers(0, len(OUTPUTS) - 1)),
     st.binary(max_size=200),
     st.sampled_from([0, 5, MAX_STDERR]),
 )
 def test_builder_texts_are_bounded(chosen: dict[str, int], noise: bytes, stderr_size: int) -> None:
-    fields, stderr_tail = {field: SAID[which] for field, which in chosen.items()}, "x" * stderr_size
+    fields, stderr_tail = {field: OUTPUTS[which] for field, which in chosen.items()}, "x" * stderr_size
     output = noise + b"\n" + json.dumps(fields).encode()
     try:
         built = read_outcome_untrusted(CommandResult(1, output, stderr_tail))

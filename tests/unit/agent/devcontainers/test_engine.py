@@ -126,7 +126,7 @@ async def test_dev_containers_are_always_listed(tmp_path: Path, monkeypatch: pyt
 
 
 BREAKS = """#!/bin/sh
-# Ends between two questions, as docker says it: an empty list, and why.
+# Ends between two queries, with the output of docker: an empty list and an error.
 if [ "$1" = ps ]; then [ -e {gone} ] || echo {ident}; exit; fi
 {then}
 echo "[]"; echo "Error" >&2; exit 1
@@ -173,7 +173,7 @@ async def test_program_reads_file_input(tmp_path: Path) -> None:
         await commands.run_command(["/none"], {}, seconds=60, max_output=9)
 
 
-@pytest.mark.parametrize("words", [["/bin/a\0b"], ["/bin/true", "\ud800"]])
+@pytest.mark.parametrize("arguments", [["/bin/a\0b"], ["/bin/true", "\ud800"]])
 async def test_invalid_arguments_are_rejected(arguments: list[str]) -> None:
     with pytest.raises(CommandError, match="cannot be started"):
         await commands.run_command(arguments, os.environ, seconds=60, max_output=9)

@@ -103,8 +103,8 @@ def test_built_container_needs_no_mount() -> None:
 def test_warning_names_few_containers() -> None:
     assert warn_foreign([]) == []
     rows = [_row(f"c{number}") for number in range(MAX_NAMED + 1)]
-    (said,) = warn_foreign(rows)
-    assert said.endswith("get no agent: c0, c1, c2, c3, c4, ….")
+    (warning,) = warn_foreign(rows)
+    assert warning.endswith("get no agent: c0, c1, c2, c3, c4, ….")
     assert warn_foreign(rows[:1])[0].endswith("get no agent: c0.")
 
 

@@ -375,13 +375,13 @@ def test_builder_output_becomes_lines(chunks: list[bytes]) -> None:
             await lines.add_chunk(chunk)
             assert len(lines._rest) <= 16
         lines.end()
-        told = [entry.output for _, entry in logs._lines]
-        assert all(len(text) <= 16 for text in told)
+        outputs = [entry.output for _, entry in logs._lines]
+        assert all(len(text) <= 16 for text in outputs)
         plain = b"".join(chunks).decode("latin-1")
         if plain.isascii() and "\r" not in plain:
             wanted = [line[at : at + 16] for line in plain.split("\n") for at in range(0, max(len(line), 1), 16)]
-            assert "".join(told) == "".join(wanted)
-            assert [text for text in told if text] == [text for text in wanted if text]
+            assert "".join(outputs) == "".join(wanted)
+            assert [text for text in outputs if text] == [text for text in wanted if text]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(table, "MAX_LINE", 16)

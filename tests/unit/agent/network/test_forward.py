@@ -24,7 +24,7 @@ class SilentFlow:
         raise AssertionError
 
     def send(self, payload: bytes) -> None:
-        raise AssertionError("nobody answered")
+        raise AssertionError("no datagram was received")
 
 
 @pytest.mark.parametrize(("port", "idle"), [(53, 30.0), (0, 120.0)])

@@ -139,8 +139,8 @@ async def test_refresh_always_gets_reply(tmp_path: Path, scanned: ScriptedScan) 
         assert (await next_message(socket))["repositories"] == []
         scanned.now = GitError("git is not installed in this workspace")
         await socket.send_message('{"type": "refresh"}')
-        said = await next_message(socket)
-        assert (said["type"], said["message"]) == ("error", "git is not installed in this workspace")
+        reply = await next_message(socket)
+        assert (reply["type"], reply["message"]) == ("error", "git is not installed in this workspace")
 
 
 async def test_plain_request_must_upgrade(tmp_path: Path) -> None:
@@ -186,8 +186,8 @@ async def test_unreadable_repository_is_reported_once(
     async with watching(tmp_path) as socket:
         assert len((await next_message(socket))["repositories"]) == 2
         scanned.now, scanned.errors = {"/b": b}, {"/a": "git diff took too long"}
-        said = await next_message(socket)
-        assert (said["type"], said["message"]) == ("error", "git diff took too long")
+        reply = await next_message(socket)
+        assert (reply["type"], reply["message"]) == ("error", "git diff took too long")
         await trio.sleep(3 * git_watch.INTERVAL)
         scanned.now, scanned.errors = {"/a": a, "/b": Repository("/b", "side")}, {}
         assert [one["repo_root"] for one in (await next_message(socket))["repositories"]] == ["/b"]

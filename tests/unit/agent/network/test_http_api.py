@@ -33,7 +33,7 @@ async def _length(_state: AgentState, request: HttpRequest) -> HttpReply:
     return HttpReply(200, str(len(request.body)).encode(), "text/plain")
 
 
-TOLD: Routes = {("GET", "/large"): _large, ("HEAD", "/large"): _large, ("POST", "/length"): _length}
+ROUTES: Routes = {("GET", "/large"): _large, ("HEAD", "/large"): _large, ("POST", "/length"): _length}
 
 
 class Line:
@@ -61,7 +61,7 @@ class Line:
         async with trio.open_nursery() as nursery:
 
             async def serve() -> None:
-                await HttpApi(STATE, routes or TOLD).serve(self.far)
+                await HttpApi(STATE, routes or ROUTES).serve(self.far)
                 await self._send.aclose()
 
             nursery.start_soon(serve)
@@ -111,7 +111,7 @@ async def test_request_head_times_out(autojump_clock: trio.testing.MockClock) ->
                 await trio.sleep(TIMEOUT * 0.3)
 
         nursery.start_soon(drip)
-        await HttpApi(STATE, TOLD).serve(line.far)
+        await HttpApi(STATE, ROUTES).serve(line.far)
         nursery.cancel_scope.cancel()
     assert trio.current_time() - began <= http_api.TIMEOUT + 1
 
@@ -145,13 +145,13 @@ BODIES = [b"[" * 100_000, b'{"n":' + b"[" * 100_000, b"\xff", b"[]", b"1" * 5000
 
 @pytest.mark.parametrize("body", BODIES, ids=lambda body: body[:8].decode("latin-1"))
 async def test_invalid_body_is_rejected(body: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TOLD, ("POST", "/reads"), _reads)
+    monkeypatch.setitem(ROUTES, ("POST", "/reads"), _reads)
     reply, _ = await Line().exchange(request("POST", "/reads", len(body)), body)
     assert reply.startswith((b"HTTP/1.1 400", b"HTTP/1.1 200")), reply
 
 
 async def test_route_defect_keeps_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TOLD, ("GET", "/fails"), _fails)
+    monkeypatch.setitem(ROUTES, ("GET", "/fails"), _fails)
     first = b"GET /fails HTTP/1.1\r\nHost: x\r\n\r\n"
     reply, _ = await Line().exchange(first, request("POST", "/length", 3), b"abc")
     assert reply.startswith(b"HTTP/1.1 500") and reply.endswith(b"\r\n\r\n3")
@@ -165,7 +165,7 @@ async def test_bodies_rejected_without_readers(routes: tuple[Any, ...]) -> None:
 
 async def test_connection_limit_is_enforced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_api, "MAX_CONNECTIONS", 2)
-    api = HttpApi(STATE, TOLD)
+    api = HttpApi(STATE, ROUTES)
     async with trio.open_nursery() as nursery:
         open_ones = []
         for _ in range(2):

@@ -35,7 +35,7 @@ async def test_first_stream_loads_api(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(http_api, "HttpApi", Counted)
     state = AgentState(identity=environment.find_identity(), token="", url="http://127.0.0.1", executable="/bin/false")
-    door = LazyHttpApi(state)
+    api = LazyHttpApi(state)
     pairs = [memory_stream_pair() for _ in range(3)]
     answers: list[bytes] = []
 
@@ -45,7 +45,7 @@ async def test_first_stream_loads_api(monkeypatch: pytest.MonkeyPatch) -> None:
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery:
             for near, far in pairs:
-                nursery.start_soon(door.serve, far)
+                nursery.start_soon(api.serve, far)
                 nursery.start_soon(ask, near)
     assert [answer.split(b" ", 2)[1] for answer in answers] == [b"404"] * 3
     assert made == [state]

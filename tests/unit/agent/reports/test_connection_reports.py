@@ -16,20 +16,20 @@ async def sent_reports(*events: ConnectionEvent) -> list[agent_pb2.Connection]:
     queue = ReportQueue()
     for event in events:
         queue.note(event)
-    told: list[agent_pb2.Connection] = []
+    reported: list[agent_pb2.Connection] = []
 
     async def send(report: agent_pb2.ReportConnectionRequest) -> None:
-        told.append(report.connection)
+        reported.append(report.connection)
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(queue.send_loop, send)
         await queue.wait_sent()
         nursery.cancel_scope.cancel()
-    return told
+    return reported
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "reported"),
     [
         ("ssh", agent_pb2.Connection.SSH),
         ("vscode", agent_pb2.Connection.VSCODE),
@@ -37,12 +37,12 @@ async def sent_reports(*events: ConnectionEvent) -> list[agent_pb2.Connection]:
         ("reconnecting_pty", agent_pb2.Connection.RECONNECTING_PTY),
     ],
 )
-async def test_sessions_are_reported_in_order(kind: str, told: agent_pb2.Connection.Type) -> None:
+async def test_sessions_are_reported_in_order(kind: str, reported: agent_pb2.Connection.Type) -> None:
     begin = ConnectionEvent(id=IDENT, connect=True, kind=kind, ip="192.0.2.7")
     end = ConnectionEvent(id=IDENT, connect=False, kind=kind, ip="192.0.2.7", status_code=130, reason="gone")
     first, last = await sent_reports(begin, end)
     assert (first.action, last.action) == (agent_pb2.Connection.CONNECT, agent_pb2.Connection.DISCONNECT)
-    assert {first.type, last.type} == {told} and {first.id, last.id} == {IDENT} and first.ip == "192.0.2.7"
+    assert {first.type, last.type} == {reported} and {first.id, last.id} == {IDENT} and first.ip == "192.0.2.7"
     assert not first.HasField("reason") and (last.status_code, last.reason) == (130, "gone")
     assert first.timestamp.ToNanoseconds() <= last.timestamp.ToNanoseconds()
 

@@ -13,7 +13,7 @@ import trio
 import trio.testing
 
 from coder.agent.reports import flight_file, flight_recorder
-from coder.agent.reports.flight_file import SLOT, FlightFile
+from coder.agent.reports.flight_file import SLOT_SIZE, FlightFile
 from coder.agent.reports.flight_recorder import INTERVAL, MAX_EVENTS, FlightRecorder, default_folder, read_machine
 from coder.domain.agents.flight_events import Look
 from tests.kit.event_loop_probes import no_threads
@@ -62,10 +62,10 @@ async def test_killed_process_leaves_record(tmp_path: Path) -> None:
     second.note("dial_failed", how="refused")
     await opened(second)
     assert kinds(second) == ["started", "connected", "disconnected", "started", "dial_failed"]
-    told = second.unsent()
-    assert told[0].data == {"previous": "none"}
-    assert told[3].data == {"previous": "died", "same_boot": True, "last_alive": 1_000_000.0, "oom_kills": 1}
-    second.mark_sent(told[:4])
+    sent = second.unsent()
+    assert sent[0].data == {"previous": "none"}
+    assert sent[3].data == {"previous": "died", "same_boot": True, "last_alive": 1_000_000.0, "oom_kills": 1}
+    second.mark_sent(sent[:4])
     assert kinds(second) == ["dial_failed"]
     await second.stop()
     third = FlightRecorder(tmp_path, machine)
@@ -182,7 +182,7 @@ async def test_memory_and_file_are_bounded(tmp_path: Path) -> None:
     await recorder._write()
     assert len(recorder.unsent()) == MAX_EVENTS
     path = tmp_path / "w-main.flight"
-    assert path.stat().st_size == 2 * SLOT
+    assert path.stat().st_size == 2 * SLOT_SIZE
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     kept = FlightFile.open_file(path).read()["events"]
     assert kept[-1]["data"]["how"].startswith(f"{MAX_EVENTS * 3 - 1} "), "the newest are kept"

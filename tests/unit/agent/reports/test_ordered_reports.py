@@ -14,26 +14,26 @@ async def test_each_report_is_sent_once() -> None:
     queue = OrderedReports[int](10)
     for number in range(6):
         assert queue.add(number)
-    told: list[int] = []
+    reported: list[int] = []
 
     async def send(number: int) -> None:
-        if len(told) == 2:
-            told.append(number)
+        if len(reported) == 2:
+            reported.append(number)
             raise trio.BrokenResourceError  # unknown whether it arrived
-        told.append(number)
+        reported.append(number)
         if number == 4:
             raise RpcError(1, "refused")
 
     with pytest.raises(trio.BrokenResourceError):
         await queue.send_loop(send)
-    assert (told, len(queue)) == ([0, 1, 2], 4)
+    assert (reported, len(queue)) == ([0, 1, 2], 4)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(queue.send_loop, send)
         await queue.wait_sent()
-        assert told == [0, 1, 2, 2, 3, 4, 5] and len(queue) == 0
+        assert reported == [0, 1, 2, 2, 3, 4, 5] and len(queue) == 0
         queue.add(6)
         await trio.testing.wait_all_tasks_blocked()
-        assert told[-1] == 6
+        assert reported[-1] == 6
         nursery.cancel_scope.cancel()
 
 

@@ -22,7 +22,7 @@ async def test_quiet_when_all_sent() -> None:
     )
     outbox = Outbox({"log lines": logs, "states": life, "script results": results})
     assert outbox.describe() == ""
-    await outbox.wait_quiet()
+    await outbox.wait_idle()
     logs.add(b"x" * 16, "said", agent_pb2.Log.INFO)
     life.set(State.STARTING)
     results.add(1)
@@ -30,7 +30,7 @@ async def test_quiet_when_all_sent() -> None:
     quiet = trio.Event()
 
     async def wait() -> None:
-        await outbox.wait_quiet()
+        await outbox.wait_idle()
         quiet.set()
 
     async def send(_: object) -> agent_pb2.BatchCreateLogsResponse:
@@ -61,5 +61,5 @@ async def test_full_server_log_is_quiet() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(logs.send_loop, enough)
-        await Outbox({"log lines": logs}).wait_quiet()
+        await Outbox({"log lines": logs}).wait_idle()
         nursery.cancel_scope.cancel()

@@ -125,10 +125,10 @@ def test_health_change_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None
     app = manifest.apps.add(id=b"a" * 16)
     app.healthcheck.url, app.healthcheck.threshold = "http://127.0.0.1:1", 2
     app.healthcheck.interval.FromSeconds(30)
-    told: list[tuple[float, int]] = []
+    reported: list[tuple[float, int]] = []
 
     async def send(request: agent_pb2.BatchUpdateAppHealthRequest) -> object:
-        told.append((trio.current_time() - begun["at"], request.updates[0].health))
+        reported.append((trio.current_time() - begun["at"], request.updates[0].health))
         return None
 
     async def loop() -> None:
@@ -137,6 +137,6 @@ def test_health_change_is_reported_once(monkeypatch: pytest.MonkeyPatch) -> None
 
     woken = wake_ups(loop)
     states = [agent_pb2.INITIALIZING, agent_pb2.UNHEALTHY, agent_pb2.HEALTHY]
-    assert [health for _, health in told] == states
-    assert all(at <= due + 2 for (at, _), due in zip(told, (1, 90, up_from + 30), strict=True))
+    assert [health for _, health in reported] == states
+    assert all(at <= due + 2 for (at, _), due in zip(reported, (1, 90, up_from + 30), strict=True))
     assert woken <= HOUR / 30 + 10

@@ -19,13 +19,13 @@ def _state() -> AgentState:
 
 
 async def test_first_stream_loads_server() -> None:
-    door = SshAcceptor(_state(), max_timeout=60)
-    door.terminate_all()  # not loaded yet, nothing to terminate
+    acceptor = SshAcceptor(_state(), max_timeout=60)
+    acceptor.terminate_all()  # not loaded yet, nothing to terminate
     near, far = memory_stream_pair()
     later, late = memory_stream_pair()
     async with trio_asyncio.open_loop(), trio.open_nursery() as nursery:
-        nursery.start_soon(door.serve, far)
-        nursery.start_soon(door.serve, late)
+        nursery.start_soon(acceptor.serve, far)
+        nursery.start_soon(acceptor.serve, late)
         with trio.fail_after(60):
             assert (await near.receive_some()).startswith(b"SSH-2.0-")
             assert (await later.receive_some()).startswith(b"SSH-2.0-")

@@ -91,8 +91,8 @@ VERDICTS: dict[str, tuple[Shelf, str]] = {
     "no program": (Shelf(b"\x7fELF of another machine"), "does not run here"),
     "fails": (Shelf(b"#!/bin/sh\necho broken >&2\nexit 1\n"), "does not run here: broken"),
     "unknown instruction": (Shelf(b"#!/bin/sh\nkill -ILL $$\n"), "does not run here: status -4"),
-    "says no version": (Shelf(b"#!/bin/sh\necho '[]'\n"), "does not run here"),
-    "says thousands of brackets": (Shelf(b"#!/bin/sh\nprintf '[%.0s' $(seq 100000)\n"), "does not run here"),
+    "no version": (Shelf(b"#!/bin/sh\necho '[]'\n"), "does not run here"),
+    "thousands of brackets": (Shelf(b"#!/bin/sh\nprintf '[%.0s' $(seq 100000)\n"), "does not run here"),
     "foreign": (Shelf(GOOD.replace(b"over=1", b"over=2")), "cannot take over"),
 }
 """Permanent faults of these bytes on this machine."""
@@ -114,7 +114,7 @@ PASSING: dict[str, tuple[Shelf, str]] = {
 async def test_unfit_programs_are_rejected(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shelf, reason = (VERDICTS | PASSING)[what]
     monkeypatch.setattr(fetch, "MAX_SIZE", 500)
-    monkeypatch.setattr(checks, "FIRST_START", 1.0 if what == "too slow" else 60.0)
+    monkeypatch.setattr(checks, "FIRST_START_TIMEOUT", 1.0 if what == "too slow" else 60.0)
     kind: type[CoderError] = UpgradeRefusedError if what in VERDICTS else UpgradeNotNowError
     with pytest.raises(kind, match=reason):
         await fetched(shelf, tmp_path / "upgrade")
@@ -186,7 +186,7 @@ async def test_concurrent_fetch_is_locked(tmp_path: Path) -> None:
 
 
 async def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "elsewhere").write_text("of somebody")
+    (tmp_path / "elsewhere").write_text("of another user")
     name = f".coder-{hashlib.sha256(GOOD).hexdigest()[:16]}.{'00' * 8}.part"
     (tmp_path / "a").mkdir(mode=0o700)
     monkeypatch.setattr(os, "urandom", bytes)
@@ -194,7 +194,7 @@ async def test_planted_link_is_not_followed(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "a" / name).symlink_to(tmp_path / "elsewhere")
     with pytest.raises(FileExistsError):
         await fetched(Shelf(), tmp_path / "a")
-    assert (tmp_path / "elsewhere").read_text() == "of somebody"
+    assert (tmp_path / "elsewhere").read_text() == "of another user"
 
 
 @pytest.mark.parametrize("keyring", [False, True])
@@ -224,8 +224,8 @@ async def test_earlier_names_start_current_program(tmp_path: Path, monkeypatch: 
     paths: list[Path] = []
     for number in range(6):
         paths.append(await fetched(Shelf(of_version(number)), tmp_path))
-        for told in paths[:-1]:
-            assert told.read_bytes() == of_version(number - 1), "the running program while the next one waits"
+        for older in paths[:-1]:
+            assert older.read_bytes() == of_version(number - 1), "the running program while the next one waits"
         monkeypatch.setenv("CODER_SELF", str(paths[-1]))  # and continues as that one
     assert sorted(tmp_path.glob("coder-*")) == sorted(paths)
     assert {one.readlink() for one in paths[:-2]} == {Path(paths[-2].name)}, "a chain of links fails at forty"

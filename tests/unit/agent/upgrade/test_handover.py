@@ -107,13 +107,13 @@ OBSTACLES: dict[str, tuple[str, Any, str]] = {
     "memfd_create": ("os.memfd_create", has_no_descriptors, "Too many open files"),
     "writing": ("os.fdopen", disk_is_full, "No space left on device"),
     "encoding": ("coder.agent.upgrade.handover._encode", lambda _: "\ud800".encode(), "surrogates not allowed"),
-    "a defect": ("coder.agent.upgrade.handover._leave_launcher_lock", lambda: dict[str, str]()["x"], "x"),
+    "a defect": ("coder.agent.upgrade.handover._close_launcher_lock_on_exec", lambda: dict[str, str]()["x"], "x"),
 }
 
 
 @pytest.mark.parametrize("what", OBSTACLES)
 def test_failed_exec_keeps_everything(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    name, broken, said = OBSTACLES[what]
+    name, broken, reason = OBSTACLES[what]
     terminal, output = os.pipe()
     before = signal.signal(signal.SIGQUIT, signal.default_int_handler)
     try:
@@ -123,7 +123,7 @@ def test_failed_exec_keeps_everything(what: str, monkeypatch: pytest.MonkeyPatch
                 patch.setattr(os, "execve", lambda *_: None)
             left = filled(terminal, output)
             back = replace_program(left, Restart(("agent",), {}, (signal.SIGQUIT,)))
-        assert back.refused.startswith("it could not be started: ") and said in back.refused
+        assert back.refused.startswith("it could not be started: ") and reason in back.refused
         assert (back.terminals, back.processes, back.units) == (left.terminals, left.processes, left.units)
         assert signal.getsignal(signal.SIGQUIT) is signal.default_int_handler
         assert not os.get_inheritable(terminal) and not os.get_inheritable(output)

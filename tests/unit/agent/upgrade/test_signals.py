@@ -64,8 +64,8 @@ def test_pending_signal_reaches_next_program(moment: str, number: signal.Signals
     argv = [sys.executable, str(path), number.name]
     env = {**os.environ, "PYTHONPATH": str(Path(coder.__path__[0]).parent)}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False, timeout=60)
-    told = [f"asked {number.value}", "ended"]
-    assert (done.returncode, done.stderr) == (0, "") and done.stdout.split("\n")[:-1] == told, done
+    expected = [f"asked {number.value}", "ended"]
+    assert (done.returncode, done.stderr) == (0, "") and done.stdout.split("\n")[:-1] == expected, done
 
 
 @pytest.mark.parametrize("waits", [False, True])

@@ -48,7 +48,7 @@ class Server:
         monkeypatch.setattr(upgrader, "HttpClient", lambda _policy: self._client())
         monkeypatch.setattr(upgrader, "fetch_program", self._fetch)
         monkeypatch.setattr(upgrader, "check_again", self._check)
-        monkeypatch.setattr(upgrader, "SPREAD", 0.0)
+        monkeypatch.setattr(upgrader, "DOWNLOAD_SPREAD", 0.0)
         self.checked = list[str]()
         self.check_outcome = list[Exception]()
 
@@ -128,16 +128,16 @@ async def test_unsent_reports_delay_upgrade(
         made.upgrader.check_now()
         await trio.sleep(3600)  # disconnected
         assert made.found is None and server.fetched == 1
-        told: list[int] = []
+        reported: list[int] = []
 
         async def send(number: int) -> None:
-            told.append(number)
+            reported.append(number)
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(made.sent.send_loop, send)
             await trio.sleep(1)
             nursery.cancel_scope.cancel()
-        assert told == [1] and made.found is not None
+        assert reported == [1] and made.found is not None
 
 
 async def test_reconnect_asks_server_again(server: Server, tmp_path: Path) -> None:
@@ -302,7 +302,7 @@ async def test_old_check_is_repeated(server: Server, tmp_path: Path, autojump_cl
 async def test_download_turn_survives_reconnect(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    monkeypatch.setattr(upgrader, "SPREAD", 900.0)
+    monkeypatch.setattr(upgrader, "DOWNLOAD_SPREAD", 900.0)
     monkeypatch.setattr(random, "uniform", lambda low, high: (low + high) / 2)
     async with running(tmp_path) as made:
         began = trio.current_time()

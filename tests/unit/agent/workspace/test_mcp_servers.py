@@ -121,18 +121,18 @@ async def test_tools_are_listed_and_called(tmp_path: Path) -> None:
 async def test_failures_are_reported_and_recovered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     configure(tmp_path, project=good(tmp_path))
     async with open_api(tmp_path) as ask:
-        for tool, status, said in (
+        for tool, status, expected in (
             ("project__other", 502, "no such tool"),
             ("project__end", 502, "it has exited"),
             ("none__say", 404, "There is no tool"),
             ("say", 404, "There is no tool"),
         ):
             found = await ask.call(tool)
-            assert found[0] == status and said in json.dumps(found[1])
+            assert found[0] == status and expected in json.dumps(found[1])
         assert (await ask.call("project__say", text="x"))[0] == 200
         monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 0.2)
-        status, told = await ask.call("project__sleep")
-        assert status == 502 and "no answer to tools/call" in told["detail"]
+        status, content = await ask.call("project__sleep")
+        assert status == 502 and "no answer to tools/call" in content["detail"]
         monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 30.0)
         assert (await ask.call("project__say", text="x"))[0] == 200
         odd_ones: list[Any] = [{}, {"tool_name": 1}, {"tool_name": "a", "arguments": [1]}, [], None]
@@ -144,8 +144,8 @@ async def test_missing_and_invalid_files(tmp_path: Path) -> None:
     async with open_api(tmp_path) as ask:
         assert await ask("GET", "tools") == (200, {"tools": []})
         (tmp_path / ".mcp.json").write_text("[]")
-        status, told = await ask("GET", "tools")
-        assert status == 500 and ".mcp.json is not a valid server list" in told["detail"]
+        status, content = await ask("GET", "tools")
+        assert status == 500 and ".mcp.json is not a valid server list" in content["detail"]
 
 
 @pytest.mark.parametrize(
@@ -162,8 +162,8 @@ async def test_servers_are_asked_concurrently(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     configure(tmp_path, first=good(tmp_path, f"wait for {pipe}"), second=good(tmp_path, f"release {pipe}"))
     async with open_api(tmp_path) as ask:
-        status, told = await ask("GET", "tools")
-        assert status == 200 and [tool["name"] for tool in told["tools"]] == ["first__say", "second__say"]
+        status, content = await ask("GET", "tools")
+        assert status == 200 and [tool["name"] for tool in content["tools"]] == ["first__say", "second__say"]
 
 
 async def test_busy_server_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,9 +180,9 @@ async def test_busy_server_times_out(tmp_path: Path, monkeypatch: pytest.MonkeyP
         monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 0.2)
         async with trio.open_nursery() as nursery:
             await nursery.start(call_long)
-            status, told = await ask.call("project__say", text="x")
+            status, content = await ask.call("project__say", text="x")
             ended.set()
-        assert status == 502 and "busy with other calls" in told["detail"]
+        assert status == 502 and "busy with other calls" in content["detail"]
         monkeypatch.setattr(mcp_servers, "CALL_TIMEOUT", 30.0)
         assert (await ask.call("project__say", text="x"))[1] == first, "by the same process"
 
@@ -196,15 +196,15 @@ async def test_removed_entry_harms_nothing(tmp_path: Path, monkeypatch: pytest.M
             return answers.pop() if answers else {}
 
         monkeypatch.setattr(ask.servers, "_read_specs", read_once)
-        status, told = await ask("GET", "tools")
-        assert status == 200 and len(told["tools"]) == 1
+        status, content = await ask("GET", "tools")
+        assert status == 200 and len(content["tools"]) == 1
 
 
 async def test_invalid_command_spares_others(tmp_path: Path) -> None:
     configure(tmp_path, odd={"command": "a\0b"}, project=good(tmp_path))
     async with open_api(tmp_path) as ask:
-        status, told = await ask("GET", "tools")
-        assert status == 200 and [tool["name"] for tool in told["tools"]] == ["project__say"]
+        status, content = await ask("GET", "tools")
+        assert status == 200 and [tool["name"] for tool in content["tools"]] == ["project__say"]
 
 
 async def test_longest_server_name_wins(tmp_path: Path) -> None:
@@ -216,9 +216,9 @@ async def test_longest_server_name_wins(tmp_path: Path) -> None:
         assert names == ["a__say", "a__c__d__e", "a__b__say", "x____say"], "a__b__… denotes server a__b"
         pids = set()
         for name in ("a__say", "a__b__say", "x____say"):
-            status, told = await ask.call(name, text="x")
+            status, content = await ask.call(name, text="x")
             assert status == 200
-            pids.add(told["content"][0]["text"])
+            pids.add(content["content"][0]["text"])
         assert len(pids) == 3
         assert (await ask.call("a__c__d__e"))[0] == 502 and (await ask.call("a_say"))[0] == 404
 

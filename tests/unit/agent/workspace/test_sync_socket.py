@@ -185,10 +185,10 @@ async def test_hostile_lines_are_handled() -> None:
 
 
 async def test_report_goes_through_socket(tmp_path: Path) -> None:
-    told: list[dict[str, object]] = []
+    reported: list[dict[str, object]] = []
 
     async def report(request: Mapping[str, object]) -> None:
-        told.append({name: request.get(name) for name in FIELDS})
+        reported.append({name: request.get(name) for name in FIELDS})
         if request["message"] == "no":
             raise CoderError("refused", "No app found")
 
@@ -216,5 +216,5 @@ async def test_report_goes_through_socket(tmp_path: Path) -> None:
             assert (yes["isError"], no["isError"]) == (False, True), result.stderr
             assert "No app found" in no["content"][0]["text"]
         nursery.cancel_scope.cancel()
-    assert told[0] == {"app_slug": "chat", "state": "working", "message": "yes", "uri": ""}
-    assert [one["message"] for one in told] == ["yes", "no"] * 2
+    assert reported[0] == {"app_slug": "chat", "state": "working", "message": "yes", "uri": ""}
+    assert [one["message"] for one in reported] == ["yes", "no"] * 2
