@@ -62,10 +62,10 @@ def _calling(action: str, call: Callable[[KeyringBackend], str | None]) -> str |
         return call(backend)
     except KeyringError as error:
         message = f"the system's keyring did not {action} the session token"
-        raise CoderError("keyring", message, f"Unlock the keyring and try again. {_WITHOUT}") from error
+        raise CoderError("keyring", message, f"Unlock the keyring and retry. {_WITHOUT}") from error
 
 
-_WITHOUT = "Without --use-keyring `coder login` keeps the token in a file that only you can read."
+_WITHOUT = "Without --use-keyring, `coder login` stores the token in a file that only you can read."
 
 
 def find_keyring() -> KeyringBackend:
@@ -77,7 +77,7 @@ def find_keyring() -> KeyringBackend:
 
     backend = load_env() or _of_this_system()
     if backend is None:
-        raise CoderError("keyring", "there is no keyring on this system that could hold the session token", _WITHOUT)
+        raise CoderError("keyring", "this system has no keyring to store the session token", _WITHOUT)
     return backend
 
 

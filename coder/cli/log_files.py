@@ -41,5 +41,7 @@ def _names_like(expressions: Sequence[str]) -> Callable[[str], bool]:
         try:
             patterns.append(compiled(text))
         except PatternProblem as problem:
-            raise CoderError("bad_option", f'--log-filter: "{text}" is no regular expression: {problem}') from problem
+            raise CoderError(
+                "bad_option", f'--log-filter: "{text}" is not a regular expression: {problem}'
+            ) from problem
     return lambda name: any(pattern.search(name) for pattern in patterns)

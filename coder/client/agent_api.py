@@ -105,7 +105,7 @@ class AgentApi:
         try:
             return msgspec.json.decode(answer, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise CoderError("agent_api", "the workspace's agent answered with something else than expected") from error
+            raise CoderError("agent_api", "the workspace's agent sent an unexpected answer") from error
 
 
 def _error_message(status: int, body: bytes) -> str:
@@ -133,6 +133,6 @@ async def open_agent_api(policy: DialPolicy, directory: Path, workspace: str) ->
     if opening.cancelled_caught:
         raise CoderError(
             "agent_api",
-            f"there was no way to the agent of {workspace} within {OPEN_TIME:g} s",
+            f"timed out connecting to the agent of {workspace} after {OPEN_TIME:g} s",
             "The agent may still be starting, or its machine may be offline. Check with `coder show`.",
         )

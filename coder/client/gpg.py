@@ -53,7 +53,7 @@ async def forward_gpg(workspace: GpgWorkspace) -> None:
     # A running agent would occupy the socket's path, and an exiting one removes the path.
     remote_socket = await _there(workspace, _MAKE_ROOM)
     if not remote_socket.startswith(b"/"):
-        raise CoderError("gpg", "the workspace's GPG names no agent socket", "Install gnupg in the workspace.")
+        raise CoderError("gpg", "the workspace's GPG has no agent socket", "Install gnupg in the workspace.")
     await workspace.forward_socket(remote_socket.decode(), local_socket)
 
 
@@ -74,7 +74,7 @@ async def _there(workspace: GpgWorkspace, command: str, stdin: bytes = b"") -> b
         with trio.fail_after(TIMEOUT):
             done = await workspace.run(command, stdin)
     except trio.TooSlowError as error:
-        raise CoderError("gpg", f"{tool} did not end in the workspace within {TIMEOUT:g} s") from error
+        raise CoderError("gpg", f"{tool} timed out in the workspace after {TIMEOUT:g} s") from error
     if done.status != 0:
         output = done.err.decode(errors="replace").strip()
         raise CoderError("gpg", f"{tool} failed in the workspace: {output}", "Install gnupg there.")

@@ -90,7 +90,7 @@ class Preparation:
         reported = ""
         while target.agent.status != "connected":
             if not target.agent.status:  # waiting for a status that this server never reports would never end
-                raise CoderError("odd_answer", "The server does not say whether the agent is connected.")
+                raise CoderError("odd_answer", "The server does not report whether the agent is connected.")
             status, hint = target.agent.status, target.agent.troubleshooting_url
             if status != reported:
                 self._say(_waiting_text(target.agent, hint))
@@ -160,7 +160,7 @@ def _waiting_text(agent: WorkspaceAgent, hint: str) -> str:
     texts = {
         "connecting": "Waiting for the agent to connect …",
         "timeout": "The agent is taking longer than expected to connect …",
-        "disconnected": "The agent has lost its connection; waiting for it to come back …",
+        "disconnected": "The agent has lost its connection; waiting for it to reconnect …",
     }
     text = texts.get(agent.status, "Waiting for the agent …")
     return f"{text} ({hint})" if hint and agent.status != "connecting" else text

@@ -92,7 +92,7 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
     try:
         process = await aio_as_trio(connection.create_process)(command, **options)
     except asyncssh.Error as error:
-        raise CoderError("ssh", "the session was refused") from error
+        raise CoderError("ssh", "the session was rejected") from error
     with raw_terminal(request.tty):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_feed, process)

@@ -111,8 +111,8 @@ class RemoteAppAuthorizer:
         try:
             ticket, ends = await app_tickets.read_ticket_untrusted(self._world.keys, self._world.clock.now(), token)
         except TokenRefused as error:
-            _log.warn("a ticket of the server cannot be checked", error=error)
-            raise AppRefusedError("primary_away", "Its keys could not be had, or the clocks disagree.") from error
+            _log.warn("a ticket of the server could not be verified", error=error)
+            raise AppRefusedError("primary_away", "The server's keys are unavailable, or the clocks differ.") from error
         if ticket.user_id != NIL:
             self._note(credentials.token, True)
         return AppAdmission(ticket, token, datetime.fromtimestamp(ends, UTC))
@@ -120,7 +120,7 @@ class RemoteAppAuthorizer:
     def _refusal(self, error: CoderError) -> AppRefusedError:
         if is_token_refused(error):
             self._world.registration.doubt()
-            return AppRefusedError("primary_away", "The server does not accept this proxy any more.")
+            return AppRefusedError("primary_away", "The server no longer accepts this proxy.")
         if not isinstance(error, HttpError):
             _log.warn("the server could not be asked about a visitor", reason=str(error))
             return AppRefusedError("primary_away", "The server cannot be reached.")
@@ -245,7 +245,7 @@ class RemoteAppAuthorizer:
             if is_token_refused(error):
                 self._world.registration.doubt()
             # Keep the visitor: the server is upstream's, or failed.
-            _log.debug("the server did not say whether a visitor may stay", reason=str(error))
+            _log.debug("the server gave no decision on an open stream", reason=str(error))
             return True
 
     # ---- reports
@@ -262,7 +262,7 @@ class RemoteAppAuthorizer:
             await self._sessions.report(self._world.primary.report_stats)
         except CoderError as error:
             # The sessions are kept and reported next time.
-            _log.warn("use of applications could not be reported", reason=error.message)
+            _log.warn("app usage could not be reported", reason=error.message)
 
 
 def _digest(token: str) -> bytes:

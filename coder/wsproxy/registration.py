@@ -87,7 +87,7 @@ class Registration:
                 raise CoderError(
                     "primary_is_proxy",
                     f"{self._primary.url} is a workspace proxy itself",
-                    f"Give the server's own address by --primary-access-url; it says it is {info.dashboard_url}.",
+                    f"Set the server's own URL in --primary-access-url: {info.dashboard_url}.",
                 )
             self.primary_info = info
         return await self._primary.register(self._registration_body())
@@ -134,7 +134,7 @@ def _final(error: CoderError, primary: str) -> CoderError | None:
         validations = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
         return CoderError(
             "proxy_refused",
-            f"{primary} does not accept what this workspace proxy says of itself ({validations or error.message})",
+            f"{primary} rejects the registration of this workspace proxy ({validations or error.message})",
             "Correct --access-url, --wildcard-access-url and the options of the relay.",
         )
     return error if error.code == "primary_is_proxy" else None

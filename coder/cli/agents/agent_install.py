@@ -57,11 +57,11 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
     platform = _PLATFORMS.get(sys.platform)
     if platform is None:
         raise CoderError(
-            "no_services", f"services of {sys.platform} are not known here", "Start `coder agent` yourself."
+            "no_services", f"services on {sys.platform} are not supported", "Start `coder agent` yourself."
         )
     name = str(invocation["name"])
     if not NAME.fullmatch(name):
-        raise CoderError("bad_name", f"{quoted(name)} is no name of a service", "Use letters, digits, - and _.")
+        raise CoderError("bad_name", f"{quoted(name)} is not a valid service name", "Use letters, digits, - and _.")
     user = getpass.getuser()
     system = bool(invocation["system"])
     program = session.program()
@@ -122,7 +122,7 @@ def _do(step: Step, token: str) -> None:
         raise CoderError("service", f"{_shown(step).splitlines()[0]}: {error.strerror or error}", _HINT) from error
 
 
-_HINT = "With --system this needs root; --dry-run shows every step, so that you can take them yourself."
+_HINT = "--system requires root. Run with --dry-run to print every step, which you can run yourself."
 
 
 def _write(step: WriteFile, text: str) -> None:

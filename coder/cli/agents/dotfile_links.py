@@ -48,7 +48,7 @@ def link_dotfiles(clone: Path, config_dir: Path, target: Path) -> None:
     refused = linker.link(top_entries(linker.clone))
     if refused:
         raise CoderError(
-            "dotfiles", f"{refused} of the dot-files could not be linked", "The lines above say which, and why."
+            "dotfiles", f"{refused} of the dotfiles could not be linked", "The lines above list them with the reasons."
         )
 
 
@@ -104,7 +104,7 @@ class _Linker:
         if target.is_symlink() and target.readlink() == path:
             return
         if Path(os.path.realpath(path)) == real:
-            say(f"Skipped {target}: the repository has a link to this place itself")
+            say(f"Skipped {target}: the repository has a link to this path itself")
         elif target.is_dir() and not target.is_symlink():
             say(f"Skipped {target}: a directory is there, where the repository has {_kind(path)}")
         elif not self._leads_to_kept(target):

@@ -144,7 +144,10 @@ def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptio
     server_lines = [_setting(line, _THEIRS) for line in from_server]
     lines_of_host = [line for line in [*own, *server_lines, *FIXED] if _first(line, seen)]
     prefix, suffix = _prefix(options, server), _suffix(options, server)
-    lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
+    lines = [
+        START,
+        "# Written by `coder config-ssh`; the next run replaces it. Put your own settings outside this section.",
+    ]
     if options.lines():
         lines += [OPTIONS_MARK, *options.lines(), "#"]
     if prefix:
@@ -172,7 +175,7 @@ def _with_values(settings: Mapping[str, str]) -> list[str]:
     the whole file, also for other hosts, because of a keyword without a value."""
     for name in (name for name, value in settings.items() if not value.strip()):
         _setting(f"{name} value", _THEIRS)  # an invalid name is rejected without printing it
-        say(f"warning: the server's setting {quoted(name)} has no value and is left out")
+        say(f"warning: the server's setting {quoted(name)} has no value and is skipped")
     return [f"{name} {value}" for name, value in settings.items() if value.strip()]
 
 
@@ -182,7 +185,7 @@ def _setting(line: str, whose: str) -> str:
     except ValueError:
         raise CoderError(
             "ssh_config",
-            f"{whose}: {quoted(line)} is no setting of an SSH client",
+            f"{whose}: {quoted(line)} is not an SSH client setting",
             "Write it as name=value, on one line.",
         ) from None
     return line
@@ -210,7 +213,7 @@ def _replace(before: str, block: str) -> str:
         raise CoderError(
             "ssh_config",
             "the marker lines of coder's section are damaged",
-            f"Remove everything between {START} and {END} by hand and run this again.",
+            f"Remove everything between {START} and {END} manually and run this command again.",
         )
     rest = before[end + len(END) :].removeprefix("\r").removeprefix("\n")
     return before[:start] + block + rest

@@ -38,7 +38,7 @@ def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
                     "port_forward",
                     "parse port-forward specs: failed to parse "
                     f'{protocol} port-forward specification "{spec}": {error}',
-                    "Write [bind_ip:]local[:remote], ranges as 8000-8010.",
+                    "Use [bind_ip:]local[:remote], and ranges like 8000-8010.",
                 ) from None
     return forwards
 
@@ -99,7 +99,7 @@ def _run(invocation: Invocation) -> int:
             address = (forward.protocol, host, forward.local)
             if address in used:
                 label = f"{forward.protocol.lower()} {host}:{forward.local}"
-                raise CoderError("port_forward", f"the local address {label} is given twice", "Forward each port once.")
+                raise CoderError("port_forward", f"the local address {label} is used twice", "Forward each port once.")
             used.add(address)
     run_trio(_main, invocation, forwards)
     return 0

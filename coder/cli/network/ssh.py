@@ -132,7 +132,7 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
                 )
                 code = await _session(invocation, stream)
             if session_scope.cancelled_caught:
-                say_on_stderr("The workspace is being stopped; the connection is closed.")
+                say_on_stderr("The workspace is stopping; the connection is closed.")
         nursery.cancel_scope.cancel()
     return code
 
@@ -208,7 +208,7 @@ def _request(invocation: Invocation) -> Any:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise CoderError("bad_env", f"--env {quoted(text)} needs the form name=value")
+        raise CoderError("bad_env", f"--env {quoted(text)} must have the form name=value")
     return name, value
 
 

@@ -35,7 +35,7 @@ WAIT = Option(
 GRACE = 20.0
 """Seconds for a starting daemon to connect before the job is canceled."""
 _LOOK = 0.5
-_AWAY = "The provisioners that may run this were not seen lately; the job waits for one."
+_AWAY = "The provisioners that can run this job are offline; the job waits for one."
 
 
 def handle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
@@ -69,11 +69,11 @@ def handle_no_provisioner(
         say(f"  {line}")
     if invocation.options.get("wait_for_provisioner"):
         _park(client, created.job)
-        say("The job is parked: it waits for such a provisioner without limit.")
+        say("The job waits for such a provisioner without limit.")
         return
     if not waits:
         return
-    say(f"Looking for {GRACE:.0f} seconds whether one comes (--wait-for-provisioner waits without limit) …")
+    say(f"Waiting {GRACE:.0f} seconds for one to connect (--wait-for-provisioner waits without limit) …")
     if _daemon_connects(client, created.job):
         return
     client.request("PATCH", cancel_path, expect=(200, 400, 403))
@@ -110,7 +110,7 @@ def _advice(explanation: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[
         return [" ".join(["start one: coder provisioner start", *flags])]
     lines = [f"start one: {remedy.command}"]
     if remedy.nearest:
-        lines.append(f"or change the nearest: {remedy.nearest}")
+        lines.append(f"or change the closest match: {remedy.nearest}")
     return [*lines, *remedy.notes]
 
 

@@ -86,7 +86,7 @@ async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names
     try:
         return await remove_all(invocation, http, ledger, names=names)
     except (CoderError, OSError) as error:
-        say(f"Some resources were not deleted: {explain_error(error)}\n`coder exp scaletest cleanup` does it.")
+        say(f"Some resources were not deleted: {explain_error(error)}\nDelete them with `coder exp scaletest cleanup`.")
         return 1
 
 
@@ -205,7 +205,7 @@ async def _run_command(invocation: Invocation, http: HttpClient, workspace: Work
     if waiting.cancelled_caught:
         raise CoderError("scaletest", f"the command did not end within {limit:g} s")
     if invocation["run_expect_output"] not in text:
-        raise CoderError("scaletest", "the command did not say what was expected")
+        raise CoderError("scaletest", "the command's output does not contain the expected text")
     return text
 
 

@@ -96,8 +96,8 @@ def mask_environment(value: Any) -> Any:
 def _bundle(invocation: Invocation) -> int:
     client = session.client(invocation)
     sys.stdout.write(
-        "The bundle holds the deployment's settings and health, and of the workspace its builds, logs and network.\n"
-        "Secrets are masked as far as they are known to be some; look through it before you give it away.\n"
+        "The bundle contains the deployment's settings and health, and the workspace's builds, logs and network.\n"
+        "Known secrets are masked; review it before you share it.\n"
     )
     confirm(invocation, "Proceed?")
     if invocation["url_override"]:
@@ -110,7 +110,7 @@ def _bundle(invocation: Invocation) -> int:
         for name, address in {**_DEPLOYMENT, **(_PPROF if invocation["pprof"] else {})}.items():
             bundle.take(name, address, mask_environment)
         for index, (workspace, raw) in enumerate(workspaces):
-            say(f"Looking at workspace {workspace.owner_name}/{workspace.name} …")
+            say(f"Collecting workspace {workspace.owner_name}/{workspace.name} …")
             agent = invocation.args[1] if len(invocation.args) > 1 else ""
             prefix = "" if len(workspaces) == 1 else f"workspaces/{index}-"
             bundle.json(f"{prefix}workspace/workspace.json", mask_environment(raw))
@@ -143,7 +143,9 @@ def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Wo
         workspaces += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
     cap = invocation["workspaces_total_cap"] or _CAP
     if len(workspaces) > cap:
-        say(f"{len(workspaces)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
+        say(
+            f"{len(workspaces)} workspaces were requested; only the first {cap} are collected (--workspaces-total-cap)."
+        )
     return workspaces[:cap] if cap > 0 else workspaces
 
 

@@ -47,6 +47,6 @@ async def _watch(policy: DialPolicy, reporter: AppStatusReporter) -> None:
                             await trio.to_thread.run_sync(reporter.seen, event, data)
         except (CoderError, OSError, ValueError) as error:
             if not is_told:
-                say(f"AgentAPI is not watched ({error}); it is asked again until it answers")
+                say(f"AgentAPI is not reachable ({error}); retrying")
             is_told = True
         await trio.sleep(AGAIN)

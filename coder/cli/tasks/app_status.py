@@ -105,7 +105,7 @@ class EventStream:
         """Return the events completed by `chunk`. Raise ValueError for a line over the limit."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > MAX_LINE:
-            raise ValueError("a line of events has no end")
+            raise ValueError("an event line is too long")
         events = []
         for line in lines:
             field, _, value = line.decode(errors="replace").rstrip("\r").partition(":")

@@ -71,5 +71,5 @@ def _value(value: LightValue) -> str:
 
 
 def _disconnect_line(item: AgentDisconnect) -> str:
-    back = f", back {since(item.returned_at)} ago" if item.returned_at else ", not back yet"
-    return f"away {since(item.disconnected_at)} ago{back}: {item.cause} - {item.detail}"
+    back = f", reconnected {since(item.returned_at)} ago" if item.returned_at else ", not reconnected"
+    return f"disconnected {since(item.disconnected_at)} ago{back}: {item.cause} - {item.detail}"
