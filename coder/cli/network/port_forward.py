@@ -106,12 +106,12 @@ def _run(invocation: Invocation) -> int:
 
 
 async def _main(invocation: Invocation, forwards: list[Forward]) -> None:
-    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.ready import Preparation, print_to_stderr
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
+        prepare = Preparation(http, print_to_stderr, autostart=not invocation["disable_autostart"])
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
         await _forward_all(invocation, policy, prepare, target, forwards)
 

@@ -71,7 +71,7 @@ async def remove_all(
     for run in failed:
         say(f"{run.name}: {run.error}")
     say(f"{removed} removed, {len(failed)} could not be.")
-    for url, count in ledger.elsewhere().items() if names is None else ():
+    for url, count in ledger.count_elsewhere().items() if names is None else ():
         say(
             f"{count} more were created at {url}: if that is the same deployment, or still exists, "
             f"run this with --url {url}"

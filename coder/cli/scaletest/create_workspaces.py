@@ -120,7 +120,7 @@ async def _make(
     entry = ledger.record("workspace", owner, name, me)
     body = {"name": name, "template_id": template.id, "rich_parameter_values": values}
     path = f"/api/v2/users/{quote(owner, safe='')}/workspaces"
-    workspace = await _built(http, read(await _ask_for(http, ledger, entry, path, body), Workspace))
+    workspace = await _built(http, read(await _post_recorded(http, ledger, entry, path, body), Workspace))
     run.figures["build_ms"] = round((trio.current_time() - began) * 1000, 3)
     if not invocation["no_wait_for_agents"]:
         await _wait_agents(http, workspace)
@@ -137,11 +137,13 @@ async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: st
         "password": f"Aa1!{secrets.token_urlsafe(24)}",
         "organization_ids": [template.organization_id],
     }
-    await _ask_for(http, ledger, entry, "/api/v2/users", body)
+    await _post_recorded(http, ledger, entry, "/api/v2/users", body)
     return name
 
 
-async def _ask_for(http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]) -> Answer:
+async def _post_recorded(
+    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]
+) -> Answer:
     """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:
         answer = await http.request("POST", path, json=body)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def _reached(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
+async def _open_database(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
     """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
@@ -49,7 +49,7 @@ def _backup(invocation: Invocation) -> int:
     programs = Programs(config.data_path, config.postgres_bin_dir)
 
     async def main() -> Any:
-        async with _reached(invocation, config) as url:
+        async with _open_database(invocation, config) as url:
             return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
 
     manifest = run_trio(main)
@@ -78,7 +78,7 @@ def _restore(invocation: Invocation) -> int:
         previous_data = run_trio(_replace, invocation, config, programs, dump, manifest)
     sys.stdout.write(f"Restored into {database}.\n")
     if previous_data is not None:
-        sys.stdout.write(f"The previous data is in {previous_data}; remove it after checking the result.\n")
+        sys.stdout.write(f"What was there before is in {previous_data}; remove it after checking the result.\n")
     return 0
 
 

@@ -31,11 +31,11 @@ class _DeploymentTools:
     def _get(self, path: str) -> HttpAnswer:
         return self._client.request("GET", f"/api/v2/{path}")
 
-    def _passed_on(self, path: str) -> Any:
+    def _forward_fields(self, path: str) -> Any:
         return self._get(path).json()
 
     def who(self, _given: Mapping[str, Any]) -> Any:
-        return self._passed_on("users/me")
+        return self._forward_fields("users/me")
 
     def list_workspaces(self, arguments: Mapping[str, Any]) -> Any:
         answer = self._get(f"workspaces?q={quote('owner:' + str(arguments.get('owner') or 'me'))}")
@@ -47,7 +47,7 @@ class _DeploymentTools:
     def get_workspace(self, arguments: Mapping[str, Any]) -> Any:
         owner, slash, name = str(arguments["workspace"]).partition("/")
         owner, name = (owner, name) if slash else ("me", owner)
-        return self._passed_on(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
+        return self._forward_fields(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
 
     def create_workspace(self, arguments: Mapping[str, Any]) -> Any:
         values = [{"name": key, "value": str(value)} for key, value in (arguments.get("rich_parameters") or {}).items()]
@@ -65,7 +65,7 @@ class _DeploymentTools:
         return {"id": str(build.id), "transition": build.transition, "status": build.status}
 
     def parameters(self, arguments: Mapping[str, Any]) -> Any:
-        return self._passed_on(f"templateversions/{_segment(arguments, 'template_version_id')}/rich-parameters")
+        return self._forward_fields(f"templateversions/{_segment(arguments, 'template_version_id')}/rich-parameters")
 
     def agent_logs(self, arguments: Mapping[str, Any]) -> str:
         answer = self._get(f"workspaceagents/{_segment(arguments, 'workspace_agent_id')}/logs")

@@ -148,7 +148,7 @@ async def _bash(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
         ended_by_us = await _end(api, ident)
         output = await _output(api, ident)
     except CoderError as error:
-        raise CoderError("mcp", f"{error} ({await _fate(api, ident)})") from error
+        raise CoderError("mcp", f"{error} ({await _kill_after_failure(api, ident)})") from error
     if not ended_by_us:
         return {"output": output.output, "exit_code": output.exit_code}
     return {"output": f"{output.output}\n(ended after {limit} ms)", "exit_code": 124}
@@ -170,7 +170,7 @@ async def _end(api: AgentApi, ident: str) -> bool:
     return True
 
 
-async def _fate(api: AgentApi, ident: str) -> str:
+async def _kill_after_failure(api: AgentApi, ident: str) -> str:
     """Kill a command whose wait failed, if its agent still answers, and return what happened."""
     import trio
 

@@ -63,7 +63,7 @@ COLUMNS = (
     "state changed",
 )
 LOG_COLUMNS = ("id", "content", "type", "time")
-_OVER = {"complete", "failed"}
+_FINISHED = {"complete", "failed"}
 _TICK = 1.0
 """Seconds between polls of `task status --watch`."""
 _ROOT = "/api/v2/tasks"
@@ -241,8 +241,8 @@ def _status(invocation: Invocation) -> int:
         if key != printed:
             _print_status(invocation, task, answer, heading=printed is None)
             printed = key
-        is_over = task.current_state is not None and task.current_state.state in _OVER
-        ended = is_over or task.status in {"paused", "error"}
+        is_finished = task.current_state is not None and task.current_state.state in _FINISHED
+        ended = is_finished or task.status in {"paused", "error"}
         if not invocation["watch"] or ended:
             return 0
         time.sleep(_TICK)

@@ -103,7 +103,7 @@ def _is_open(line: str) -> bool:
     return value.startswith(("[", "{")) and not value.endswith(("]", "}"))
 
 
-def given_values(invocation: Invocation) -> dict[str, str]:
+def requested_values(invocation: Invocation) -> dict[str, str]:
     """Return the values of flags and the file; flags override the file."""
     values: dict[str, str] = {}
     path = invocation["rich_parameter_file"]

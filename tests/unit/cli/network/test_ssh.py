@@ -75,7 +75,7 @@ async def test_session_selects_tunnel(
     monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
     with pytest.raises(_ChosenTarget, match=link):
-        await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
+        await ssh._run_session(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
 
 
 async def test_undecodable_words_are_passed_unchanged() -> None:

@@ -15,7 +15,7 @@ import trio
 from coder.cli.command import parse
 from coder.cli.main import load
 from coder.cli.scaletest import create_workspaces
-from coder.cli.scaletest.create_workspaces import _ask_for
+from coder.cli.scaletest.create_workspaces import _post_recorded
 from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, LedgerEntry, new_names
 from coder.cli.scaletest.runs import MAX_JOBS
 from coder.net.errors import HttpError, NetError
@@ -223,7 +223,7 @@ async def test_ledger_records_answers(answer: bytes, states: list[str], tmp_path
         entry = ledger.record("user", "a", new_names(1)[0])
         async with HttpClient(DialPolicy(server.url)) as http:
             with nullcontext() if states == ["made"] else pytest.raises((HttpError, NetError)):
-                await _ask_for(http, ledger, entry, "/api/v2/users", {})
+                await _post_recorded(http, ledger, entry, "/api/v2/users", {})
     assert [item.state for item in ledger.of("user")] == states
 
 

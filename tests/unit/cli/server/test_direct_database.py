@@ -133,7 +133,7 @@ async def test_restore_into_new_directory(open_path: Path) -> None:
     assert done.code == 1 and "To restore into a new directory, set it with --global-config" in done.stderr
     done = await run_cli(["--global-config", str(path), "server", "restore", str(KEPT), "-y"], home=open_path)
     assert done.code == 0, done.stderr
-    assert f"Restored into the database of {path}" in done.stdout and "The previous data" not in done.stdout
+    assert f"Restored into the database of {path}" in done.stdout and "What was there before" not in done.stdout
     async with run_postgres(path, durable=False):
         done = await run_cli(["--global-config", str(path), "server", "backup", "-o", "again"], home=open_path)
     assert done.code == 0 and (open_path / "again").is_file(), done.stderr
