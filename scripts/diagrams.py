@@ -72,8 +72,8 @@ def path() -> str:
     ]
     return f"""## The path to a peer
 
-`coder/mesh/core/paths/selector.py`. RELAYED sends through the relay, DIRECT by UDP, DOUBTFUL through both. A pong is trusted for
-{selector.TRUST:g} s; doubt lasts {selector.DOUBT:g} s.
+`coder/mesh/core/paths/selector.py`. RELAYED sends through the relay, DIRECT by UDP, DOUBTFUL through both. A pong is
+trusted for {selector.TRUST:g} s; doubt lasts {selector.DOUBT:g} s.
 
 {diagram(arrows, start=selector.PathState.RELAYED.name)}
 
@@ -86,8 +86,8 @@ def size() -> str:
     sizes = ", ".join(map(str, mtu.PROBE_SIZES))
     return f"""## What a path carries
 
-`coder/mesh/core/paths/mtu.py`, as in RFC 8899. There is one search per UDP address that has answered. Sizes are bytes of UDP
-payload, tried in this order: {sizes}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
+`coder/mesh/core/paths/mtu.py`, as in RFC 8899. There is one search per UDP address that has answered. Sizes are bytes of
+UDP payload, tried in this order: {sizes}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
 again after {mtu.RAISE_AFTER / 60:g} minutes.
 
 {diagram(arrows, start=mtu.MtuState.SEARCHING.name)}
