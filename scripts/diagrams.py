@@ -86,8 +86,8 @@ def size() -> str:
     sizes = ", ".join(map(str, mtu.PROBE_SIZES))
     return f"""## What a path carries
 
-`coder/mesh/core/paths/mtu.py`, as in RFC 8899. There is one search per UDP address that has answered. Sizes are bytes of
-UDP payload, tried in this order: {sizes}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
+`coder/mesh/core/paths/mtu.py`, as in RFC 8899. There is one search per answering UDP address. Sizes are bytes of UDP
+payload, tried in this order: {sizes}. A size unanswered {mtu.MAX_PROBES} times is too large; larger ones are tried
 again after {mtu.RAISE_AFTER / 60:g} minutes.
 
 {diagram(arrows, start=mtu.MtuState.SEARCHING.name)}
