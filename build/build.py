@@ -79,9 +79,9 @@ def build_here(args: argparse.Namespace) -> int:
     binary, stamp = args.out / name, args.out / f"{name}.stamp"
     sources = source_hash()
     # A compiled program satisfies requests for a plain one, and a full one satisfies requests for the slim one.
-    wanted = [f"{sources} compiled"] + [f"{sources} pure"] * (args.pure or not can_compile())
-    wanted += [f"{line} slim" for line in wanted] if args.slim else []
-    if not args.force and binary.exists() and stamp.exists() and stamp.read_text() in wanted:
+    required_stamps = [f"{sources} compiled"] + [f"{sources} pure"] * (args.pure or not can_compile())
+    required_stamps += [f"{line} slim" for line in required_stamps] if args.slim else []
+    if not args.force and binary.exists() and stamp.exists() and stamp.read_text() in required_stamps:
         print(f"{binary} is up to date", file=sys.stderr)
         return 0
     check_tools()
@@ -94,11 +94,11 @@ def build_here(args: argparse.Namespace) -> int:
         collect = collect_slim if args.slim else collect_both
         editions = collect(work)
         folders = list(editions)
-        for folder, found in editions.items():
+        for folder, entries in editions.items():
             if args.cross:
-                foreign.exchange(folder, found, args.cross)
+                foreign.exchange(folder, entries, args.cross)
                 foreign.strip(folder)
-            modules.convert(folder, found, texts.result(), shared.result() if shared else None, folders[0])
+            modules.convert(folder, entries, texts.result(), shared.result() if shared else None, folders[0])
     if libc.has_glibc():
         libc.bundle(folders[0])
     if args.cross and not pure:
@@ -107,7 +107,10 @@ def build_here(args: argparse.Namespace) -> int:
     stamp.write_text(f"{sources} {'pure' if pure else 'compiled'}{' slim' if args.slim else ''}")
     shutil.rmtree(work, ignore_errors=True)
     kind = "of plain Python (--pure, or no mypy to compile the mesh with)" if pure else "with compiled modules"
-    sizes = ", ".join(f"{made} ({made.stat().st_size / 1e6:.1f} MB)" for made in (binary, args.out / slim_name))
+    sizes = ", ".join(
+        f"{program_file} ({program_file.stat().st_size / 1e6:.1f} MB)"
+        for program_file in (binary, args.out / slim_name)
+    )
     print(f"built {kind}: {sizes}", file=sys.stderr)
     return 0
 
@@ -130,9 +133,9 @@ def pack_into(args: argparse.Namespace, folders: list[Path], slim_name: str, nam
         packed = [beside.submit(packing.pack, folders[0], level)]
         packed += [beside.submit(packing.pack, folder, level, without=folders[0]) for folder in folders[1:]]
         launcher = compile_launcher(folders[0].parent, libc.launcher_flags(folders)).read_bytes()
-        for made, folder in ((slim_name, folders[0]), (name, folders[-1])):
-            document = sbom.describe(folder, made, deb.version(), dashboard=folder != folders[0], site=args.cross)
-            sbom.write(args.out / f"{made}.cdx.json", document)
+        for edition, folder in ((slim_name, folders[0]), (name, folders[-1])):
+            document = sbom.describe(folder, edition, deb.version(), dashboard=folder != folders[0], site=args.cross)
+            sbom.write(args.out / f"{edition}.cdx.json", document)
         slim, *rest = (each.result() for each in packed)
     program = packing.slim_program(launcher, slim)
     packing.write(args.out / slim_name, program)
@@ -188,32 +191,32 @@ def compiled_modules(cache: Path, *, quick: bool) -> Path:
     level = compiled.QUICK_LEVEL if quick else compiled.LEVEL
     import fcntl  # Linux only, as the whole build; but other systems import this file and print that
 
-    kept = cache / compiled.source_hash(level)
+    cached = cache / compiled.source_hash(level)
     cache.mkdir(parents=True, exist_ok=True)
     # A concurrent build waits for the compilation and uses its result.
     with (cache / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept.exists():
-            _compile_into(kept, level, quick=quick)
-    return kept
+        if not cached.exists():
+            _compile_into(cached, level, quick=quick)
+    return cached
 
 
-def _compile_into(kept: Path, level: str, *, quick: bool) -> None:
+def _compile_into(cached: Path, level: str, *, quick: bool) -> None:
     print("compiling the mesh (about a minute) …", file=sys.stderr)
     with tempfile.TemporaryDirectory(prefix="coder-compiled-") as folder:
         target = Path(folder)
         compiled.copy_tree(target, whole=False)
         compiled.compile_tree(target, level, each_first=not quick)
-        for old in kept.parent.iterdir():  # one build is enough
+        for old in cached.parent.iterdir():  # one build is enough
             if old.is_dir():
                 shutil.rmtree(old, ignore_errors=True)
-        temporary = kept.parent / "new"
+        temporary = cached.parent / "new"
         for path in sorted(target.rglob("*.so")):
-            place = temporary / path.relative_to(target)
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(path, place)
-            subprocess.run([libc.tool("strip"), str(place)], check=True)
-        temporary.replace(kept)
+            relative = temporary / path.relative_to(target)
+            relative.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, relative)
+            subprocess.run([libc.tool("strip"), str(relative)], check=True)
+        temporary.replace(cached)
 
 
 def collect_slim(work: Path) -> dict[Path, modules.Entries]:
@@ -228,15 +231,15 @@ def collect_both(work: Path) -> dict[Path, modules.Entries]:
     with ThreadPoolExecutor() as beside:
         described = beside.submit(write_api_description, work / "openapi.json")
         full = run_pyinstaller(work, "full")
-        place = full / "_internal" / API_DESCRIPTION
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(described.result(), place)
-    found = modules.collected(full)
-    part = json.loads((work / "slim.json").read_text())
+        description_path = full / "_internal" / API_DESCRIPTION
+        description_path.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(described.result(), description_path)
+    entries = modules.collected(full)
+    slim_part = json.loads((work / "slim.json").read_text())
     slim = work / "slim" / "coder"
-    modules.cut_out(full, slim, part["files"])
-    kept = {*part["modules"], "struct"}
-    return {slim: {name: entry for name, entry in found.items() if name in kept}, full: found}
+    modules.cut_out(full, slim, slim_part["files"])
+    slim_modules = {*slim_part["modules"], "struct"}
+    return {slim: {name: entry for name, entry in entries.items() if name in slim_modules}, full: entries}
 
 
 def write_api_description(target: Path) -> Path:

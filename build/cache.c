@@ -1,12 +1,12 @@
-/* Where unpacked programs lie, and how they come and go there.
+/* Folder of unpacked programs: creation, locking and removal.
  *
- *   KEY/            a whole program; its `.lock` is held, shared, by every process that runs it
- *   .new-XXXXXX/    one being unpacked; its `.lock` is held, shared, by who does it
- *   .old-XXXXXX/    one being removed
+ *   KEY/            a complete program; every process that runs it holds a shared lock on its `.lock`
+ *   .new-XXXXXX/    a program being unpacked; the unpacking process holds a shared lock on its `.lock`
+ *   .old-XXXXXX/    a program being removed
  *   .lock           held while a program is given its name
  *
- * What begins with a dot and is not held was left by a start that was killed, whatever the clock says: it is removed. A
- * name is given, and taken away, by one rename, so that a program is there as a whole or not at all.
+ * An unlocked name with a leading dot was left by a killed start, regardless of its age, and is removed. A program gets
+ * and loses its name by one rename, so that it exists completely or not at all.
  */
 #define _GNU_SOURCE
 #include "cache.h"
@@ -38,8 +38,8 @@ static int is_whole(const char *folder) {
 
 /* ---- which folder */
 
-/* Whether the nearest folder that exists is ours or the system's. Under `sudo` HOME may be somebody's: folders of root's
- * in there would be in that person's way. */
+/* Whether the nearest existing folder belongs to this user or the system. Under `sudo` HOME can be another user's:
+ * folders of root would be in that user's way. */
 static int is_in_own_place(const char *path) {
     struct stat info;
     char copy[PATH_SIZE];
@@ -52,15 +52,15 @@ static int is_in_own_place(const char *path) {
     return info.st_uid == geteuid() || info.st_uid == 0;
 }
 
-/* Why a directory cannot hold programs of ours; NULL when it can. One that somebody else could write would let them
- * run code as us. One that cannot be written will do when it has what is wanted. */
+/* Why a directory cannot be used for programs; NULL if it can. Another user who can write it could
+ * run code as this user. A read-only directory is usable if it has the requested program. */
 static const char *unusable(const char *path, const char *key) {
     struct stat info;
     struct statvfs volume;
     char wanted[PATH_SIZE];
     if (make_directories(path, 0700)) return strerror(errno);
     if (lstat(path, &info) || !S_ISDIR(info.st_mode)) return "is no directory";
-    if (info.st_uid != geteuid()) return "belongs to somebody else";
+    if (info.st_uid != geteuid()) return "belongs to another user";
     if (info.st_mode & (S_IWGRP | S_IWOTH)) return "can be written by others";
     if (statvfs(path, &volume) == 0 && (volume.f_flag & ST_NOEXEC)) return "is mounted noexec";
     if (!access(path, W_OK | X_OK)) return NULL;
@@ -86,7 +86,7 @@ void choose_cache(char *out, const char *key) {
         value = i < 2 ? getenv(variables[i]) : shared[i - 2];
         if (!value || *value != '/') continue;
         join(out, value, i < 2 ? below[i] : fallback);
-        why = i < 2 && !is_in_own_place(out) ? "would lie in a folder of somebody else's" : unusable(out, key);
+        why = i < 2 && !is_in_own_place(out) ? "would be in another user's folder" : unusable(out, key);
         if (!why) return;
         size_t used = strlen(reasons);
         snprintf(reasons + used, sizeof reasons - used, "%s%s %s", used ? "; " : "", out, why);
@@ -103,14 +103,14 @@ static int open_lock(const char *folder, int flags) {
     return open(lock, flags | O_CLOEXEC, 0600);
 }
 
-/* Removes a folder whose lock nobody holds, or that has none: a folder gets its lock before anything else. */
+/* Removes a folder whose lock is free or missing: a folder gets its lock before any other file. */
 static void remove_unheld(const char *folder) {
     int held = open_lock(folder, O_RDWR);
     if (held < 0 ? errno == ENOENT : !flock(held, LOCK_EX | LOCK_NB)) remove_tree(folder);
     if (held >= 0) close(held);
 }
 
-/* Takes the name away: what is half removed must not be found under it. */
+/* Renames the folder first, so that a partly removed program is never found by its name. */
 static int move_aside(const char *cache, const char *folder, char *aside) {
     join(aside, cache, ".old-XXXXXX");
     if (!mkdtemp(aside)) return 0;
@@ -141,26 +141,26 @@ void tidy_cache(const char *cache, const char *key) {
     closedir(listing);
 }
 
-/* ---- making and using */
+/* ---- creating and using */
 
 int hold_program(const char *cache, const char *key) {
     char folder[PATH_SIZE];
     join(folder, cache, key);
     int held = open_lock(folder, O_RDONLY);
     if (held < 0) return 0;
-    flock(held, LOCK_SH); /* waits only for one who is taking the program away */
+    flock(held, LOCK_SH); /* waits only for a process that removes the program */
     if (!is_whole(folder)) {
         close(held);
         return 0;
     }
     utimensat(AT_FDCWD, folder, NULL, 0); /* in use: see remove_unused */
-    fcntl(held, F_SETFD, 0);              /* the program goes on holding it */
+    fcntl(held, F_SETFD, 0);              /* the program keeps holding it */
     return 1;
 }
 
 int make_folder(const char *cache, char *folder) {
     char lock[PATH_SIZE];
-    for (int i = 0; i < ATTEMPTS; i++) { /* another may tidy up between its making and its locking */
+    for (int i = 0; i < ATTEMPTS; i++) { /* another process can clean up between creation and locking */
         join(folder, cache, ".new-XXXXXX");
         if (!mkdtemp(folder)) fail("cannot write into", cache);
         half_made = folder;
@@ -179,10 +179,10 @@ void put_in_place(const char *cache, const char *key, const char *folder) {
     char target[PATH_SIZE], aside[PATH_SIZE];
     join(target, cache, key);
     int held = open_lock(cache, O_RDWR | O_CREAT);
-    if (held >= 0) flock(held, LOCK_EX); /* where locks cannot be had, the names have to do */
-    if (is_whole(target)) { /* another was first; theirs is the same */
+    if (held >= 0) flock(held, LOCK_EX); /* without lock support, the names must suffice */
+    if (is_whole(target)) { /* another process was first; its program is the same */
         remove_tree(folder);
-    } else if (rename(folder, target)) { /* a cleaner of temporary files has been there */
+    } else if (rename(folder, target)) { /* a cleaner of temporary files removed it */
         if (move_aside(cache, target, aside)) remove_unheld(aside);
         if (rename(folder, target)) fail("cannot create", target);
     }

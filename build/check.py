@@ -64,10 +64,10 @@ class Report:
 
 def check(program: Path, emulator: Sequence[str] = ()) -> Report:
     """Unpack the program and check it; with an emulator (and its arguments), on that processor."""
-    with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
-        env = {**os.environ, "CODER_BINARY_CACHE": f"{place}/cache", "CODER_NO_COMMAND_SERVER": "1"}
+    with tempfile.TemporaryDirectory(prefix="coder-check-") as temporary:
+        env = {**os.environ, "CODER_BINARY_CACHE": f"{temporary}/cache", "CODER_NO_COMMAND_SERVER": "1"}
         subprocess.run([*emulator, program.resolve(), "version"], env=env, check=True, stdout=subprocess.DEVNULL)
-        (folder,) = (path for path in Path(place, "cache").iterdir() if (path / "coder").exists())
+        (folder,) = (path for path in Path(temporary, "cache").iterdir() if (path / "coder").exists())
         return check_folder(folder, emulator)
 
 
@@ -79,17 +79,17 @@ def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
     above = modules.unpacked(full.read_bytes()) if full.exists() else {}
     found = {name: kind for name, (kind, _) in (beneath | above).items() if kind != modules.FUNCTION}
     slim = "coder.coderd.app" not in found
-    wanted = wanted_of(name for name in found if name.partition(".")[0] == "coder")
-    wanted[""] = sorted(name for name in found if not name.endswith("__main__"))
-    asked = sorted({name for names in wanted.values() for name in names})
+    requested = wanted_of(name for name in found if name.partition(".")[0] == "coder")
+    requested[""] = sorted(name for name in found if not name.endswith("__main__"))
+    requested_names = sorted({name for names in requested.values() for name in names})
     with another_main(folder, _ASK):
-        failed = ask([*emulator, str(folder / "coder")], asked, internal)
-    here = ask([sys.executable, "-c", _ASK], asked) if failed else {}
-    report = Report("slim" if slim else "full", len(asked))
+        failed = ask([*emulator, str(folder / "coder")], requested_names, internal)
+    failed_here = ask([sys.executable, "-c", _ASK], requested_names) if failed else {}
+    report = Report("slim" if slim else "full", len(requested_names))
     absent = set(editions.left_out(failed_modules(failed))) if slim else set()
-    for who, names in sorted(wanted.items()):
+    for who, names in sorted(requested.items()):
         for name in names:
-            if name not in failed or name in here:
+            if name not in failed or name in failed_here:
                 continue
             line = f"{who or 'the module file'}: {name} ({failed[name]})"
             (report.without if is_meant(name, failed[name], absent, slim=slim) else report.missing).append(line)
@@ -121,19 +121,19 @@ def environment(internal: Path) -> dict[str, str]:
 
 def failed_modules(failed: Iterable[str]) -> set[str]:
     """Return the modules that a failed import can refer to."""
-    return {place for name in failed for place in (name.partition(":")[0], name.replace(":", "."))}
+    return {module for name in failed for module in (name.partition(":")[0], name.replace(":", "."))}
 
 
-def is_meant(name: str, said: str, absent: set[str], *, slim: bool) -> bool:
+def is_meant(name: str, message: str, absent: set[str], *, slim: bool) -> bool:
     """Return whether `editions` excludes the module, or a module that its import failed for."""
-    place, _, inner = name.partition(":")
-    named = said.partition("No module named '")[2].partition("'")[0]
-    tops = {place.partition(".")[0], named.partition(".")[0]}
+    module, _, inner = name.partition(":")
+    named = message.partition("No module named '")[2].partition("'")[0]
+    tops = {module.partition(".")[0], named.partition(".")[0]}
     if tops & set(editions.NOT_RUN) or (named and not exists(named)):
         return True
     if not slim:
         return False
-    of_server = {place, f"{place}.{inner}", named} & absent or editions.in_server_rooms(named)
+    of_server = {module, f"{module}.{inner}", named} & absent or editions.in_server_rooms(named)
     return bool(of_server or tops & set(editions.LIBRARIES))
 
 
@@ -147,15 +147,17 @@ def exists(name: str) -> bool:
 
 def ask(command: list[str], names: list[str], internal: Path | None = None) -> dict[str, str]:
     """Return the names that a program cannot import with their errors; `internal` is an unpacked program's folder."""
-    with tempfile.TemporaryDirectory(prefix="coder-check-") as place:
-        question, answer = Path(place, "question"), Path(place, "answer")
+    with tempfile.TemporaryDirectory(prefix="coder-check-") as temporary:
+        question, answer = Path(temporary, "question"), Path(temporary, "answer")
         question.write_text(json.dumps(names))
         env = {**(environment(internal) if internal else os.environ), "PYTHONPATH": str(editions.ROOT)}
-        done = subprocess.run([*command, question, answer], env=env, cwd=place, check=False, stdout=subprocess.DEVNULL)
+        done = subprocess.run(
+            [*command, question, answer], env=env, cwd=temporary, check=False, stdout=subprocess.DEVNULL
+        )
         if not answer.exists():
             raise SystemExit(f"check: {command[0]} ended with {done.returncode} before it had loaded everything")
-        said: dict[str, str] = json.loads(answer.read_text())
-    return said
+        errors: dict[str, str] = json.loads(answer.read_text())
+    return errors
 
 
 def wanted_of(names: Iterable[str]) -> Wanted:

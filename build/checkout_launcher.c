@@ -1,4 +1,4 @@
-/* The launcher without a payload: a command server for a program that is there already (tests, a checkout).
+/* The launcher without a payload: a command server for an existing program (tests, a checkout).
  * gcc -DPROGRAM='"/path/to/coder"' -DKEY='"name of this version"' checkout_launcher.c command_client.c */
 #include <stdio.h>
 #include <stdlib.h>

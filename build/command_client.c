@@ -1,9 +1,9 @@
-/* Hands a command to the person's command server, as Mercurial's chg does: arguments, environment, directory, umask,
+/* Passes a command to the user's command server, as Mercurial's chg does: arguments, environment, directory, umask,
  * signal settings and descriptors go over a unix socket to a warm process, which forks and runs the command while this
- * program forwards signals and waits for the status. Whatever is odd makes the command run cold, as if there were no
+ * program forwards signals and waits for the status. In any unusual case the command runs cold, as if there were no
  * server. The other side is coder/cli/command_server/; wire format: `struct request`, then texts ended by zeroes.
  *
- * A server is for one identity: everything a process is born with and cannot be handed over (user, namespaces,
+ * A server is for one identity: everything that a process inherits and cannot transfer (user, namespaces,
  * limits, locale, configuration). The socket is named after it, and the server compares it in full.
  */
 #define _GNU_SOURCE
@@ -35,8 +35,8 @@
 
 #define MAGIC "CODERCS2"
 #define MOST_DESCRIPTORS 64
-#define PATIENCE_SECONDS 2      /* for the server to take the command; afterwards there is no limit */
-#define START_DELAY_MS 2000     /* a first command that takes longer has a server started beside it */
+#define PATIENCE_SECONDS 2      /* for the server to accept the command; afterwards there is no limit */
+#define START_DELAY_MS 2000     /* a first command that takes longer starts a server concurrently */
 #define IDENTITY_SIZE 16384
 
 extern char **environ;
@@ -52,18 +52,18 @@ struct report {
     int32_t value;
 };
 
-/* First words of commands that live long or start programs on the terminal; NEVER_SERVED in
+/* First words of commands that run long or start programs on the terminal; NEVER_SERVED in
  * coder/cli/command_server/served.py is the same list. */
 static const char *const NEVER_SERVED[] = {
     "agent", "completion", "dotfiles", "gitssh", "login", "open", "provisioner", "provisionerd", "provisioners",
     "server", "terraform-provider", "workspace-proxy", "wsproxy", NULL,
 };
-/* Global flags whose value is a word of its own. */
+/* Global flags whose value is a separate word. */
 static const char *const VALUED[] = {
     "--url", "--token", "--global-config", "--header", "--header-command", "--client-tls-ca-file",
     "--client-tls-cert-file", "--client-tls-key-file", NULL,
 };
-/* What counts when a process starts, by name or by prefix: part of the identity, and all a server gets to see. */
+/* Variables that matter at process start, by name or prefix: part of the identity, and a server's only environment. */
 static const char *const AT_START[] = {
     "HOME", "LANG", "LANGUAGE", "LC_*", "LD_*", "XDG_CONFIG_HOME", "CODER_CONFIG_DIR", "PYTHON*", "GLIBC_TUNABLES",
     "MALLOC_*", "OPENSSL_*", "SSL_CERT_*", NULL,
@@ -126,7 +126,7 @@ static int read_status(char *status, size_t size) {
 
 static int compare(const void *left, const void *right) { return strcmp(*(char *const *)left, *(char *const *)right); }
 
-/* In an order of its own: shells pass variables on in theirs. */
+/* Sorted, because shells pass variables in different orders. */
 static int add_environment(void) {
     char *found[256];
     size_t count = 0;
@@ -158,7 +158,7 @@ static int describe(const char *key, const char *status) {
         if (!stat(path, &info)) add("%s %llu\n", *space, (unsigned long long)info.st_ino);
     }
     if (stat("/", &info)) return 0;
-    unsigned long long device = info.st_dev, inode = info.st_ino; /* 64 bits wide on processors of 32, too */
+    unsigned long long device = info.st_dev, inode = info.st_ino; /* 64 bits wide also on 32 bit processors */
     add("root %llu %llu nice %d\n", device, inode, getpriority(PRIO_PROCESS, 0));
     for (int kind = 0; kind < (int)RLIMIT_NLIMITS; kind++)
         if (!getrlimit(kind, &limit))
@@ -172,7 +172,7 @@ static uint64_t digest(const char *text) { /* FNV-1a names the socket; the serve
     return value;
 }
 
-/* The socket's path for this process; 0 where no server may be. */
+/* The socket's path for this process; 0 if no server is allowed. */
 static int find_server(const char *key, const char *status) {
     const char *runtime = getenv("XDG_RUNTIME_DIR"), *refused = getenv("CODER_NO_COMMAND_SERVER");
     char standard[64], folder[sizeof socket_path];
@@ -188,7 +188,7 @@ static int find_server(const char *key, const char *status) {
     return strlen(folder) <= 70;
 }
 
-/* ---- handing over */
+/* ---- handover */
 
 static int dial(void) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -207,7 +207,7 @@ static int dial(void) {
     return -1;
 }
 
-/* Descriptors the command would inherit; -1 when too many, or a standard one is closed or a terminal not ours to use. */
+/* Descriptors the command would inherit; -1 for too many, a closed standard one, or a terminal of another session. */
 static int inherited(int *found) {
     int count = 0, standard = 0;
     DIR *listing = opendir("/proc/self/fd");
@@ -225,7 +225,7 @@ static int inherited(int *found) {
     }
     closedir(listing);
     if (count < 0 || standard != 3) return -1;
-    for (int number = 0; number <= 2; number++) { /* in the background the kernel stops who reads: only it can */
+    for (int number = 0; number <= 2; number++) { /* only the kernel can stop a background process that reads */
         pid_t front = isatty(number) ? tcgetpgrp(number) : -1;
         if (front >= 0 && front != getpgrp()) return -1;
     }
@@ -244,7 +244,7 @@ static int send_all(int channel, const char *data, size_t size) {
 
 static char *append(char *at, const void *data, size_t size) { return (char *)memcpy(at, data, size) + size; }
 
-/* `watched` goes along: the reading end of a pipe whose other end is this process's alone. */
+/* `watched` is passed too: the read end of a pipe whose write end only this process has. */
 static int send_request(int channel, int watched, int argc, char **argv, const char *status) {
     int found[MOST_DESCRIPTORS + 2], count = inherited(found), variables = 0;
     char control[CMSG_SPACE(sizeof found)] = {0};
@@ -282,9 +282,9 @@ static int send_request(int channel, int watched, int argc, char **argv, const c
     return sent;
 }
 
-/* ---- while it runs */
+/* ---- while the command runs */
 
-/* A terminal signals whole jobs, a program one process. */
+/* A terminal signals whole jobs, a program a single process. */
 static void forward(int number, siginfo_t *info, void *context) {
     int kept = errno;
     (void)context;
@@ -303,7 +303,7 @@ static void listen_to(int number, void (*handler)(int, siginfo_t *, void *)) {
 static int is_stopped(void) {
     char path[320], state[64];
     snprintf(path, sizeof path, "/proc/%d/task", (int)worker);
-    DIR *threads = opendir(path); /* in a handler, but all that it can interrupt is a wait: see wait_for_end */
+    DIR *threads = opendir(path); /* in a signal handler, which can interrupt only a wait: see wait_for_end */
     int all = 1;
     if (!threads) return 1;
     for (struct dirent *entry; all && (entry = readdir(threads));) {
@@ -320,20 +320,20 @@ static int is_stopped(void) {
     return all;
 }
 
-/* The command stops first, then this program as the shell expects; SIGCONT finds both. */
+/* The command stops first, then this program as the shell expects; SIGCONT reaches both. */
 static void on_stop(int number, siginfo_t *info, void *context) {
     struct sigaction usual = {.sa_handler = SIG_DFL};
     sigset_t one;
     int kept = errno;
     (void)info, (void)context;
     kill(-worker, SIGSTOP);
-    /* A thread on its way out of a read would still take the next line from the shell. */
+    /* A thread that returns from a read would still consume the shell's next line. */
     for (int i = 0; i < 1000 && !is_stopped(); i++) nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     sigaction(number, &usual, NULL);
     sigemptyset(&one);
     sigaddset(&one, number);
     raise(number);
-    sigprocmask(SIG_UNBLOCK, &one, NULL); /* here it stops */
+    sigprocmask(SIG_UNBLOCK, &one, NULL); /* the process stops here */
     kill(-worker, SIGCONT);
     listen_to(number, on_stop);
     errno = kept;
@@ -391,7 +391,7 @@ int run_warm(const char *key, int argc, char **argv) {
         }
         close(life[1]);
     }
-    close(channel); /* a worker that was not told to go does nothing */
+    close(channel); /* a worker without a start message does nothing */
     return 0;
 }
 
@@ -409,7 +409,7 @@ static void become_server(const char *program, program_starter *start, int paren
     if (parent >= 0) poll(&ended, 1, START_DELAY_MS);
     snprintf(lock, sizeof lock, "%s.lock", socket_path);
     int held = open(lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (held < 0 || flock(held, LOCK_EX | LOCK_NB)) _exit(0); /* there is one, or one is being started */
+    if (held < 0 || flock(held, LOCK_EX | LOCK_NB)) _exit(0); /* a server exists or is starting */
     if (held != 3) dup2(held, 3);
     else fcntl(held, F_SETFD, 0);
     syscall(SYS_close_range, 4, ~0u, 0);
@@ -432,7 +432,7 @@ void start_command_server(const char *program, program_starter *start) {
     int parent = (int)syscall(SYS_pidfd_open, getpid(), 0);
     pid_t child = fork();
     if (!child) {
-        /* Born of nobody: the program must not find a child it did not start. */
+        /* Orphaned: the program must not find a child it did not start. */
         if (!fork()) become_server(program, start, parent);
         _exit(0);
     }

@@ -72,9 +72,9 @@ setup(name={group!r}, packages=[], ext_modules=mypycify(
 
 def hot_modules(root: Path = ROOT) -> list[str]:
     """Return the paths of the modules to compile, relative to the root."""
-    found = sorted(path for folder in HOT for path in (root / folder).rglob("*.py") if path.name != "__init__.py")
-    found += [root / name for name in ALSO]
-    return [name for path in found if (name := path.relative_to(root).as_posix()) not in PLAIN]
+    paths = sorted(path for folder in HOT for path in (root / folder).rglob("*.py") if path.name != "__init__.py")
+    paths += [root / name for name in ALSO]
+    return [name for path in paths if (name := path.relative_to(root).as_posix()) not in PLAIN]
 
 
 def source_hash(level: str, root: Path = ROOT) -> str:

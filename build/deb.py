@@ -36,9 +36,9 @@ Description: self-hosted remote development
 
 
 def version() -> str:
-    found: dict[str, str] = {}
-    exec((ROOT / "coder/base/version.py").read_text(), found)  # noqa: S102 - our own three lines
-    return found["__version__"]
+    values: dict[str, str] = {}
+    exec((ROOT / "coder/base/version.py").read_text(), values)  # noqa: S102 - our own three lines
+    return values["__version__"]
 
 
 def build(program: Path, arch: str, target: Path) -> None:
@@ -59,12 +59,12 @@ def build(program: Path, arch: str, target: Path) -> None:
                 path.chmod(0o755)
         (root / "DEBIAN/control").chmod(0o644)
         (root / "DEBIAN/conffiles").chmod(0o644)
-        part = target.with_name(f".{target.name}.new")
+        partial = target.with_name(f".{target.name}.new")
         # The program is already compressed.
-        command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root), str(part)]
+        command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(root), str(partial)]
         env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=env)
-        part.replace(target)
+        partial.replace(target)
 
 
 def place(source: Path, target: Path, mode: int) -> None:

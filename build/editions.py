@@ -90,11 +90,11 @@ def imports(name: str, root: Path = ROOT) -> frozenset[str]:
     path = module_file(name, root)
     if path is None:
         return frozenset()
-    found: set[str] = set()
-    for module, taken in imported(ast.parse(path.read_text(encoding="utf-8"))):
-        found.update({module, *([f"{module}.{taken}"] if taken else [])})
-    whole = {".".join(word.split(".")[: count + 1]) for word in found for count in range(word.count(".") + 1)}
-    return frozenset(word for word in whole if word.split(".")[0] == "coder" and module_file(word, root) is not None)
+    words_found: set[str] = set()
+    for module, imported_name in imported(ast.parse(path.read_text(encoding="utf-8"))):
+        words_found.update({module, *([f"{module}.{imported_name}"] if imported_name else [])})
+    packages = {".".join(word.split(".")[: count + 1]) for word in words_found for count in range(word.count(".") + 1)}
+    return frozenset(word for word in packages if word.split(".")[0] == "coder" and module_file(word, root) is not None)
 
 
 def imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
@@ -120,27 +120,27 @@ def _is_for_types(test: ast.expr) -> bool:
 
 def closure(names: Iterable[str], root: Path = ROOT) -> set[str]:
     """Return the modules, all their imports, and their parent packages."""
-    found: set[str] = set()
+    reached: set[str] = set()
     todo = list(names)
     while todo:
         name = todo.pop()
-        if name in found:
+        if name in reached:
             continue
-        found.add(name)
+        reached.add(name)
         todo += imports(name, root)
         if "." in name:
             todo.append(name.rpartition(".")[0])
-    return found
+    return reached
 
 
 def in_server_rooms(name: str) -> bool:
-    return any(name == room or name.startswith(f"{room}.") for room in SERVER_ROOMS)
+    return any(name == package or name.startswith(f"{package}.") for package in SERVER_ROOMS)
 
 
 def is_slim_data(folder: str) -> bool:
     """Return whether package data for this folder is also in the slim program."""
-    kept = any(folder == place or folder.startswith(f"{place}/") for place in SLIM_DATA)
-    return kept or not in_server_rooms(folder.replace("/", "."))
+    included = any(folder == data_folder or folder.startswith(f"{data_folder}/") for data_folder in SLIM_DATA)
+    return included or not in_server_rooms(folder.replace("/", "."))
 
 
 def slim_part(analysis: Any, absent: Iterable[str]) -> dict[str, list[str]]:
@@ -178,17 +178,17 @@ def _reachable(graph: Any, absent: set[str]) -> dict[str, Any]:
     ]
     todo += [node for node in graph.nodes() if node.identifier.split(".")[0] == "coder"]
     todo += list(graph._base_modules)
-    found: dict[str, Any] = {}
+    reached: dict[str, Any] = {}
     while todo:
         node = todo.pop()
         name = node.identifier
-        if name in found or is_absent(name):
+        if name in reached or is_absent(name):
             continue
-        found[name] = node
+        reached[name] = node
         todo += graph.get_edges(node)[0]
         parent = graph.find_node(name.rpartition(".")[0]) if "." in name else None
         todo += [parent] if parent is not None else []
-    return found
+    return reached
 
 
 def _distributions(packages: set[str]) -> set[str]:
@@ -201,17 +201,17 @@ def _normal(distribution: str) -> str:
     return distribution.replace("_", "-").lower()
 
 
-def _belongs(place: str, packages: set[str], distributions: set[str]) -> bool:
+def _belongs(path: str, packages: set[str], distributions: set[str]) -> bool:
     """Return whether data belongs to one of the packages, or to the metadata of its distribution."""
-    top = place.partition("/")[0]
+    top = path.partition("/")[0]
     if top == "coder":
-        return is_slim_data(place.rpartition("/")[0])
+        return is_slim_data(path.rpartition("/")[0])
     if not top.endswith(".dist-info"):
-        return "/" not in place or top in packages
+        return "/" not in path or top in packages
     return _normal(top.removesuffix(".dist-info").rpartition("-")[0]) in distributions
 
 
 def left_out(names: Iterable[str], root: Path = ROOT) -> list[str]:
     """Return our modules that the slim program lacks."""
-    kept = closure(KEPT, root)
-    return sorted(name for name in names if in_server_rooms(name) and name not in kept)
+    included = closure(KEPT, root)
+    return sorted(name for name in names if in_server_rooms(name) and name not in included)

@@ -27,7 +27,7 @@ _OURS = ("coder", "base_library.zip")
 
 
 def exchange(
-    folder: Path, found: modules.Entries, wheels: Path, *, system: Path = Path("/"), site: Path | None = None
+    folder: Path, entries: modules.Entries, wheels: Path, *, system: Path = Path("/"), site: Path | None = None
 ) -> None:
     """Convert a collected folder and its modules to the other processor, in place."""
     site = site or Path(sysconfig.get_path("purelib"))
@@ -40,8 +40,8 @@ def exchange(
     left = [path for path in sorted(internal.rglob("*")) if machine_of(path) not in {0, MACHINES[libc.machine()]}]
     if left:
         raise SystemExit(f"build: not for {libc.machine()}: {', '.join(map(str, left))}")
-    _exchange_sources(found, site, wheels)
-    _exchange_configuration(found, system)
+    _exchange_sources(entries, site, wheels)
+    _exchange_configuration(entries, system)
 
 
 def strip(folder: Path) -> None:
@@ -77,36 +77,40 @@ def _renamed(name: str) -> str:
 
 
 def _exchange_file(path: Path, name: Path, wheels: Path, system: Path) -> None:
-    theirs = wheels / _renamed(name.as_posix())
+    foreign_file = wheels / _renamed(name.as_posix())
     if not machine_of(path.resolve()):
-        if theirs.is_file() and theirs.read_bytes() != path.read_bytes():
-            shutil.copy2(theirs, path)
+        if foreign_file.is_file() and foreign_file.read_bytes() != path.read_bytes():
+            shutil.copy2(foreign_file, path)
         return
     path.unlink()
     if "lib-dynload" in name.parts:
-        theirs = system / f"usr/lib/python{sysconfig.get_python_version()}/lib-dynload" / _renamed(name.name)
-    elif not theirs.exists():
+        foreign_file = system / f"usr/lib/python{sysconfig.get_python_version()}/lib-dynload" / _renamed(name.name)
+    elif not foreign_file.exists():
         # A wheel for every Python from some version on names its modules otherwise than a source compiled for one. Of
         # libraries only the machine's are looked for; those that lie in a wheel are found by who needs them.
-        found = sorted(theirs.parent.glob(f"{theirs.name.partition('.')[0]}.*.so")) if theirs.suffix == ".so" else []
+        candidates = (
+            sorted(foreign_file.parent.glob(f"{foreign_file.name.partition('.')[0]}.*.so"))
+            if foreign_file.suffix == ".so"
+            else []
+        )
         library = _system_library(name.name, system) if len(name.parts) == 1 else None
-        theirs = next(iter(found), library or theirs)
-    if theirs.is_file():
-        shutil.copy2(theirs, path.with_name(theirs.name))
+        foreign_file = next(iter(candidates), library or foreign_file)
+    if foreign_file.is_file():
+        shutil.copy2(foreign_file, path.with_name(foreign_file.name))
     elif ".so." not in path.name and not name.parts[0].endswith(".libs"):
-        raise SystemExit(f"build: {theirs} is not there, and {name} is not for {libc.machine()}")
+        raise SystemExit(f"build: {foreign_file} is not there, and {name} is not for {libc.machine()}")
 
 
 def _system_library(name: str, system: Path) -> Path | None:
     triple = libc.TRIPLES[libc.machine()]
-    places = (system / place / triple / name for place in ("usr/lib", "lib"))
-    return next((place for place in places if place.is_file()), None)
+    paths = (system / folder / triple / name for folder in ("usr/lib", "lib"))
+    return next((folder for folder in paths if folder.is_file()), None)
 
 
 def needed_by(path: Path) -> list[str]:
     """Return the libraries that an ELF file of any processor requires."""
-    said = subprocess.run(["readelf", "-dW", str(path)], capture_output=True, text=True, check=True).stdout
-    return _NEEDED.findall(said)
+    output = subprocess.run(["readelf", "-dW", str(path)], capture_output=True, text=True, check=True).stdout
+    return _NEEDED.findall(output)
 
 
 def _add_needed(internal: Path, wheels: Path, system: Path) -> None:
@@ -120,37 +124,37 @@ def _add_needed(internal: Path, wheels: Path, system: Path) -> None:
             if name in have or name in of_libc:
                 continue
             source = in_wheels.get(name)
-            place = internal / (source.relative_to(wheels) if source else name)
+            target = internal / (source.relative_to(wheels) if source else name)
             source = source or _system_library(name, system)
             if source is None:
                 raise SystemExit(f"build: {name} for {libc.machine()} is neither in a wheel nor installed")
-            place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(source, place)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source, target)
             have.add(name)
-            todo.append(place)
+            todo.append(target)
 
 
-def _exchange_sources(found: modules.Entries, site: Path, wheels: Path) -> None:
-    for name, (kind, _) in list(found.items()):
+def _exchange_sources(entries: modules.Entries, site: Path, wheels: Path) -> None:
+    for name, (kind, _) in list(entries.items()):
         inner = "/__init__.py" if kind == modules.PACKAGE else ".py"
-        place = name.replace(".", "/") + inner
-        if not (site / place).is_file():
+        relative = name.replace(".", "/") + inner
+        if not (site / relative).is_file():
             continue
-        if not (wheels / place).is_file():
-            raise SystemExit(f"build: the wheels for {libc.machine()} lack {place}")
-        text = (wheels / place).read_bytes()
-        if text != (site / place).read_bytes():
+        if not (wheels / relative).is_file():
+            raise SystemExit(f"build: the wheels for {libc.machine()} lack {relative}")
+        text = (wheels / relative).read_bytes()
+        if text != (site / relative).read_bytes():
             if name in modules.LEAN:
-                raise SystemExit(f"build: {place} is changed in what it loads, and another one for {libc.machine()}")
-            code = compile(text, place, "exec", dont_inherit=True, optimize=modules.level(name))
-            found[name] = (kind, marshal.dumps(code))
+                raise SystemExit(f"build: {relative} is changed in what it loads, and another one for {libc.machine()}")
+            code = compile(text, relative, "exec", dont_inherit=True, optimize=modules.level(name))
+            entries[name] = (kind, marshal.dumps(code))
 
 
-def _exchange_configuration(found: modules.Entries, system: Path) -> None:
-    for name in [name for name in found if name.startswith("_sysconfigdata")]:
-        theirs = system / f"usr/lib/python{sysconfig.get_python_version()}" / f"{_renamed(name)}.py"
-        if not theirs.is_file():
-            raise SystemExit(f"build: {theirs} is not there")
-        kind, _ = found.pop(name)
-        code = compile(theirs.read_bytes(), theirs.name, "exec", dont_inherit=True, optimize=1)
-        found[_renamed(name)] = (kind, marshal.dumps(code))
+def _exchange_configuration(entries: modules.Entries, system: Path) -> None:
+    for name in [name for name in entries if name.startswith("_sysconfigdata")]:
+        foreign_file = system / f"usr/lib/python{sysconfig.get_python_version()}" / f"{_renamed(name)}.py"
+        if not foreign_file.is_file():
+            raise SystemExit(f"build: {foreign_file} is not there")
+        kind, _ = entries.pop(name)
+        code = compile(foreign_file.read_bytes(), foreign_file.name, "exec", dont_inherit=True, optimize=1)
+        entries[_renamed(name)] = (kind, marshal.dumps(code))

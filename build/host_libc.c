@@ -1,8 +1,8 @@
-/* The machine's own C library runs the program where it is new enough; elsewhere, musl and old glibc, the one in the
- * payload does: `_internal/glibc/ld-linux… --library-path … coder`.
+/* The program uses the machine's own C library if it is new enough; with musl or an old glibc, the one in the payload:
+ * `_internal/glibc/ld-linux… --library-path … coder`.
  *
- * The machine's own comes first because it knows the machine's name services. How new it has to be, and where its
- * loader lies, the build says (GLIBC_NEEDED as major * 1000 + minor, GLIBC_LOADER); without that nothing is looked at.
+ * The machine's own is preferred because it supports the machine's name services. The build sets the required version
+ * and the loader's path (GLIBC_NEEDED as major * 1000 + minor, GLIBC_LOADER); without them there is no check.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 static const char *const places[] = {GLIBC_PLACES};
 
-/* "… stable release version 2.36." stands in every glibc, whatever the distribution calls it. */
+/* Every glibc contains "… stable release version 2.36.", regardless of the distribution. */
 static int version_of(const char *path) {
     static const char mark[] = "release version ";
     struct stat info;
@@ -69,8 +69,8 @@ static void exec_with_bundled(const char *program, char *const argv[], char *con
     while (environment[variables]) variables++;
     char **words = calloc(count + 6, sizeof *words), **told = calloc(variables + 3, sizeof *told);
     if (!words || !told) return;
-    /* PyInstaller starts itself anew, with the loader but without its option: this the new one heeds. child_env() keeps
-     * it from what the program starts. */
+    /* PyInstaller re-executes itself with the loader but without its option; the variable replaces it. child_env()
+     * removes it from the program's children. */
     snprintf(path, sizeof path, "LD_LIBRARY_PATH=%s", glibc);
     for (size_t i = 0; i < variables; i++)
         if (strncmp(environment[i], "LD_LIBRARY_PATH=", 16)) told[kept++] = environment[i];

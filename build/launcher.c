@@ -3,12 +3,12 @@
  * At its first start it unpacks the payload once into a per-user cache, keyed by the payload's hash, and replaces
  * itself with the program there; later starts only exec. A one-file bundle would unpack at every start.
  *
- * Layout: [ELF][tar.zst of the slim program][tar.zst of the rest][trailer], see `struct trailer`. The slim program's
- * file is the same without the rest: a server cuts it out of its own.
- * Safety: the payload is unpacked when it is what the key was made of (SHA-256); the cache must be a directory of ours
- * that nobody else may write; unpacking goes to a private name and is renamed when whole, so that two first starts or a
- * kill leave nothing half-made (cache.c).
- * Before all that a command server is looked for, which has the program running already: command_client.c.
+ * Layout: [ELF][tar.zst of the slim program][tar.zst of the remainder][trailer], see `struct trailer`. The slim
+ * program's file is the same without the remainder: a server extracts it from its own.
+ * Safety: the payload is unpacked only if its SHA-256 matches the key; the cache must be a directory of this user
+ * that no other user can write; unpacking goes to a private name and is renamed when complete, so that two first starts
+ * or a kill leave nothing incomplete (cache.c).
+ * Before that, the launcher tries a command server, which has the program already running: command_client.c.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -26,13 +26,13 @@
 
 #define MAGIC "CODERPK2"
 #define KEY_LEN 32
-#define ATTEMPTS 3 /* to use what was unpacked before another takes it away */
+#define ATTEMPTS 3 /* to use the unpacked program before another process removes it */
 
 struct trailer {
-    uint64_t offset;   /* of the payload; little-endian, as every machine we build for */
-    uint64_t slim_end; /* where the slim program's part ends; 0 in the slim program itself */
+    uint64_t offset;   /* of the payload; little-endian, as all target machines */
+    uint64_t slim_end; /* end of the slim program's part; 0 in the slim program itself */
     char slim_key[KEY_LEN];
-    char key[KEY_LEN]; /* of the payload: names its folder in the cache */
+    char key[KEY_LEN]; /* of the payload: the name of its folder in the cache */
     char magic[8];
 };
 
@@ -56,7 +56,7 @@ static off_t read_trailer(int file, struct trailer *trailer, char *key) {
     return end;
 }
 
-/* As build/starter.c would, which then need not start twice; the person's own value waits for children. */
+/* As build/starter.c would do, which then does not re-execute; the user's own value is kept for children. */
 static void set_library_path(const char *target, const char *program) {
     const char *given = getenv("LD_LIBRARY_PATH");
     char internal[PATH_SIZE], path[2 * PATH_SIZE];
@@ -66,20 +66,20 @@ static void set_library_path(const char *target, const char *program) {
     if (snprintf(path, sizeof path, given && *given ? "%s:%s" : "%s", internal, given) >= (int)sizeof path) return;
     setenv("LD_LIBRARY_PATH", path, 1);
     setenv("_PYI_APPLICATION_HOME_DIR", internal, 1);
-    setenv("_PYI_ARCHIVE_FILE", program, 1); /* who is run by the loader of the payload knows only that one's name */
+    setenv("_PYI_ARCHIVE_FILE", program, 1); /* a program run by the payload's loader knows only the loader's name */
 }
 
 static void install(int file, off_t offset, off_t end, const char *cache, const char *key) {
     char folder[PATH_SIZE];
     verify(file, offset, end, key, self_path);
-    tidy_cache(cache, key); /* first: its space may be what is missing */
+    tidy_cache(cache, key); /* first, because it can free the required space */
     int held = make_folder(cache, folder);
     unpack(file, offset, end, folder, self_path);
     put_in_place(cache, key, folder);
     close(held);
 }
 
-/* Into self_path; more than one file of the program depends on /proc. */
+/* Into self_path; several files of the program depend on /proc. */
 static void find_self(void) {
     ssize_t length = readlink("/proc/self/exe", self_path, sizeof self_path - 1);
     if (length < 0) fail("/proc has to be mounted:", "/proc/self/exe");

@@ -93,32 +93,32 @@ LEAN: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def convert(
-    folder: Path, found: Entries, texts: list[str], shared: Path | None = None, beneath: Path | None = None
+    folder: Path, entries: Entries, texts: list[str], shared: Path | None = None, beneath: Path | None = None
 ) -> None:
     """Rewrite a collected folder in place to one with the modules in `found` and the functions in `texts`.
 
     Compiled modules of `shared` replace the plain ones. `beneath` is a converted folder: its module file is copied
     unchanged, and new or different modules go into a second file, so that the larger program extends the smaller one.
     """
-    found = dict(found)
+    entries = dict(entries)
     for path in shared.rglob("*.so") if shared is not None else ():
-        place = path.relative_to(shared)  # type: ignore[arg-type]
-        found.pop(place.with_name(place.name.partition(".")[0]).as_posix().replace("/", "."), None)
-        (folder / "_internal" / place).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(path, folder / "_internal" / place)
-    found["_coder_start"] = (MODULE, _compiled((HERE / "finder.py").read_text(), "_coder_start"))
+        relative = path.relative_to(shared)  # type: ignore[arg-type]
+        entries.pop(relative.with_name(relative.name.partition(".")[0]).as_posix().replace("/", "."), None)
+        (folder / "_internal" / relative).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, folder / "_internal" / relative)
+    entries["_coder_start"] = (MODULE, _compiled((HERE / "finder.py").read_text(), "_coder_start"))
     for name in LEAN:
-        found[name] = (MODULE, _compiled(lean_source(name), f"{name.replace('.', '/')}.py", level(name)))
+        entries[name] = (MODULE, _compiled(lean_source(name), f"{name.replace('.', '/')}.py", level(name)))
     for text in texts:
-        found[function_name(text)] = (FUNCTION, marshal.dumps(compile(text, "<string>", "exec", optimize=1)))
-    place = folder / "_internal" / "modules.bin"
+        entries[function_name(text)] = (FUNCTION, marshal.dumps(compile(text, "<string>", "exec", optimize=1)))
+    relative = folder / "_internal" / "modules.bin"
     if beneath is None or beneath == folder:
-        place.write_bytes(packed(found))
+        relative.write_bytes(packed(entries))
     else:
-        shutil.copyfile(beneath / "_internal" / "modules.bin", place)
-        there = unpacked(place.read_bytes())
-        added = {name: entry for name, entry in found.items() if there.get(name) != entry}
-        place.with_name("modules-full.bin").write_bytes(packed(added))
+        shutil.copyfile(beneath / "_internal" / "modules.bin", relative)
+        existing = unpacked(relative.read_bytes())
+        added = {name: entry for name, entry in entries.items() if existing.get(name) != entry}
+        relative.with_name("modules-full.bin").write_bytes(packed(added))
     (folder / "_internal" / "base_library.zip").unlink()
     compile_starter(folder / "coder")
 
@@ -127,33 +127,33 @@ def collected(folder: Path) -> Entries:
     """Return every Python module in PyInstaller's program and its zip."""
     from PyInstaller.archive.readers import CArchiveReader
 
-    found: Entries = {}
+    entries: Entries = {}
     archive = CArchiveReader(str(folder / "coder"))
     inner = archive.open_embedded_archive(next(name for name in archive.toc if name.endswith(".pyz")))
     for name, (typecode, *_) in inner.toc.items():
         code = inner.extract(name)
         kind = (MODULE, PACKAGE, 0, NAMESPACE)[typecode]
-        found[name] = (kind, marshal.dumps(code) if isinstance(code, types.CodeType) else b"")
+        entries[name] = (kind, marshal.dumps(code) if isinstance(code, types.CodeType) else b"")
     with zipfile.ZipFile(folder / "_internal" / "base_library.zip") as base:
         for path in base.namelist():
             name = path.removesuffix(".pyc").replace("/", ".")
             kind = PACKAGE if name.endswith(".__init__") else MODULE
             # Marshalled again: reference counts at compile time affect the bytes.
             code = marshal.loads(base.read(path)[_PYC_HEADER:])  # noqa: S302 - PyInstaller's own, of a moment ago
-            found[name.removesuffix(".__init__")] = (kind, marshal.dumps(code))
+            entries[name.removesuffix(".__init__")] = (kind, marshal.dumps(code))
     for name, entry in archive.toc.items():
         if entry[-1] == "m" and not name.startswith("pyimod"):
-            found[name] = (MODULE, archive.extract(name))  # PyInstaller's own early import: struct
+            entries[name] = (MODULE, archive.extract(name))  # PyInstaller's own early import: struct
     hooks = {name for name, entry in archive.toc.items() if entry[-1] == "s" and name.startswith("pyi_rth")}
     if hooks - NOT_NEEDED:
         raise SystemExit(f"build: start-up scripts of PyInstaller that would not run: {hooks - NOT_NEEDED}")
     if (folder / "_internal" / "ossl-modules").exists():
         raise SystemExit("build: OpenSSL's modules were collected, but their path is not set")
-    for name, (kind, code) in found.items():
+    for name, (kind, code) in entries.items():
         if level(name) == 2 and code:
-            found[name] = (kind, without_docstrings(name, code))
-    found["coder.__main__"] = (MODULE, archive.extract("__main__"))
-    return found
+            entries[name] = (kind, without_docstrings(name, code))
+    entries["coder.__main__"] = (MODULE, archive.extract("__main__"))
+    return entries
 
 
 def level(name: str) -> int:
@@ -166,9 +166,9 @@ def without_docstrings(name: str, written: bytes) -> bytes:
     code: types.CodeType = marshal.loads(written)  # noqa: S302 - what this build compiled
     inner = "/__init__.py" if code.co_filename.endswith("__init__.py") else ".py"
     for folder in (str(HERE.parent), *(sysconfig.get_path(part) for part in ("purelib", "platlib", "stdlib"))):
-        place = Path(folder, f"{name.replace('.', '/')}{inner}")
-        if place.is_file():
-            text = place.read_bytes()
+        source_path = Path(folder, f"{name.replace('.', '/')}{inner}")
+        if source_path.is_file():
+            text = source_path.read_bytes()
             same = compile(text, code.co_filename, "exec", dont_inherit=True, optimize=1) == code
             return _compiled(text, code.co_filename, 2) if same else written
     return written
@@ -176,8 +176,8 @@ def without_docstrings(name: str, written: bytes) -> bytes:
 
 def _compiled(text: str | bytes, name: str, optimize: int = 1) -> bytes:
     # Marshalled twice: reference counts at compile time affect the bytes.
-    made = marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=optimize))
-    return marshal.dumps(marshal.loads(made))  # noqa: S302
+    marshalled = marshal.dumps(compile(text, name, "exec", dont_inherit=True, optimize=optimize))
+    return marshal.dumps(marshal.loads(marshalled))  # noqa: S302
 
 
 def lean_source(name: str) -> str:
@@ -199,9 +199,9 @@ def cut_out(folder: Path, target: Path, files: list[str]) -> None:
         shutil.rmtree(target)
     (target / "_internal").mkdir(parents=True)
     for name in files:
-        place = target / "_internal" / name
-        place.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(folder / "_internal" / name, place, follow_symlinks=False)
+        source = target / "_internal" / name
+        source.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(folder / "_internal" / name, source, follow_symlinks=False)
 
 
 def recorded_texts(sources: Path) -> list[str]:
@@ -222,30 +222,30 @@ def function_name(text: str) -> str:
     return f"={hashlib.sha256(text.encode()).hexdigest()[:FUNCTION_DIGITS]}"
 
 
-def packed(found: Entries) -> bytes:
+def packed(entries: Entries) -> bytes:
     """Return the content of the module file; build/starter.c describes its layout."""
-    names = sorted((name.encode(), name) for name in found)
+    names = sorted((name.encode(), name) for name in entries)
     index = bytearray()
     name_at = len(MAGIC) + 4 + _ENTRY.size * len(names)
     code_at = name_at + sum(len(raw) for raw, _ in names)
     # Names come first, together: a lookup must not touch, and so load, the pages of code.
     for raw, name in names:
-        kind, code = found[name]
+        kind, code = entries[name]
         index += _ENTRY.pack(name_at, len(raw), code_at, len(code), kind)
         name_at += len(raw)
         code_at += len(code)
-    body = b"".join([*(raw for raw, _ in names), *(found[name][1] for _, name in names)])
+    body = b"".join([*(raw for raw, _ in names), *(entries[name][1] for _, name in names)])
     return MAGIC + struct.pack("<I", len(names)) + index + body
 
 
 def unpacked(data: bytes) -> Entries:
     """Return the entries of a module file that `packed` wrote."""
-    found: Entries = {}
+    entries: Entries = {}
     start = len(MAGIC) + 4
     (count,) = struct.unpack_from("<I", data, len(MAGIC))
     for name, name_size, code, code_size, kind in _ENTRY.iter_unpack(data[start : start + count * _ENTRY.size]):
-        found[data[name : name + name_size].decode()] = (kind, data[code : code + code_size])
-    return found
+        entries[data[name : name + name_size].decode()] = (kind, data[code : code + code_size])
+    return entries
 
 
 def compile_starter(target: Path) -> None:

@@ -126,10 +126,10 @@ PLATFORMS = {
 }
 
 
-def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
+def build_platforms(requested: str, out: Path, flags: list[str]) -> int:
     """Build each platform of a comma-separated list, or all. Report one that cannot be built with the reason, build the
     others, and return 1."""
-    names = list(PLATFORMS) if wanted == "all" else wanted.split(",")
+    names = list(PLATFORMS) if requested == "all" else requested.split(",")
     if unknown := [name for name in names if name not in PLATFORMS]:
         raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join(PLATFORMS)}")
     became = {}
@@ -143,8 +143,8 @@ def build_platforms(wanted: str, out: Path, flags: list[str]) -> int:
                 reason = str(error)
         became[name] = f"not built, {reason}" if reason else "built"
     sbom.write_sums(out)
-    for name, what in became.items():
-        print(f"{name}: {what}", file=sys.stderr)
+    for name, result in became.items():
+        print(f"{name}: {result}", file=sys.stderr)
     return 0 if set(became.values()) == {"built"} else 1
 
 
@@ -180,8 +180,8 @@ def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> Non
     command += ["--keep-dashboard", "--compiled", "/compiled"]
     command += ["--cross", f"{WHEELS}/{platform.processor}"] if platform.cross else []
     inside(root, *command, *platform.flags, *flags)
-    for made in (target / "out").glob("coder-*"):
-        shutil.copy2(made, out / made.name)
+    for built in (target / "out").glob("coder-*"):
+        shutil.copy2(built, out / built.name)
 
 
 def copy_sources(target: Path) -> None:
@@ -275,7 +275,7 @@ def inside(root: Path, *command: str) -> None:
     for name in filter(os.path.isdir, os.environ.get("PIP_FIND_LINKS", "").split()):
         script += f'mkdir -p "$0"{shlex.quote(name)} && mount --bind {shlex.quote(name)} "$0"{shlex.quote(name)} && '
     script += 'exec chroot "$0" "$@"'
-    kept = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
-    env = {**kept, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
+    environment = {name: value for name, value in os.environ.items() if name.startswith(KEPT)}
+    env = {**environment, "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root"}
     env |= {"LANG": "C.UTF-8", "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["unshare", "--mount", "sh", "-c", script, str(root), *command], check=True, env=env)

@@ -33,7 +33,10 @@ def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Pa
     names = module_names(folder)
     installed = distributions(path=[str(site)]) if site else distributions()
     listed = [d for d in installed if d.metadata["Name"] != "coder"]
-    parts = [python_itself(), *(of_distribution(found) for found in listed if is_inside(found, names, folder))]
+    parts = [
+        python_itself(),
+        *(of_distribution(distribution) for distribution in listed if is_inside(distribution, names, folder)),
+    ]
     parts += loose_libraries(folder, listed)
     parts += of_packages(DASHBOARD) if dashboard else []
     unique = {part["bom-ref"]: part for part in parts}
@@ -62,28 +65,28 @@ def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Pa
 def module_names(folder: Path) -> set[str]:
     """Return every Python module of a collected program, compiled extensions included."""
     internal = folder / "_internal"
-    found = {
+    names = {
         name
-        for place in ("modules.bin", "modules-full.bin")
-        if (internal / place).exists()
-        for name in modules.unpacked((internal / place).read_bytes())
+        for file_name in ("modules.bin", "modules-full.bin")
+        if (internal / file_name).exists()
+        for name in modules.unpacked((internal / file_name).read_bytes())
     }
     for path in internal.rglob("*.so"):
-        found.add(module_of(path.relative_to(internal).as_posix()))
-    return found
+        names.add(module_of(path.relative_to(internal).as_posix()))
+    return names
 
 
 def module_of(path: str) -> str:
     """Return the module of an installed package's file, or a text that is not a module's name."""
-    place = PurePosixPath(path)
-    stem = place.name.partition(".")[0]
-    parts = place.parent.parts if stem == "__init__" else (*place.parent.parts, stem)
+    pure_path = PurePosixPath(path)
+    stem = pure_path.name.partition(".")[0]
+    parts = pure_path.parent.parts if stem == "__init__" else (*pure_path.parent.parts, stem)
     return ".".join(parts)
 
 
-def is_inside(found: Distribution, names: set[str], folder: Path) -> bool:
+def is_inside(distribution: Distribution, names: set[str], folder: Path) -> bool:
     """Return whether any module or data file of an installed package was collected."""
-    for path in found.files or ():
+    for path in distribution.files or ():
         if path.suffix in {".py", ".so"}:
             if module_of(path.as_posix()) in names:
                 return True
@@ -96,10 +99,10 @@ def is_data(path: PurePosixPath) -> bool:
     return len(path.parts) > 2 and not path.parts[0].endswith(".dist-info") and ".." not in path.parts
 
 
-def of_distribution(found: Distribution) -> Component:
-    name, version = found.metadata["Name"], found.version
+def of_distribution(distribution: Distribution) -> Component:
+    name, version = distribution.metadata["Name"], distribution.version
     component = component_of("library", name, version, f"pkg:pypi/{name.lower().replace('_', '-')}@{version}")
-    fields: Any = found.metadata  # typeshed's protocol has no `get`
+    fields: Any = distribution.metadata  # typeshed's protocol has no `get`
     expression = fields.get("License-Expression")
     if expression:
         component["licenses"] = [{"expression": expression}]
@@ -116,11 +119,11 @@ def python_itself() -> Component:
 def loose_libraries(folder: Path, listed: Iterable[Distribution]) -> Iterator[Component]:
     """Return the shared libraries of the build machine (OpenSSL, the C library) with their packages."""
     internal = folder / "_internal"
-    theirs = {path.name for found in listed for path in found.files or () if ".so" in path.name}
+    library_names = {path.name for distribution in listed for path in distribution.files or () if ".so" in path.name}
     for path in sorted(internal.rglob("*.so*")):
         inside = path.relative_to(internal).as_posix()
         # Python modules belong to Python or to a package.
-        if path.is_symlink() or path.name in theirs or path.name.endswith(".so"):
+        if path.is_symlink() or path.name in library_names or path.name.endswith(".so"):
             continue
         package, version = debian_package(path.name)
         purl = f"pkg:deb/debian/{package}@{version}" if package else ""
@@ -166,17 +169,17 @@ _DRAWINGS = "@iconify-json/"
 def of_packages(dashboard: Path) -> list[Component]:
     """Return the libraries that the dashboard imports, with their dependencies, without build tools."""
     entries = json.loads((dashboard / "package-lock.json").read_text())["packages"]
-    found: dict[str, Component] = {}
+    components: dict[str, Component] = {}
     declared = set(entries[""]["dependencies"])
     drawings = {name for name in declared if name.startswith(_DRAWINGS)}
     todo = [f"node_modules/{name}" for name in imported_packages(dashboard / "src", declared) | drawings]
     while todo:
-        place = todo.pop()
-        if place in found:
+        folder = todo.pop()
+        if folder in components:
             continue
-        found[place] = of_package(place, entries[place])
-        todo += filter(None, (resolved(place, name, entries) for name in entries[place].get("dependencies", ())))
-    return list(found.values())
+        components[folder] = of_package(folder, entries[folder])
+        todo += filter(None, (resolved(folder, name, entries) for name in entries[folder].get("dependencies", ())))
+    return list(components.values())
 
 
 def imported_packages(sources: Path, declared: set[str]) -> set[str]:
@@ -187,19 +190,19 @@ def imported_packages(sources: Path, declared: set[str]) -> set[str]:
     return {name for name in declared if any(word == name or word.startswith(f"{name}/") for word in words)}
 
 
-def resolved(place: str, name: str, entries: dict[str, Any]) -> str:
+def resolved(folder: str, name: str, entries: dict[str, Any]) -> str:
     """Find a package as Node does: next to the importer, then in parent folders. Empty for a missing optional one."""
     while True:
-        candidate = f"{place}/node_modules/{name}" if place else f"node_modules/{name}"
+        candidate = f"{folder}/node_modules/{name}" if folder else f"node_modules/{name}"
         if candidate in entries:
             return candidate
-        if not place:
+        if not folder:
             return ""
-        place = place.rpartition("node_modules/")[0].rstrip("/")
+        folder = folder.rpartition("node_modules/")[0].rstrip("/")
 
 
-def of_package(place: str, entry: dict[str, Any]) -> Component:
-    name = place.rpartition("node_modules/")[2]
+def of_package(folder: str, entry: dict[str, Any]) -> Component:
+    name = folder.rpartition("node_modules/")[2]
     purl = f"pkg:npm/{name.replace('@', '%40')}@{entry['version']}"
     component = component_of("library", name, entry["version"], purl)
     if isinstance(entry.get("license"), str):
@@ -213,21 +216,21 @@ def component_of(kind: str, name: str, version: str, purl: str, *, reference: st
 
 
 def write(target: Path, document: dict[str, Any]) -> None:
-    part = target.with_name(f".{target.name}.new")
-    part.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
-    part.replace(target)
+    partial = target.with_name(f".{target.name}.new")
+    partial.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    partial.replace(target)
 
 
 def write_sums(folder: Path) -> None:
     """Write `SHA256SUMS` of the build results, in the format of `sha256sum -c`."""
-    made = sorted(path for path in folder.glob("coder-*") if path.is_file() and path.suffix != ".stamp")
+    files = sorted(path for path in folder.glob("coder-*") if path.is_file() and path.suffix != ".stamp")
     lines = []
-    for path in made:
+    for path in files:
         with path.open("rb") as file:
             lines.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
-    part = folder / f".{SUMS}.new"
-    part.write_text("".join(lines))
-    part.replace(folder / SUMS)
+    partial = folder / f".{SUMS}.new"
+    partial.write_text("".join(lines))
+    partial.replace(folder / SUMS)
 
 
 def main() -> int:

@@ -1,5 +1,5 @@
-/* SHA-256 (FIPS 180-4), with the processor's own instructions where it has them: they are five times as fast, and a
- * first start waits for the hash of some forty megabytes.
+/* SHA-256 (FIPS 180-4), with the processor's instructions if it has them: they are five times as fast, and a
+ * first start waits for the hash of about forty megabytes.
  */
 #include "sha256.h"
 
@@ -52,7 +52,7 @@ static void compress_anywhere(uint32_t state[8], const unsigned char *data, size
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* Intel's manual, volume 2, SHA256RNDS2 and its kin: one register holds A B E F, the other C D G H, highest first. */
+/* Intel's manual, volume 2, SHA256RNDS2 and related instructions: one register holds A B E F, the other C D G H, highest first. */
 __attribute__((target("sha,sse4.1"))) static void compress_here(uint32_t state[8], const unsigned char *data, size_t blocks) {
     const __m128i order = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
     __m128i abef = _mm_set_epi32((int)state[0], (int)state[1], (int)state[4], (int)state[5]);

@@ -7,7 +7,7 @@
 
 struct sha256 {
     uint32_t state[8];
-    uint64_t size; /* of all that was added, bytes */
+    uint64_t size; /* of all added data, bytes */
     unsigned char pending[64];
 };
 

@@ -1,11 +1,11 @@
 /* The program of the unpacked folder: an interpreter whose modules are one file, mapped and read in place.
  *
  * PyInstaller's own start-up opens a zip archive for every module of the standard library, inflates the rest, starts
- * itself twice to set the library path and loads ctypes: half of a short command. What it collected stays as it is; only
- * the way in is ours. The module file is written by build/modules.py, imported from by build/finder.py.
+ * itself twice to set the library path and loads ctypes: half of a short command. The collected files are unchanged; only
+ * the entry is ours. build/modules.py writes the module file, build/finder.py imports from it.
  *
  * Layout: [8 bytes magic][u32 entries][entries sorted by name: u32 name, name size, code, code size, kind][names][codes]
- * A function's name is what its text hashes to: all texts together would be a MiB of every process.
+ * A function's name is the hash of its text: all texts together would take a MiB in every process.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -24,7 +24,7 @@
 #define MAGIC "CODERMD3"
 #define PATH_SIZE 4096
 #define FUNCTION_DIGITS 32 /* of the hash */
-/* PyInstaller's names: coder/base/child_env.py takes them away from children. */
+/* PyInstaller's names: coder/base/child_env.py removes them from children. */
 #define HOME_MARK "_PYI_APPLICATION_HOME_DIR"
 #define PROGRAM_MARK "_PYI_ARCHIVE_FILE"
 
@@ -32,7 +32,7 @@ enum kind { MODULE, PACKAGE, NAMESPACE, FUNCTION };
 struct entry {
     uint32_t name, name_size, code, code_size, kind;
 };
-/* What only the full program has comes first; the slim program's file lies beneath it unchanged. */
+/* The full program's own modules come first; the slim program's file below them is unchanged. */
 static struct mapped {
     const char *name, *file; /* the file's beginning: entries and names */
     const struct entry *entries;
@@ -44,7 +44,7 @@ struct found {
     const struct entry *entry;
     int descriptor;
 };
-/* Code mapped for a moment. */
+/* Temporarily mapped code. */
 struct window {
     char *start, *code;
     size_t size;
@@ -87,8 +87,8 @@ static PyObject *module_kind(PyObject *self, PyObject *name) {
     return PyLong_FromUnsignedLong(found.entry->kind);
 }
 
-/* Code is read once; a mapping that stayed would count as this process's memory, and not only what was read of it: kernels
- * map the neighbourhood of a page that is touched, up to 2 MB since Linux 6.18. Hence one mapping a read. */
+/* Code is read once; a permanent mapping would count as this process's memory, and more than was read: kernels
+ * map the neighbourhood of a touched page, up to 2 MB since Linux 6.18. So each read has its own mapping. */
 static struct window look(struct found found) {
     size_t before = found.entry->code & 4095, size = before + found.entry->code_size;
     char *start = mmap(NULL, size, PROT_READ, MAP_PRIVATE, found.descriptor, found.entry->code - before);
@@ -140,7 +140,7 @@ static void fail(const char *what) {
 static void map_modules(struct mapped *into) {
     char path[PATH_SIZE + 32];
     struct stat info;
-    struct { /* how the file begins */
+    struct { /* start of the file */
         char magic[8];
         uint32_t count;
         struct entry first;
@@ -156,7 +156,7 @@ static void map_modules(struct mapped *into) {
     into->entries = (const struct entry *)(into->file + 12);
 }
 
-/* Libraries of the folder are found by this variable; children get the person's back (coder/base/child_env.py). */
+/* Path of the folder's libraries; children get the user's own value back (coder/base/child_env.py). */
 static void set_library_path(char **argv) {
     const char *mark = getenv(HOME_MARK), *given = getenv("LD_LIBRARY_PATH");
     char path[2 * PATH_SIZE];
@@ -170,7 +170,7 @@ static void set_library_path(char **argv) {
     fail("exec");
 }
 
-/* What the interpreter imports before any finder of ours can be there. */
+/* Modules that the interpreter imports before our finder can exist. */
 static void add_early_modules(void) {
     static const char *const early[] = {"encodings", "encodings.aliases", "encodings.utf_8", "_coder_start"};
     static struct _frozen table[sizeof early / sizeof *early + 1];
@@ -178,7 +178,7 @@ static void add_early_modules(void) {
         struct found found = find(early[i], strlen(early[i]));
         if (!found.entry) fail(early[i]);
         table[i].name = early[i];
-        table[i].code = (const unsigned char *)look(found).code; /* stays: the interpreter reads it when it likes */
+        table[i].code = (const unsigned char *)look(found).code; /* stays mapped: the interpreter reads it at any time */
         if (!table[i].code) fail(early[i]);
         table[i].size = (int)found.entry->code_size;
         table[i].is_package = found.entry->kind == PACKAGE;
@@ -222,7 +222,7 @@ static void start_interpreter(int argc, char **argv) {
     PyConfig_Clear(&config);
 }
 
-/* Run by the payload's own loader (build/host_libc.c) the process is the loader, and the launcher says who we are. */
+/* Run by the payload's own loader (build/host_libc.c), the process is the loader, and the launcher sets our path. */
 static void find_program(void) {
     const char *said = getenv(PROGRAM_MARK);
     ssize_t size = readlink("/proc/self/exe", program, sizeof program - 16);

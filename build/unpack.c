@@ -1,7 +1,7 @@
 /* The payload: a GNU tar in one or more zstd frames, each with a checksum. A later member replaces an earlier one of the
- * same name, so that the full program is the slim one and what comes on top.
+ * same name, so that the full program is the slim one with additions.
  *
- * Whatever goes wrong, one line says so and nothing half-made stays behind.
+ * Every error prints one line and leaves nothing incomplete.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -90,7 +90,7 @@ static void refill(struct payload *payload) {
     payload->in = (ZSTD_inBuffer){payload->block, (size_t)got, 0};
 }
 
-/* Nothing is left, and the last frame was whole. */
+/* The input has ended, and the last frame was complete. */
 static int at_end(struct payload *payload) {
     return !payload->frame_left && payload->in.pos == payload->in.size && !payload->left;
 }
@@ -107,7 +107,7 @@ static void read_exactly(struct payload *payload, void *buffer, size_t size) {
     }
 }
 
-/* The rest of a frame: its checksum. */
+/* The end of a frame: its checksum. */
 static void finish_frame(struct payload *payload) {
     char nothing[1];
     while (payload->frame_left) {
@@ -119,7 +119,7 @@ static void finish_frame(struct payload *payload) {
         size_t eaten = payload->in.pos;
         payload->frame_left = ZSTD_decompressStream(payload->stream, &out, &payload->in);
         if (ZSTD_isError(payload->frame_left)) damaged(payload->name);
-        if (payload->in.pos == eaten) return; /* it has content to give: we are in its middle */
+        if (payload->in.pos == eaten) return; /* it has content: this is its middle */
     }
 }
 
@@ -149,7 +149,7 @@ static void write_member(struct payload *payload, const char *path, unsigned lon
     if (close(out)) fail("cannot write", path);
 }
 
-/* GNU's way to give the next member a name longer than the header has room for. */
+/* GNU's extension for names of the next member that are longer than the header's field. */
 static void read_long_name(struct payload *payload, unsigned long size, char *name) {
     size_t padded = (size + 511) / 512 * 512;
     if (padded >= PATH_SIZE) damaged(payload->name);
@@ -157,7 +157,7 @@ static void read_long_name(struct payload *payload, unsigned long size, char *na
     name[size] = 0;
 }
 
-/* The archive is ours, but a damaged one must not write anywhere else. */
+/* The archive is ours, but a damaged one must not write outside the target. */
 static int is_inside(const char *name) {
     return name[0] != '/' && strncmp(name, "../", 3) && !strstr(name, "/../");
 }
@@ -176,7 +176,7 @@ static void read_member(struct payload *payload, const char *header, const char 
     }
 }
 
-/* Before anything is written: nothing of a payload that is not ours is even looked at. */
+/* Checked before anything is read or written: a foreign payload is not even parsed. */
 void verify(int file, off_t offset, off_t end, const char *key, const char *file_name) {
     static char block[1 << 18];
     struct sha256 hash;
@@ -201,12 +201,12 @@ void unpack(int file, off_t offset, off_t end, const char *into, const char *fil
     payload.left = end - offset;
     payload.name = file_name;
     payload.stream = ZSTD_createDStream();
-    /* A limit on the size of files is an error like others, not the end without a word. */
+    /* A file size limit is reported like other errors, instead of killing the process silently. */
     void (*before)(int) = signal(SIGXFSZ, SIG_IGN);
     if (lseek(file, offset, SEEK_SET) < 0 || !payload.stream) fail("cannot read", file_name);
     for (finish_frame(&payload); !at_end(&payload); finish_frame(&payload)) {
         read_exactly(&payload, header, sizeof header);
-        if (!header[0]) continue; /* the end of one archive; another may follow */
+        if (!header[0]) continue; /* the end of an archive; another can follow */
         if (header[156] == 'L') {
             read_long_name(&payload, octal(header + 124, 12), long_name);
             continue;

@@ -9,7 +9,7 @@
 /* A folder that fail() and damaged() remove, or NULL. */
 extern const char *half_made;
 
-/* Prints one line and ends. */
+/* Prints one line and exits. */
 void fail(const char *what, const char *path) __attribute__((noreturn));
 void damaged(const char *file_name) __attribute__((noreturn));
 
@@ -18,7 +18,7 @@ void join(char *out, const char *left, const char *right);
 int make_directories(const char *path, mode_t mode);
 void remove_tree(const char *path);
 
-/* Ends unless file[offset, end) is what the key was made of. */
+/* Exits unless file[offset, end) matches the key. */
 void verify(int file, off_t offset, off_t end, const char *key, const char *file_name);
 
 /* Unpacks file[offset, end) into the directory. */

@@ -42,26 +42,26 @@ def main() -> int:
     parser.add_argument("--compile", action="append", default=[], help="a package that has no wheel there")
     args = parser.parse_args()
     machine = args.platform.partition("-")[0]
-    wanted = dict(installed())
-    if absent := [name for name in args.compile if name not in wanted]:
+    requested = dict(installed())
+    if absent := [name for name in args.compile if name not in requested]:
         raise SystemExit(f"build: to be compiled, and not installed: {', '.join(absent)}")
     with tempfile.TemporaryDirectory(prefix="coder-wheels-") as folder:
-        made = compiled([f"{name}=={wanted.pop(name)}" for name in args.compile], machine, Path(folder))
+        wheels = compiled([f"{name}=={requested.pop(name)}" for name in args.compile], machine, Path(folder))
         shutil.rmtree(args.target, ignore_errors=True)
         tags = [part for tag in tags_of(args.platform) for part in ("--platform", tag)]
         about = ["--target", str(args.target), "--no-compile", "--implementation", "cp", *tags]
         about += ["--python-version", ".".join(platform.python_version_tuple()[:2])]
-        listed = [f"{name}=={version}" for name, version in sorted(wanted.items())]
-        pip(sys.executable, "install", "--no-deps", "--only-binary", ":all:", *about, *listed, *map(str, made))
+        listed = [f"{name}=={version}" for name, version in sorted(requested.items())]
+        pip(sys.executable, "install", "--no-deps", "--only-binary", ":all:", *about, *listed, *map(str, wheels))
     return 0
 
 
 def installed() -> Iterator[tuple[str, str]]:
     """Return normalised names and versions."""
-    for found in distributions():
-        name = normal(found.metadata["Name"])
+    for distribution in distributions():
+        name = normal(distribution.metadata["Name"])
         if name not in TOOLS:
-            yield name, found.version
+            yield name, distribution.version
 
 
 def normal(name: str) -> str:

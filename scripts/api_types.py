@@ -22,12 +22,12 @@ from coder.api.base.struct import ApiStruct  # noqa: E402
 
 
 def structs() -> list[type[ApiStruct]]:
-    found = {}
+    types_found = {}
     for module in pkgutil.walk_packages(coder.api.__path__, "coder.api."):
         for value in vars(importlib.import_module(module.name)).values():
             if isinstance(value, type) and issubclass(value, ApiStruct) and value is not ApiStruct:
-                found[value.__name__] = value
-    return [found[name] for name in sorted(found)]
+                types_found[value.__name__] = value
+    return [types_found[name] for name in sorted(types_found)]
 
 
 def render(kind: msgspec.inspect.Type) -> str:

@@ -35,8 +35,8 @@ def main(dashboard: Path) -> None:
     listed: list[dict[str, str]] = []
     loaded: dict[str, dict[str, Any]] = {}
     for name, words, kind, drawing in names(dashboard / "icons.tsv"):
-        found = loaded.setdefault(kind, read(sets, kind))
-        files[f"icon/{name}.svg"] = svg(found, drawing)
+        icon_set = loaded.setdefault(kind, read(sets, kind))
+        files[f"icon/{name}.svg"] = svg(icon_set, drawing)
         listed.append({"path": f"/icon/{name}.svg", "words": words})
     for point, text, body in emojis(sets):
         files[f"emojis/{point}.png"] = body
@@ -48,20 +48,20 @@ def main(dashboard: Path) -> None:
 
 def names(table: Path) -> list[tuple[str, str, str, str]]:
     """Yield (name, search words, set, drawing) of each line."""
-    found = []
+    rows = []
     for line in table.read_text(encoding="utf-8").splitlines():
         if line and not line.startswith("#"):
             name, source, *words = line.split("\t")
             kind, drawing = source.split(":")
-            found.append((name, " ".join(words), kind, drawing))
-    return found
+            rows.append((name, " ".join(words), kind, drawing))
+    return rows
 
 
 def emojis(sets: Path) -> list[tuple[str, str, str]]:
     """Yield (code points, words, drawing) of each emoji; the code points without the colour variation selector."""
-    found = read(sets, EMOJIS)
+    icon_set = read(sets, EMOJIS)
     points: dict[str, str] = json.loads((sets / EMOJIS / "chars.json").read_text(encoding="utf-8"))
-    return [(point, name.replace("-", " "), svg(found, name)) for point, name in sorted(points.items())]
+    return [(point, name.replace("-", " "), svg(icon_set, name)) for point, name in sorted(points.items())]
 
 
 def is_toned(point: str) -> bool:
@@ -70,16 +70,16 @@ def is_toned(point: str) -> bool:
 
 
 def read(sets: Path, kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((sets / kind / "icons.json").read_text(encoding="utf-8"))
-    return found
+    icon_set: dict[str, Any] = json.loads((sets / kind / "icons.json").read_text(encoding="utf-8"))
+    return icon_set
 
 
-def svg(found: dict[str, Any], drawing: str) -> str:
+def svg(icon_set: dict[str, Any], drawing: str) -> str:
     """Return a drawing of a set as a separate file."""
-    while drawing in found.get("aliases", {}):
-        drawing = found["aliases"][drawing]["parent"]
-    icon = found["icons"][drawing]
-    side = {part: icon.get(part, found.get(part, 16)) for part in ("width", "height")}
+    while drawing in icon_set.get("aliases", {}):
+        drawing = icon_set["aliases"][drawing]["parent"]
+    icon = icon_set["icons"][drawing]
+    side = {part: icon.get(part, icon_set.get(part, 16)) for part in ("width", "height")}
     box = f"{icon.get('left', 0)} {icon.get('top', 0)} {side['width']} {side['height']}"
     return SVG.format(box=box, body=seen_on_both(drawing, icon["body"].replace("currentColor", GREY)))
 
@@ -89,9 +89,9 @@ def seen_on_both(drawing: str, body: str) -> str:
     colours = set(_COLOUR.findall(body))
     if not colours and "fill=" not in body:
         return f'<g fill="{GREY}">{body}</g>'
-    greyed = colours if colours and all(is_dark(one) for one in colours) else GREYED.get(drawing, ())
-    for one in greyed:
-        body = body.replace(one, GREY)
+    greyed = colours if colours and all(is_dark(colour) for colour in colours) else GREYED.get(drawing, ())
+    for colour in greyed:
+        body = body.replace(colour, GREY)
     return body
 
 

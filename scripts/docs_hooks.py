@@ -20,16 +20,16 @@ def named(entry: Any) -> Iterator[str]:
         yield from named(value)
 
 
-def expanded(entry: Any, docs: Path, taken: set[str]) -> Any:
+def expanded(entry: Any, docs: Path, listed: set[str]) -> Any:
     """Return the navigation with patterns replaced by pages, a folder's README first."""
     if isinstance(entry, str):
         if "*" not in entry:
             return entry
-        found = {path.relative_to(docs).as_posix() for path in docs.glob(entry)} - taken
-        return sorted(found, key=lambda name: (not name.endswith("README.md"), name))
+        pages = {path.relative_to(docs).as_posix() for path in docs.glob(entry)} - listed
+        return sorted(pages, key=lambda name: (not name.endswith("README.md"), name))
     if isinstance(entry, dict):
-        return {title: expanded(value, docs, taken) for title, value in entry.items()}
-    return [expanded(value, docs, taken) for value in entry]
+        return {title: expanded(value, docs, listed) for title, value in entry.items()}
+    return [expanded(value, docs, listed) for value in entry]
 
 
 def without_empty(entries: list[Any]) -> list[Any]:
@@ -37,8 +37,8 @@ def without_empty(entries: list[Any]) -> list[Any]:
 
 
 def navigation(entries: list[Any], docs: Path) -> list[Any]:
-    taken = {name for name in named(entries) if "*" not in name}
-    return without_empty(expanded(entries, docs, taken))
+    listed = {name for name in named(entries) if "*" not in name}
+    return without_empty(expanded(entries, docs, listed))
 
 
 def on_config(config: Any) -> Any:
@@ -49,8 +49,8 @@ def on_config(config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     folder = posixpath.dirname(page.file.src_uri)
 
-    def kept(found: re.Match[str]) -> str:
-        target = posixpath.normpath(posixpath.join(folder, found[2]))
-        return found[1] if target.startswith("../") else found[0]
+    def kept(match: re.Match[str]) -> str:
+        target = posixpath.normpath(posixpath.join(folder, match[2]))
+        return match[1] if target.startswith("../") else match[0]
 
     return _LINK.sub(kept, markdown)

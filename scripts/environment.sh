@@ -1,21 +1,21 @@
-# Sourced by the commands in this folder: a virtual environment with everything pinned, Debian packages when we may
-# install them, terraform. Each step does nothing when nothing has changed.
+# Sourced by the commands in this folder: a virtual environment with everything pinned, Debian packages if permitted
+# to install them, terraform. Each step is skipped if nothing has changed.
 ROOT="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 VENV="${CODER_VENV:-$ROOT/.venv}"
 PYTHON="$VENV/bin/python"
 CACHE="${XDG_CACHE_HOME:-$HOME/.cache}/coder"
-# Where our Python lies, all of it with a suffix that ruff and mypy know; mypy's list stands in pyproject.toml.
+# Folders of our Python sources, for ruff and mypy; mypy's list is in pyproject.toml.
 PYTHON_ROOMS=(coder tests scripts build)
 
-# Some images set it to keep layers small; here every process of a build or a test would compile all it imports again.
+# Some images set it to keep layers small; here every process of a build or test would recompile its imports.
 unset PYTHONDONTWRITEBYTECODE
 
 say() { printf '%s\n' "$*" >&2; }
 die() { printf 'error: %s\n' "$*" >&2; exit 1; }
 
 BESIDE=()
-# Usage: begin_beside COMMAND … — runs it while the script goes on; $! is its process, for wait_beside. It and all that
-# it starts end with the script, however that ends: each is a process group of its own.
+# Usage: begin_beside COMMAND … — runs it in the background; $! is its process, for wait_beside. It and all that
+# it starts end with the script in any case: each is a separate process group.
 begin_beside() {
   trap end_beside EXIT
   set -m
@@ -45,8 +45,8 @@ need_debian() {
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
     say "installing Debian packages: ${missing[*]}"
     apt-get update -qq >/dev/null 2>&1 || true
-    # Programs, not services: RUNLEVEL keeps what is installed from being started. In a session of its own: half an
-    # installation is worse than one that goes on when the script has ended.
+    # Programs, not services: RUNLEVEL prevents starting installed services. In a separate session: a partial
+    # installation is worse than one that continues after the script has ended.
     RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive setsid --wait apt-get -o DPkg::Lock::Timeout=300 install -y -qq --no-install-recommends "${missing[@]}" >/dev/null 2>&1 ||
       { say "could not install: ${missing[*]}"; return 1; }
   else
@@ -69,11 +69,11 @@ find_python() {
 }
 
 # Usage: install_packages REQUIREMENT … — as constraints.txt pins them. uv takes a tenth of pip's time and processor
-# (docs/decisions/dependencies.md); where it cannot be had, cannot be told what pip is, or cannot reach what pip can,
-# pip does it.
+# (docs/decisions/dependencies.md); if uv is unavailable, has no equivalent of pip's settings, or cannot reach the index,
+# pip installs.
 install_packages() {
   local constraints="$ROOT/scripts/constraints.txt" pip=("$PYTHON" -m pip --disable-pip-version-check) told=""
-  # Most of what is installed is never imported, and what is compiles then.
+  # Most installed modules are never imported; the others compile at import.
   if told="$(uv_settings)" && "${pip[@]}" install -q --no-compile -c "$constraints" uv >/dev/null 2>&1; then
     local variables=() one
     while IFS= read -r one; do variables+=("$one"); done <<<"$told"
@@ -83,7 +83,7 @@ install_packages() {
   "${pip[@]}" install -q --no-compile -c "$constraints" "$@"
 }
 
-# NAME=value lines for uv that say what pip is told by its files and PIP_ variables; fails when that cannot be said.
+# Prints NAME=value lines for uv from pip's files and PIP_ variables; fails if a setting has no equivalent.
 uv_settings() {
   local listed
   listed="$("$PYTHON" -m pip --disable-pip-version-check config list 2>/dev/null)" || return 1
@@ -97,7 +97,7 @@ need_venv() {
   stamp="$VENV/.coder-stamp"
   if [ -x "$PYTHON" ] && [ -f "$stamp" ]; then
     local have; have="$(cat "$stamp")"
-    # An environment made with the development tools serves the plain one, too.
+    # An environment with the development tools also satisfies the plain one.
     [ "$have" = "$want" ] || [ "$have" = "${want% *} dev" ] && return 0
   fi
   python="$(find_python)" || { need_debian python3=python3 python3-venv=python3-venv || true; python="$(find_python)"; } ||
@@ -110,10 +110,10 @@ need_venv() {
 }
 
 TERRAFORM_VERSION=1.11.4
-# SHA-256 of the unpacked program, not of the archive: that is what will be run.
+# SHA-256 of the unpacked program, not of the archive, because the program is what runs.
 TERRAFORM_SHA256_linux_amd64=268000fca5c61021c6396893d9483007ba589ad9d0aaccbd7dfa8c78bf7dbe23
 
-# terraform (or OpenTofu) on PATH, else one fetched and checked against the pinned checksum, else a clear message.
+# Uses terraform (or OpenTofu) on PATH, or downloads one with a pinned checksum, or prints a clear message.
 need_terraform() {
   command -v terraform >/dev/null 2>&1 && return 0
   command -v tofu >/dev/null 2>&1 && return 0
@@ -140,15 +140,15 @@ fetch_terraform() {
   return $result
 }
 
-# Usage: need_npm_packages FOLDER — what FOLDER's lock file names, in its node_modules; none of it runs while installed.
+# Usage: need_npm_packages FOLDER — installs FOLDER's lock file into its node_modules, without install scripts.
 need_npm_packages() {
   command -v npm >/dev/null 2>&1 || need_debian npm=npm node=nodejs || return 1
   (cd "$ROOT/$1" && { [ node_modules/.package-lock.json -nt package-lock.json ] ||
     npm install --no-save --ignore-scripts --no-audit --no-fund --loglevel=error >&2; })
 }
 
-# Usage: need_dashboard_packages [--checks] — what builds the dashboard, with --checks also what only checks need. Not
-# `npm ci`: it refuses a lock file without the other platforms' optional packages. Versions are the lock's.
+# Usage: need_dashboard_packages [--checks] — packages to build the dashboard, with --checks also those for checks. Not
+# `npm ci`, which rejects a lock file without the other platforms' optional packages. Versions are the lock's.
 need_dashboard_packages() {
   command -v npm >/dev/null 2>&1 || need_debian npm=npm node=nodejs || return 1
   (cd "$ROOT/coder/dashboard" && {

@@ -30,9 +30,9 @@ async def keep() -> None:
     async with workspace_world() as view:
         world = view.world
         _, member = await world.member("bob")
-        asked = {"token_name": "kept", "lifetime": 10**18}
-        made = await world.post("/api/v2/users/me/keys/tokens", asked, token=member)
-        assert made.status_code == 201, made.text
+        body = {"token_name": "kept", "lifetime": 10**18}
+        created = await world.post("/api/v2/users/me/keys/tokens", body, token=member)
+        assert created.status_code == 201, created.text
         group = await world.post(f"/api/v2/organizations/{world.organization_id}/groups", {"name": "crew"})
         assert group.status_code == 201, group.text
         async with connected_agent(view):
@@ -43,7 +43,7 @@ async def keep() -> None:
             "agent_token": view.token,
             "agent_id": str(view.agent_id),
             "workspace": view.workspace["name"],
-            "member_token": made.json()["key"],
+            "member_token": created.json()["key"],
         }
     target.with_suffix(".json").write_text(json.dumps(facts, indent=1) + "\n")
     print(f"{target} ({target.stat().st_size // 1024} KiB)")

@@ -60,8 +60,8 @@ class Walk:
             command, env={**self.env, **extra}, text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False
         )
         if check and done.returncode != 0:
-            said = f"{done.stdout}{done.stderr}"
-            raise StepFailedError(f"coder {' '.join(args)} ended with code {done.returncode}:\n{said}")
+            output = f"{done.stdout}{done.stderr}"
+            raise StepFailedError(f"coder {' '.join(args)} ended with code {done.returncode}:\n{output}")
         return done
 
     # ---- steps
@@ -69,7 +69,7 @@ class Walk:
     def start_server(self, stack: ExitStack) -> None:
         log = self.data / "server.log"
         self.data.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with log.open("ab") as out:
+        with log.open("ab") as log_file:
             server = subprocess.Popen(
                 [
                     str(self.binary),
@@ -82,8 +82,8 @@ class Walk:
                     "disable",  # everything runs on this machine
                 ],
                 env=self.env,
-                stdout=out,
-                stderr=out,
+                stdout=log_file,
+                stderr=log_file,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -94,10 +94,10 @@ class Walk:
         """Create the owner of a new deployment, or reuse the session of an existing one."""
         if self.coder("whoami", check=False).returncode == 0:
             return
-        given = os.environ
-        email = given.get("CODER_FIRST_USER_EMAIL", "admin@example.com")
-        username = given.get("CODER_FIRST_USER_USERNAME", "admin")
-        password = given.get("CODER_FIRST_USER_PASSWORD", "")
+        environment = os.environ
+        email = environment.get("CODER_FIRST_USER_EMAIL", "admin@example.com")
+        username = environment.get("CODER_FIRST_USER_USERNAME", "admin")
+        password = environment.get("CODER_FIRST_USER_PASSWORD", "")
         if exists_first_user(self.url):
             if not password:
                 raise StepFailedError(
@@ -143,13 +143,13 @@ class Walk:
         home.mkdir(mode=0o700, exist_ok=True)
         log = home / "agent.log"
         env = {name: value for name, value in os.environ.items() if not name.startswith("CODER_")}
-        with log.open("ab") as out:
+        with log.open("ab") as log_file:
             agent = subprocess.Popen(
                 ["sh", "-c", line],
                 env={**env, "CODER_AGENT_LOG_DIR": str(home)},
                 cwd=home,
-                stdout=out,
-                stderr=out,
+                stdout=log_file,
+                stderr=log_file,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
@@ -208,8 +208,8 @@ def run(walk: Walk, stack: ExitStack, *, once: bool) -> None:
     with walk.step("attaching this machine (curl … | sh)"):
         walk.attach(stack)
     with walk.step(f"coder ssh {WORKSPACE} uname -a"):
-        said = walk.shell()
-    print(f"\n    {said}\n")
+        output = walk.shell()
+    print(f"\n    {output}\n")
     print(
         f"Dashboard:   {walk.url}/@{json.loads(walk.coder('whoami', '-o', 'json').stdout)[0]['username']}/{WORKSPACE}"
     )
@@ -235,20 +235,20 @@ def find_binary(folder: Path) -> Path:
     return folder / f"coder-{sys.platform}-{machine}"
 
 
-def free_address(wanted: str) -> str:
+def free_address(requested: str) -> str:
     """Return the requested address, or the same host with a free port if the port is in use."""
-    host, _, port = wanted.rpartition(":")
+    host, _, port = requested.rpartition(":")
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((host, int(port)))
-            return wanted
+            return requested
         except OSError:
             pass
     with socket.socket() as probe:
         probe.bind((host, 0))
         chosen = f"{host}:{probe.getsockname()[1]}"
-    print(f"note: {wanted} is in use; listening on {chosen} instead")
+    print(f"note: {requested} is in use; listening on {chosen} instead")
     return chosen
 
 

@@ -65,21 +65,21 @@ def main() -> int:
 
 
 def the_ten(browser: Browser, folder: Path, only: str) -> Iterator[Path]:
-    with open_showcase() as shown:
+    with open_showcase() as showcase:
         for name, path, theme, size in TEN:
             if only in path:
-                address = path.replace("ACTIVE", active_version(shown)) if "ACTIVE" in path else path
-                camera = Camera(browser, shown.server, shown.server.token, shown)
+                address = path.replace("ACTIVE", active_version(showcase)) if "ACTIVE" in path else path
+                camera = Camera(browser, showcase.server, showcase.server.token, showcase)
                 yield camera.picture(folder / f"{name}.jpg", address, theme, size)
 
 
 def every_page(browser: Browser, folder: Path, only: str) -> Iterator[Path]:
     """Return the pages of the dashboard's contract with the user of each; another test checks its completeness."""
-    wanted = [visit for visit in PAGES if only in visit.page]
+    visits = [visit for visit in PAGES if only in visit.page]
     with open_empty() as server:
-        before = [visit for visit in wanted if visit.who == "first"]
+        before = [visit for visit in visits if visit.who == "first"]
         yield from pictures(browser, server, folder, before, None)
-        after = [visit for visit in wanted if visit.who != "first"]
+        after = [visit for visit in visits if visit.who != "first"]
         yield from pictures(browser, server, folder, after, names(furnish(server)) if after else None)
 
 
@@ -107,8 +107,8 @@ class Camera:
     "Whether the picture is for the documentation: of a window, with additions to the pictures' server."
 
     def picture(self, file: Path, path: str, theme: str, size: dict[str, int]) -> Path:
-        looks: dict[str, Any] = {"viewport": size, "color_scheme": theme, "reduced_motion": "reduce"}
-        context = self.browser.new_context(base_url=self.server.url, **looks)
+        options: dict[str, Any] = {"viewport": size, "color_scheme": theme, "reduced_motion": "reduce"}
+        context = self.browser.new_context(base_url=self.server.url, **options)
         if self.token:
             context.add_cookies([{"name": "coder_session_token", "value": self.token, "url": self.server.url}])
         page = context.new_page()
@@ -134,25 +134,25 @@ def as_tall(page: Page, size: dict[str, int]) -> None:
         settled(page)
 
 
-def as_deployed(page: Page, shown: Showcase) -> None:
+def as_deployed(page: Page, showcase: Showcase) -> None:
     """Prepare the deployment for the documentation: with an access URL and built programs, which the pictures' server
     lacks."""
 
     def programs(route: Route) -> None:
         answer = route.fetch()
-        route.fulfill(response=answer, json=[{**one, "available": True, "remedy": ""} for one in answer.json()])
+        route.fulfill(response=answer, json=[{**item, "available": True, "remedy": ""} for item in answer.json()])
 
     def command(route: Route) -> None:
         answer = route.fetch()
-        route.fulfill(response=answer, body=answer.text().replace(shown.url, ADDRESS))
+        route.fulfill(response=answer, body=answer.text().replace(showcase.url, ADDRESS))
 
     page.route("**/api/v2/programs", programs)
     page.route("**/external-agent/*/credentials", command)
 
 
-def active_version(shown: Showcase) -> str:
-    template = shown.api("GET", "/organizations/default/templates/local-process")
-    return str(shown.api("GET", f"/templateversions/{template['active_version_id']}")["name"])
+def active_version(showcase: Showcase) -> str:
+    template = showcase.api("GET", "/organizations/default/templates/local-process")
+    return str(showcase.api("GET", f"/templateversions/{template['active_version_id']}")["name"])
 
 
 def settled(page: Page) -> None:

@@ -50,40 +50,40 @@ NO = {"n", "no", "f", "false", "off", "0"}
 
 def settings(lines: Iterable[str]) -> dict[str, str]:
     """Return the settings by pip's names, without empty ones, which pip ignores."""
-    found: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
+    sections: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for line in lines:
         key, equals, value = line.strip().partition("=")
         section, _, name = key.partition(".")
-        if equals and section in found:
-            found[section][name.replace("_", "-")] = str(ast.literal_eval(value))
-    together = {name: value for section in SECTIONS for name, value in found[section].items() if value}
+        if equals and section in sections:
+            sections[section][name.replace("_", "-")] = str(ast.literal_eval(value))
+    together = {name: value for section in SECTIONS for name, value in sections[section].items() if value}
     return {name: " ".join(value.split()) for name, value in together.items()}
 
 
-def environment(given: Mapping[str, str]) -> dict[str, str]:
+def environment(pip_settings: Mapping[str, str]) -> dict[str, str]:
     """Return uv's environment. Raise KeyError with the first setting that uv lacks."""
-    told = {}
-    for name, value in given.items():
+    result = {}
+    for name, value in pip_settings.items():
         if name in WITHOUT_EFFECT:
             continue
         variable = VARIABLES[name]
         if name == "no-index":
             if value.lower() not in NO:
-                told[variable] = "true"
+                result[variable] = "true"
         elif name == "find-links":
-            told[variable] = value.replace(" ", ",")
+            result[variable] = value.replace(" ", ",")
         else:
-            told[variable] = value
-    return {"UV_NATIVE_TLS": "true", "UV_NO_PROGRESS": "1"} | told
+            result[variable] = value
+    return {"UV_NATIVE_TLS": "true", "UV_NO_PROGRESS": "1"} | result
 
 
 def main() -> int:
     try:
-        told = environment(settings(sys.stdin))
+        uv_environment = environment(settings(sys.stdin))
     except KeyError as setting:
         print(f"uv has no equivalent of pip's setting {setting.args[0]}: pip installs the packages", file=sys.stderr)
         return 1
-    for name, value in told.items():
+    for name, value in uv_environment.items():
         print(f"{name}={os.environ.get(name) or value}")
     return 0
 

@@ -152,7 +152,7 @@ class Chooser:
             text = f"{'> ' if is_here else '  '}{box}{choice.label}" + (f"  {choice.note}" if choice.note else "")
             rows.append(("bold fg:ansicyan" if is_here else "", text))
         if not visible:
-            rows.append(("fg:ansiyellow", "  nothing matches" + ("; Enter adds it" if self._free else "")))
+            rows.append(("fg:ansiyellow", "  nothing matches" + ("; press Enter to add it" if self._free else "")))
         if len(visible) > ROWS:
             rows.append(("italic", f"  {self._cursor + 1} of {len(visible)}"))
         return rows
@@ -164,8 +164,14 @@ def _run(question: str, chooser: Chooser) -> list[str]:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
     from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 
-    moves = "space marks" if chooser.many else "arrows move, typing searches" if chooser.searches else "arrows move"
-    help_line = f"{moves}, Enter takes"
+    moves = (
+        "space to select"
+        if chooser.many
+        else "arrows to move, type to search"
+        if chooser.searches
+        else "arrows to move"
+    )
+    help_line = f"{moves}, Enter to confirm"
 
     def text() -> StyleAndTextTuples:
         parts: StyleAndTextTuples = [("bold", question), ("", f" {chooser.typed}" if chooser.typed else "")]

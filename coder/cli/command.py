@@ -250,7 +250,7 @@ def parse(
     except CoderError as error:
         raise usage_error(command, line, error.message) from error
     low, high = command.min_args, command.max_args
-    hint = f"Write it as: coder {command.words} {command.usage}".rstrip() if command.usage else ""
+    hint = f"Usage: coder {command.words} {command.usage}".rstrip() if command.usage else ""
     if not low <= len(args) <= (len(args) if high is None else high):
         raise CoderError("usage", _count_message(command, args, is_group=is_group), hint)
     if (

@@ -64,7 +64,7 @@ def _completion(invocation: Invocation) -> int:
 def _current_shell(invocation: Invocation) -> str:
     name = Path(invocation.env.get("SHELL", "powershell" if os.name == "nt" else "")).name
     if name not in SHELLS:
-        raise CoderError("shell", "the shell is not known", f"Choose one with --shell: {', '.join(SHELLS)}.")
+        raise CoderError("shell", "the shell is unknown", f"Select one with --shell: {', '.join(SHELLS)}.")
     return name
 
 
@@ -80,7 +80,7 @@ def _install(shell: str) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     before = read_whole(target) if target.exists() else ""
     if "\0" in before:  # UTF-16, as Windows editors can save a profile: UTF-8 lines would corrupt it
-        raise CoderError("shell", f"{target} is not written in UTF-8", "Save it so, or see --print.")
+        raise CoderError("shell", f"{target} is not encoded in UTF-8", "Save it in UTF-8, or use --print.")
     if _BEGIN in before and _END in before:
         head, _, rest = before.partition(_BEGIN)
         before = head + rest.partition(_END)[2].lstrip("\r\n")

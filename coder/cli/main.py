@@ -251,14 +251,14 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
         sys.stderr.write(f"{error.message}\n")
         return 1
     except CoderError as error:
-        _tell(command, [_text(command, error)])
+        _print_errors(command, [_error_text(command, error)])
         return 1
     except BaseExceptionGroup as group:
         return _report_group(command, group, verbose)
     except (BrokenPipeError, ModuleNotFoundError):
         raise  # `main` handles these
     except Exception as error:
-        _tell(command, [defect_text(error, verbose=verbose)])
+        _print_errors(command, [defect_text(error, verbose=verbose)])
         return 1
     finally:
         # Also warn after a failure, which the difference of releases may have caused.
@@ -283,14 +283,14 @@ def _warn_of_version(invocation) -> None:  # type: ignore[no-untyped-def]
     sys.stderr.write(version_warning(BUILD_VERSION, log.REQUESTS.server_version))
 
 
-def _tell(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
+def _print_errors(command, texts: list[str]) -> None:  # type: ignore[no-untyped-def]
     name = f"coder {command.words}"
     sys.stderr.write(f'Encountered an error running "{name}", see "{name} --help" for more information\n')
     for text in texts:
-        sys.stderr.write(f"{_label()} {text}\n")
+        sys.stderr.write(f"{_error_label()} {text}\n")
 
 
-def _label() -> str:
+def _error_label() -> str:
     if not sys.stderr.isatty():
         return "error:"
     from coder.cli.colour import paint
@@ -298,7 +298,7 @@ def _label() -> str:
     return paint("error:", "red", sys.stderr)
 
 
-def _text(command, error) -> str:  # type: ignore[no-untyped-def]
+def _error_text(command, error) -> str:  # type: ignore[no-untyped-def]
     from coder.cli.failures import error_text
 
     return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
@@ -328,8 +328,10 @@ def _report_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # 
     unexpected = [error for error in inner if isinstance(error, Exception) and error not in known]
     if len(known) + len(unexpected) != len(inner):
         raise group
-    texts = [_text(command, error) for error in known] or [defect_text(error, verbose=verbose) for error in unexpected]
-    _tell(command, texts)
+    texts = [_error_text(command, error) for error in known] or [
+        defect_text(error, verbose=verbose) for error in unexpected
+    ]
+    _print_errors(command, texts)
     return 1
 
 

@@ -102,10 +102,10 @@ def fit_widths(widths: Sequence[int], least: Sequence[int], columns: int) -> lis
     fitted = list(widths)
     excess = _excess(fitted, columns)
     while excess > 0:
-        givers = [index for index in range(len(fitted)) if fitted[index] > max(least[index], 5)]
-        if not givers:
+        shrinkable = [index for index in range(len(fitted)) if fitted[index] > max(least[index], 5)]
+        if not shrinkable:
             break
-        fitted[max(givers, key=lambda index: fitted[index])] -= 1
+        fitted[max(shrinkable, key=lambda index: fitted[index])] -= 1
         excess -= 1
     return fitted
 

@@ -21,7 +21,7 @@ T = TypeVar("T", "WorkspaceBuild", "TemplateVersion", "ProvisionerJob")
 ENDED = {"succeeded", "failed", "canceled"}
 
 
-_ODD = "Is this a Coder server, and of a release near this program's? `coder version` shows both."
+_ODD = "Check that this is a Coder server of a similar release: `coder version` prints both versions."
 _TICK = 0.2
 """Seconds between two redraws of a running stage."""
 
@@ -148,7 +148,7 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
     item = read(client.request("GET", path), kind)
     while (status := _job(item).status) not in ENDED:
         if not status:  # waiting for a status that this server never reports would never end
-            raise CoderError("odd_answer", f"The server does not say how far the job at {path} is.", _ODD)
+            raise CoderError("odd_answer", f"The server does not report the status of the job at {path}.", _ODD)
         _run(watch)
         item = read(client.request("GET", path), kind)
     job = _job(item)

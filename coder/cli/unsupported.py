@@ -15,13 +15,13 @@ from coder.base.log import get_logger
 from coder.cli.command import Invocation
 
 AGENT = {
-    "pprof_address": "profiles are of another language's runtime; --debug-address and --prometheus-address show much",
-    "firewall_log_socket": "no audit log of an agent's firewall is passed on; agents have no firewall",
+    "pprof_address": "profiles belong to another language's runtime; use --debug-address and --prometheus-address",
+    "firewall_log_socket": "agents have no firewall, so there is no firewall audit log",
 }
 DAEMON = {
     "poll_interval": "the server notifies provisioners, which do not poll",
     "poll_jitter": "the server notifies provisioners, which do not poll",
-    "experiments": "experiments are the server's; start `coder server` with them",
+    "experiments": "experiments belong to the server; set them for `coder server`",
 }
 
 
@@ -29,7 +29,7 @@ def unsupported(invocation: Invocation, reasons: Mapping[str, str]) -> Iterator[
     """Return a sentence, a hint and the source for each unsupported setting whose value is not its default."""
     for option in invocation.command.options:
         if option.name in reasons and invocation[option.name] != option.default:
-            hint = f"Leave {option.env} unset." if option.env else "Leave it out."
+            hint = f"Unset {option.env}." if option.env else "Remove the flag."
             sentence = f"--{option.flag} is not supported: {reasons[option.name]}"
             yield sentence, hint, invocation.sources[option.name]
 

@@ -16,7 +16,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.groups import single_failure
-from coder.client.ready import Preparation, say_on_stderr
+from coder.client.ready import Preparation, print_to_stderr
 from coder.client.shared_link import SharedLink, open_link_for_command
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -105,7 +105,7 @@ class AgentApi:
         try:
             return msgspec.json.decode(answer, type=kind)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise CoderError("agent_api", "the workspace's agent answered with something else than expected") from error
+            raise CoderError("agent_api", "the workspace's agent sent an unexpected answer") from error
 
 
 def _error_message(status: int, body: bytes) -> str:
@@ -124,7 +124,7 @@ async def open_agent_api(policy: DialPolicy, directory: Path, workspace: str) ->
     """
     with single_failure(), trio.CancelScope(deadline=trio.current_time() + OPEN_TIME) as opening:
         async with HttpClient(policy) as http:
-            prepare = Preparation(http, say_on_stderr)
+            prepare = Preparation(http, print_to_stderr)
             target = await prepare.wait_connected(await prepare.find(workspace))
             async with open_link_for_command(policy, directory, prepare, target, direct=True) as link:
                 await link.wait_reachable()
@@ -133,6 +133,6 @@ async def open_agent_api(policy: DialPolicy, directory: Path, workspace: str) ->
     if opening.cancelled_caught:
         raise CoderError(
             "agent_api",
-            f"there was no way to the agent of {workspace} within {OPEN_TIME:g} s",
+            f"timed out connecting to the agent of {workspace} after {OPEN_TIME:g} s",
             "The agent may still be starting, or its machine may be offline. Check with `coder show`.",
         )

@@ -39,25 +39,25 @@ class GpgWorkspace(Protocol):
 
 async def forward_gpg(workspace: GpgWorkspace) -> None:
     """Set up the forwarding before the session starts. Raise CoderError that names the side that is not ready."""
-    local_socket = (await _here("gpgconf", "--list-dirs", "agent-extra-socket")).decode().strip()
+    local_socket = (await _run_local("gpgconf", "--list-dirs", "agent-extra-socket")).decode().strip()
     if not local_socket:
         raise CoderError("gpg", "the local GPG has no extra socket", "Is gpg-agent 2.1 or newer installed here?")
-    keys = await _here("gpg", "--armor", "--export")
-    trust = await _here("gpg", "--export-ownertrust")
+    keys = await _run_local("gpg", "--armor", "--export")
+    trust = await _run_local("gpg", "--export-ownertrust")
     # First: gpg would wait for an earlier session's dead socket.
-    await _there(workspace, _MAKE_ROOM)
+    await _run_remote(workspace, _MAKE_ROOM)
     if keys:
-        await _there(workspace, "gpg --batch --no-autostart --import", keys)
+        await _run_remote(workspace, "gpg --batch --no-autostart --import", keys)
     if trust:
-        await _there(workspace, "gpg --batch --no-autostart --import-ownertrust", trust)
+        await _run_remote(workspace, "gpg --batch --no-autostart --import-ownertrust", trust)
     # A running agent would occupy the socket's path, and an exiting one removes the path.
-    remote_socket = await _there(workspace, _MAKE_ROOM)
+    remote_socket = await _run_remote(workspace, _MAKE_ROOM)
     if not remote_socket.startswith(b"/"):
-        raise CoderError("gpg", "the workspace's GPG names no agent socket", "Install gnupg in the workspace.")
+        raise CoderError("gpg", "the workspace's GPG has no agent socket", "Install gnupg in the workspace.")
     await workspace.forward_socket(remote_socket.decode(), local_socket)
 
 
-async def _here(*command: str) -> bytes:
+async def _run_local(*command: str) -> bytes:
     try:
         with trio.fail_after(TIMEOUT):
             done = await trio.run_process(list(command), capture_stdout=True, capture_stderr=True, check=False)
@@ -68,13 +68,13 @@ async def _here(*command: str) -> bytes:
     return bytes(done.stdout)
 
 
-async def _there(workspace: GpgWorkspace, command: str, stdin: bytes = b"") -> bytes:
+async def _run_remote(workspace: GpgWorkspace, command: str, stdin: bytes = b"") -> bytes:
     tool = command.split(maxsplit=1)[0]
     try:
         with trio.fail_after(TIMEOUT):
             done = await workspace.run(command, stdin)
     except trio.TooSlowError as error:
-        raise CoderError("gpg", f"{tool} did not end in the workspace within {TIMEOUT:g} s") from error
+        raise CoderError("gpg", f"{tool} timed out in the workspace after {TIMEOUT:g} s") from error
     if done.status != 0:
         output = done.err.decode(errors="replace").strip()
         raise CoderError("gpg", f"{tool} failed in the workspace: {output}", "Install gnupg there.")

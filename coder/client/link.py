@@ -83,7 +83,7 @@ class WorkspaceLink:
             return await self.node.tcp_connect(self.address, port)
         except MeshError as error:
             raise CoderError(
-                "no_connection", f"no connection to port {port} of the workspace", "Does anything listen there?"
+                "no_connection", f"no connection to port {port} of the workspace", "Check that a program listens there."
             ) from error
 
     async def ping(self) -> PingResult:

@@ -71,7 +71,7 @@ async def write_network_info(link: WorkspaceLink, directory: str, interval: floa
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CoderError("network_info", f"cannot make the directory {folder}", "Choose a writable place.") from error
+        raise CoderError("network_info", f"cannot create the directory {folder}", "Choose a writable path.") from error
     rates = Rates(trio.current_time())
     await link.wait_reachable()
     while True:
@@ -81,5 +81,5 @@ async def write_network_info(link: WorkspaceLink, directory: str, interval: floa
                 path, json.dumps(content), mode=0o644
             )  # written atomically, as an editor can read at any moment
         except (OSError, CoderError, MeshError, trio.BrokenResourceError) as error:
-            _log.debug("no network information this time", error=error)  # no answer yet; the next round retries
+            _log.debug("no network information in this round", error=error)  # no answer yet; the next round retries
         await trio.sleep(interval)

@@ -172,7 +172,7 @@ def policy_of(request: dict[str, Any]) -> DialPolicy:
     directory = Path(request["directory"])
     url, token = ((directory / name).read_text(encoding="utf-8").strip() for name in ("url", "session"))
     if token_digest(token) != request["token"] or url.rstrip("/") != request["url"]:
-        raise CoderError("overlay", "that session is not the one of the configuration directory")
+        raise CoderError("overlay", "the session differs from that of the configuration directory")
     return DialPolicy(url=request["url"], token=Secret(token), proxies=dict(request["proxies"]))
 
 

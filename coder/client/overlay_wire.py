@@ -42,10 +42,10 @@ async def receive_frame(stream: trio.SocketStream) -> dict[str, Any]:
     """Read a frame. Raise CoderError `overlay` for invalid data."""
     (size,) = _LENGTH.unpack(await _exactly(stream, _LENGTH.size))
     if size > LIMIT:
-        raise CoderError("overlay", "the shared overlay answered with too much")
+        raise CoderError("overlay", "the shared overlay's answer is too large")
     message = json.loads(await _exactly(stream, size))
     if not isinstance(message, dict):
-        raise CoderError("overlay", "the shared overlay answered with something else")
+        raise CoderError("overlay", "the shared overlay's answer is invalid")
     return message
 
 
@@ -54,6 +54,6 @@ async def _exactly(stream: trio.SocketStream, size: int) -> bytes:
     while len(data) < size:
         chunk = await stream.receive_some(size - len(data))
         if not chunk:
-            raise CoderError("overlay", "the shared overlay ended the conversation")
+            raise CoderError("overlay", "the shared overlay closed the connection")
         data += chunk
     return data

@@ -57,7 +57,7 @@ class Preparation:
         build = workspace.latest_build
         if build.job.status not in ENDED:
             await self._watch(build)
-            workspace = await self._again(workspace)
+            workspace = await self._refresh_state(workspace)
             build = workspace.latest_build
         if build.transition == "start" and build.job.status == "succeeded":
             return workspace
@@ -69,13 +69,13 @@ class Preparation:
         body = {"transition": "start", "reason": "ssh_connection"}
         path = f"/api/v2/workspaces/{workspace.id}/builds"
         await self._watch(read(await self._http.request("POST", path, json=body), WorkspaceBuild))
-        workspace = await self._again(workspace)
+        workspace = await self._refresh_state(workspace)
         if workspace.latest_build.job.status != "succeeded":
             reason = workspace.latest_build.job.error or "see `coder show`"
             raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
         return workspace
 
-    async def _again(self, workspace: Workspace) -> Workspace:
+    async def _refresh_state(self, workspace: Workspace) -> Workspace:
         return read(await self._http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
 
     async def _watch(self, build: WorkspaceBuild) -> None:
@@ -90,7 +90,7 @@ class Preparation:
         reported = ""
         while target.agent.status != "connected":
             if not target.agent.status:  # waiting for a status that this server never reports would never end
-                raise CoderError("odd_answer", "The server does not say whether the agent is connected.")
+                raise CoderError("odd_answer", "The server does not report whether the agent is connected.")
             status, hint = target.agent.status, target.agent.troubleshooting_url
             if status != reported:
                 self._say(_waiting_text(target.agent, hint))
@@ -102,7 +102,7 @@ class Preparation:
     async def is_stopping(self, target: ReadyAgent) -> bool:
         """Return whether the workspace is stopped, stopping or deleted; False without an answer of the server."""
         try:
-            build = (await self._again(target.workspace)).latest_build
+            build = (await self._refresh_state(target.workspace)).latest_build
         except HttpError as error:
             return error.status in (404, 410)
         except (NetError, OSError):
@@ -160,12 +160,12 @@ def _waiting_text(agent: WorkspaceAgent, hint: str) -> str:
     texts = {
         "connecting": "Waiting for the agent to connect …",
         "timeout": "The agent is taking longer than expected to connect …",
-        "disconnected": "The agent has lost its connection; waiting for it to come back …",
+        "disconnected": "The agent has lost its connection; waiting for it to reconnect …",
     }
     text = texts.get(agent.status, "Waiting for the agent …")
     return f"{text} ({hint})" if hint and agent.status != "connecting" else text
 
 
-def say_on_stderr(text: str) -> None:
+def print_to_stderr(text: str) -> None:
     sys.stderr.write(text + "\n")
     sys.stderr.flush()

@@ -23,7 +23,7 @@ from coder.net.ssh_transport import StreamTransport
 CHUNK = 256 << 10
 LOST = 255
 "Exit code if the connection ends before the command, as ssh's."
-UNREAD = 141
+OUTPUT_CLOSED = 141
 "Exit code after the output's reader has closed it: that of a program killed by SIGPIPE, as for all commands."
 
 
@@ -92,7 +92,7 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
     try:
         process = await aio_as_trio(connection.create_process)(command, **options)
     except asyncssh.Error as error:
-        raise CoderError("ssh", "the session was refused") from error
+        raise CoderError("ssh", "the session was rejected") from error
     with raw_terminal(request.tty):
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_feed, process)
@@ -103,7 +103,7 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
                 await aio_as_trio(process.wait_closed)()
             nursery.cancel_scope.cancel()
     if not was_read:
-        return UNREAD
+        return OUTPUT_CLOSED
     code = process.returncode
     return LOST if code is None or code < 0 else code
 

@@ -82,7 +82,7 @@ async def run_speedtest(stream: trio.abc.HalfCloseableStream, direction: Directi
                 await (_download(stream, meter, rest) if direction == "down" else _upload(stream, meter, seconds))
             except trio.BrokenResourceError:
                 if not meter.total:
-                    raise CoderError("speedtest", "the agent ended the speed test before any data came") from None
+                    raise CoderError("speedtest", "the agent ended the speed test before sending data") from None
         return meter.finish(trio.current_time())
 
 
@@ -93,7 +93,7 @@ async def _agree(stream: trio.abc.HalfCloseableStream, direction: Direction, sec
     while b"\n" not in data:
         chunk = await stream.receive_some(MAX_LINE)
         if not chunk or len(data) > MAX_LINE:
-            raise CoderError("speedtest", "the agent's speed test service gave no answer", "Is the agent very old?")
+            raise CoderError("speedtest", "the agent's speed test service did not answer", "The agent may be too old.")
         data += chunk
     line, _, rest = data.partition(b"\n")
     try:

@@ -24,7 +24,7 @@ def open_capture(path: str) -> Iterator[Tap]:
     try:
         file = Path(path).open("wb")  # noqa: SIM115 - closed below
     except OSError as error:
-        raise CoderError("pcap", f"cannot write the capture file {path}", "Choose a writable place.") from error
+        raise CoderError("pcap", f"cannot write the capture file {path}", "Choose a writable path.") from error
     with file:
         yield PcapWriter(file, time.time)
 

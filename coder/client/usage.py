@@ -35,7 +35,7 @@ async def report_usage(policy: DialPolicy, target: ReadyAgent, app: str) -> None
             try:
                 await http.request("POST", path, json=body or None)
             except HttpError as error:
-                _log.debug("the server takes no usage", error=error)
+                _log.debug("the server does not accept usage reports", error=error)
                 return
             except (NetError, OSError) as error:
                 _log.debug("usage was not reported", error=error)

@@ -73,11 +73,11 @@ class RemoteAppAuthorizer:
         return await app_tickets.find_ticket_untrusted(self._world.keys, self._world.clock.now(), tokens, request)
 
     async def admit(self, request: AppRequest, credentials: Credentials, user_agent: str = "") -> AppAdmission:
-        async with self._turn(credentials, "admit"):
+        async with self._limited(credentials, "admit"):
             return await self._ask(request, credentials)
 
     @asynccontextmanager
-    async def _turn(self, credentials: Credentials, question: str) -> AsyncIterator[None]:
+    async def _limited(self, credentials: Credentials, question: str) -> AsyncIterator[None]:
         """Limit requests by address, unless the token is known: invented tokens must not count as separate users."""
         digest = _digest(credentials.token)
         if digest not in self._known:
@@ -87,7 +87,7 @@ class RemoteAppAuthorizer:
         async with self._visitors.turn(digest.hex()):
             yield
 
-    def _note(self, token: str, is_known: bool) -> None:
+    def _remember_token(self, token: str, is_known: bool) -> None:
         self._known.pop(_digest(token), None)
         if is_known:
             self._known[_digest(token)] = None
@@ -106,21 +106,21 @@ class RemoteAppAuthorizer:
         except CoderError as error:
             refusal = self._refusal(error)
             if refusal.reason == "sign_in":
-                self._note(credentials.token, False)
+                self._remember_token(credentials.token, False)
             raise refusal from error
         try:
             ticket, ends = await app_tickets.read_ticket_untrusted(self._world.keys, self._world.clock.now(), token)
         except TokenRefused as error:
-            _log.warn("a ticket of the server cannot be checked", error=error)
-            raise AppRefusedError("primary_away", "Its keys could not be had, or the clocks disagree.") from error
+            _log.warn("a ticket of the server could not be verified", error=error)
+            raise AppRefusedError("primary_away", "The server's keys are unavailable, or the clocks differ.") from error
         if ticket.user_id != NIL:
-            self._note(credentials.token, True)
+            self._remember_token(credentials.token, True)
         return AppAdmission(ticket, token, datetime.fromtimestamp(ends, UTC))
 
     def _refusal(self, error: CoderError) -> AppRefusedError:
         if is_token_refused(error):
-            self._world.registration.doubt()
-            return AppRefusedError("primary_away", "The server does not accept this proxy any more.")
+            self._world.registration.check_now()
+            return AppRefusedError("primary_away", "The server no longer accepts this proxy.")
         if not isinstance(error, HttpError):
             _log.warn("the server could not be asked about a visitor", reason=str(error))
             return AppRefusedError("primary_away", "The server cannot be reached.")
@@ -142,7 +142,7 @@ class RemoteAppAuthorizer:
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
         if visitor.shown.token or ticket.user_id == NIL:
-            async with self._turn(visitor.shown, "look_again"):
+            async with self._limited(visitor.shown, "look_again"):
                 await self._ask(ticket.request, visitor.shown)
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
@@ -243,9 +243,9 @@ class RemoteAppAuthorizer:
             if _is_away(error):
                 raise
             if is_token_refused(error):
-                self._world.registration.doubt()
+                self._world.registration.check_now()
             # Keep the visitor: the server is upstream's, or failed.
-            _log.debug("the server did not say whether a visitor may stay", reason=str(error))
+            _log.debug("the server gave no decision on an open stream", reason=str(error))
             return True
 
     # ---- reports
@@ -262,7 +262,7 @@ class RemoteAppAuthorizer:
             await self._sessions.report(self._world.primary.report_stats)
         except CoderError as error:
             # The sessions are kept and reported next time.
-            _log.warn("use of applications could not be reported", reason=error.message)
+            _log.warn("app usage could not be reported", reason=error.message)
 
 
 def _digest(token: str) -> bytes:

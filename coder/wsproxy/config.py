@@ -83,19 +83,19 @@ SHARED = frozenset(
 """Settings of the server that a proxy supports."""
 
 WITHOUT_EFFECT = {
-    "docs_url": "pages that link to the documentation are the server's",
-    "dangerous_allow_cors_requests": "a proxy has no API that pages of other origins could ask",
+    "docs_url": "pages with documentation links belong to the server",
+    "dangerous_allow_cors_requests": "a proxy has no API for pages of other origins",
     "disable_owner_workspace_access": "the server decides who can connect to a workspace",
-    "experiments": "experiments are the server's",
-    "pprof_enable": "profiles are the server's, under /api/v2/debug/pprof",
-    "pprof_address": "profiles are the server's, under /api/v2/debug/pprof",
-    "tls_client_cert_file": "no certificate is shown to the server; the proxy's token is what counts",
-    "tls_client_key_file": "no certificate is shown to the server; the proxy's token is what counts",
-    "tls_redirect_http_to_https": "a proxy that listens without TLS answers without it",
+    "experiments": "experiments belong to the server",
+    "pprof_enable": "the server has profiles at /api/v2/debug/pprof",
+    "pprof_address": "the server has profiles at /api/v2/debug/pprof",
+    "tls_client_cert_file": "the proxy authenticates with its token, not with a certificate",
+    "tls_client_key_file": "the proxy authenticates with its token, not with a certificate",
+    "tls_redirect_http_to_https": "a listener without TLS does not redirect",
     "trace": "requests at proxies are not traced; --prometheus-enable counts them",
     "trace_logs": "requests at proxies are not traced",
     "trace_honeycomb_api_key": "requests at proxies are not traced",
-    "trace_datadog": "it is about the runtime of another language",
+    "trace_datadog": "it belongs to another language's runtime",
 }
 """Reasons of settings without effect, accepted from the environment so that server and proxies can share one file."""
 
@@ -139,7 +139,7 @@ def _primary(text: str) -> str:
         raise CoderError(
             "bad_option",
             "--primary-access-url: " + (f"{text!r} is not a URL" if text else "it is missing"),
-            "Give the access URL of the server this proxy belongs to, with http:// or https:// in front.",
+            "Set the access URL of this proxy's server, with http:// or https://.",
         )
     return text.rstrip("/")
 

@@ -64,8 +64,8 @@ def _relay_map(world: ProxyWorld, registration: RegisterWorkspaceProxyResponse) 
     except ValueError as error:
         raise CoderError(
             "bad_derp_map",
-            f"{world.primary.url} named no usable relays to this workspace proxy",
-            "Is the server of a release this proxy understands? The relays are under --derp-config-path of the server.",
+            f"{world.primary.url} sent no usable relays to this workspace proxy",
+            "Check that the server's release is compatible, and its relays in --derp-config-path.",
         ) from error
 
 
@@ -73,7 +73,7 @@ async def _is_direct_blocked(world: ProxyWorld) -> bool:
     try:
         return await world.primary.is_direct_blocked()
     except NetError as error:
-        _log.warn("the server did not say whether direct paths are blocked; using relays only", reason=error.message)
+        _log.warn("the server did not report whether direct paths are blocked; using relays only", reason=error.message)
         return True
     except CoderError:
         return False  # an upstream server, which answers only users
@@ -86,7 +86,7 @@ async def _coordinate(world: ProxyWorld, controller: Controller) -> None:
             socket = await connect_websocket(world.primary.policy, COORDINATE)
         except CoderError as error:
             if is_token_refused(error):
-                world.registration.doubt()
+                world.registration.check_now()
             raise
         try:
             async with open_session(socket, "client") as session:

@@ -103,5 +103,5 @@ class Primary:
             return codec.decode(body, kind)
         except (msgspec.DecodeError, msgspec.ValidationError) as error:
             raise NetError(
-                "protocol", f"{self.url} does not answer as a Coder server", "Is --primary-access-url right?"
+                "protocol", f"{self.url} does not answer as a Coder server", "Check --primary-access-url."
             ) from error

@@ -22,9 +22,9 @@ from coder.net.errors import HttpError, NetError
 from coder.wsproxy.config import ProxyConfig
 from coder.wsproxy.primary import Primary, is_token_refused
 
-EVERY = 30.0
+INTERVAL_SECONDS = 30.0
 """Seconds between two registrations, as upstream does."""
-SILENCE = 90.0
+MAX_SILENCE = 90.0
 """Seconds after which the server no longer lists this proxy to its siblings, so that it counts as unhealthy."""
 
 _log = get_logger("registration")
@@ -47,7 +47,7 @@ class Registration:
         self._last_success: float | None = None
         self._doubted = trio.Event()
 
-    def doubt(self) -> None:
+    def check_now(self) -> None:
         """Check the proxy's token immediately, because a call with it was rejected."""
         self._doubted.set()
 
@@ -56,22 +56,22 @@ class Registration:
         if self._last_success is None:
             return f"this proxy is not registered: {self.problem or 'it has just started'}"
         silent = trio.current_time() - self._last_success
-        return f"the server was not reached for {int(silent)} s: {self.problem}" if silent > SILENCE else ""
+        return f"the server was not reached for {int(silent)} s: {self.problem}" if silent > MAX_SILENCE else ""
 
     async def keep(self, on_answer: OnAnswer) -> None:
         """Register periodically, forever. Raise CoderError if the server rejects the proxy for good."""
-        backoff = Backoff(0.5, EVERY)
+        backoff = Backoff(0.5, INTERVAL_SECONDS)
         while True:
             self._doubted = trio.Event()
-            delay = EVERY
+            delay = INTERVAL_SECONDS
             try:
-                on_answer(await self._once())
+                on_answer(await self._register_once())
                 backoff.reset()
                 self.problem = ""
                 self._last_success = trio.current_time()
                 self.registered.set()
             except CoderError as error:
-                refusal = _final(error, self._primary.url)
+                refusal = _final_error(error, self._primary.url)
                 if refusal is not None:
                     raise refusal from error
                 self.problem = _describe_error(error)
@@ -80,14 +80,14 @@ class Registration:
             with trio.move_on_after(delay):
                 await self._doubted.wait()
 
-    async def _once(self) -> RegisterWorkspaceProxyResponse:
+    async def _register_once(self) -> RegisterWorkspaceProxyResponse:
         if self.primary_info is None:
             info = await self._primary.build_info()
             if info.workspace_proxy:
                 raise CoderError(
                     "primary_is_proxy",
                     f"{self._primary.url} is a workspace proxy itself",
-                    f"Give the server's own address by --primary-access-url; it says it is {info.dashboard_url}.",
+                    f"Set the server's own URL in --primary-access-url: {info.dashboard_url}.",
                 )
             self.primary_info = info
         return await self._primary.register(self._registration_body())
@@ -121,7 +121,7 @@ def _describe_error(error: CoderError) -> str:
     return f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
 
 
-def _final(error: CoderError, primary: str) -> CoderError | None:
+def _final_error(error: CoderError, primary: str) -> CoderError | None:
     """Return the error to exit with; None for temporary errors."""
     if is_token_refused(error):
         return CoderError(
@@ -134,7 +134,7 @@ def _final(error: CoderError, primary: str) -> CoderError | None:
         validations = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
         return CoderError(
             "proxy_refused",
-            f"{primary} does not accept what this workspace proxy says of itself ({validations or error.message})",
+            f"{primary} rejects the registration of this workspace proxy ({validations or error.message})",
             "Correct --access-url, --wildcard-access-url and the options of the relay.",
         )
     return error if error.code == "primary_is_proxy" else None

@@ -99,7 +99,7 @@ class ProxySite:
         errors, warnings = [self._world.registration.unhealthy_reason()], list[str]()
         dialer = self._world.agent_dialer
         if dialer is not None and not dialer.controller.is_coordinated:
-            warnings.append("not connected to the server's coordinator: new connections to workspaces have to wait")
+            warnings.append("not connected to the server's coordinator: new connections to workspaces are delayed")
         return ProxyHealthReport(errors=[error for error in errors if error], warnings=warnings)
 
     def build_info(self) -> BuildInfoResponse:

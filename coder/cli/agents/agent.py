@@ -180,7 +180,7 @@ def _address(flag: str, text: str) -> tuple[str, int] | None:
         return None
     host, _, port = text.rpartition(":")
     if not port.isdigit() or int(port) > 65535:
-        raise CoderError("bad_address", f"--{flag} is no address: {text}", "Write host:port, as in 127.0.0.1:2113.")
+        raise CoderError("bad_address", f"--{flag} is not an address: {text}", "Write host:port, as in 127.0.0.1:2113.")
     return host.strip("[]") or "0.0.0.0", int(port)
 
 
@@ -189,7 +189,7 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
 
     if auth not in DOCUMENTS:
         known = ", ".join(["token", *DOCUMENTS])
-        raise CoderError("agent_auth", f"there is no authentication {quoted(auth)} of agents", f"Use one of: {known}.")
+        raise CoderError("agent_auth", f"unknown agent authentication {quoted(auth)}", f"Use one of: {known}.")
     return partial(exchange, policy, auth, agent_name)
 
 

@@ -37,7 +37,7 @@ def _install(invocation: Invocation) -> int:
 
     url, token = require_url(invocation), require_token(invocation)
     spec = _spec(invocation, session.normal_url(url))
-    _carry_out(install_steps(spec), token, dry_run=invocation["dry_run"])
+    _execute_steps(install_steps(spec), token, dry_run=invocation["dry_run"])
     if not invocation["dry_run"]:
         say(f"The agent runs as {spec.name}, and starts with the machine. `coder agent uninstall` removes it.")
     return 0
@@ -47,7 +47,7 @@ def _uninstall(invocation: Invocation) -> int:
     refuse_agent_on_windows()
     from coder.cli.agents.service_units import uninstall_steps
 
-    _carry_out(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
+    _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
     return 0
 
 
@@ -57,11 +57,11 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
     platform = _PLATFORMS.get(sys.platform)
     if platform is None:
         raise CoderError(
-            "no_services", f"services of {sys.platform} are not known here", "Start `coder agent` yourself."
+            "no_services", f"services on {sys.platform} are not supported", "Start `coder agent` yourself."
         )
     name = str(invocation["name"])
     if not NAME.fullmatch(name):
-        raise CoderError("bad_name", f"{quoted(name)} is no name of a service", "Use letters, digits, - and _.")
+        raise CoderError("bad_name", f"{quoted(name)} is not a valid service name", "Use letters, digits, - and _.")
     user = getpass.getuser()
     system = bool(invocation["system"])
     program = session.program()
@@ -79,12 +79,12 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
     )
 
 
-def _carry_out(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
+def _execute_steps(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
     for step in steps:
         if dry_run:
             sys.stdout.write(_shown(step) + "\n")
         else:
-            _do(step, token)
+            _run_step(step, token)
 
 
 def _shown(step: Step) -> str:
@@ -100,7 +100,7 @@ def _shown(step: Step) -> str:
     return f"run {shlex.join(step.argv)}"
 
 
-def _do(step: Step, token: str) -> None:
+def _run_step(step: Step, token: str) -> None:
     from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
 
     try:
@@ -122,7 +122,7 @@ def _do(step: Step, token: str) -> None:
         raise CoderError("service", f"{_shown(step).splitlines()[0]}: {error.strerror or error}", _HINT) from error
 
 
-_HINT = "With --system this needs root; --dry-run shows every step, so that you can take them yourself."
+_HINT = "--system requires root. Run with --dry-run to print every step, which you can run yourself."
 
 
 def _write(step: WriteFile, text: str) -> None:

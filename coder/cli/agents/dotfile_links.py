@@ -48,7 +48,7 @@ def link_dotfiles(clone: Path, config_dir: Path, target: Path) -> None:
     refused = linker.link(top_entries(linker.clone))
     if refused:
         raise CoderError(
-            "dotfiles", f"{refused} of the dot-files could not be linked", "The lines above say which, and why."
+            "dotfiles", f"{refused} of the dotfiles could not be linked", "The lines above list them with the reasons."
         )
 
 
@@ -60,9 +60,9 @@ class _Linker:
         self._target = target
         real_target = Path(os.path.realpath(target))
         real_config = Path(os.path.realpath(config_dir))
-        self._kept = {Path(os.path.realpath(clone)): "the clone of the repository"}
+        self._protected = {Path(os.path.realpath(clone)): "the clone of the repository"}
         if real_config != real_target and real_config not in real_target.parents:
-            self._kept[real_config] = "this program's configuration directory"
+            self._protected[real_config] = "this program's configuration directory"
 
     def link(self, entries: Iterable[Path]) -> int:
         """Link all entries. Return the number of entries that the system rejected."""
@@ -72,63 +72,63 @@ class _Linker:
             path, target = waiting.pop(0)
             try:
                 if path.is_dir() and not path.is_symlink():
-                    waiting[:0] = self._enter(path, target)
+                    waiting[:0] = self._enter_directory(path, target)
                 else:
-                    self._put(path, target)
+                    self._link_entry(path, target)
             except OSError as error:
                 refused += 1
                 say(f"Not linked: {target}: {error.strerror or error}")
         return refused
 
-    def _enter(self, path: Path, target: Path) -> list[tuple[Path, Path]]:
+    def _enter_directory(self, path: Path, target: Path) -> list[tuple[Path, Path]]:
         """Create the directory `place`. Return the entries of `path` to link in it, with their locations."""
         if target.is_symlink() and target.is_dir():
             inside = Path(os.path.realpath(target))
             if inside == Path(os.path.realpath(path)):
                 return []  # a link to the whole directory, by an earlier version or by hand
-            if self._is_kept(inside, target):
+            if self._is_protected(inside, target):
                 return []
             say(f"{target} is a link: linking into {inside}")
-        elif self._is_kept(_real(target), target):
+        elif self._is_protected(_real(target), target):
             return []
         elif not target.is_dir():
-            self._clear(target)
+            self._make_room(target)
             target.mkdir(_PRIVATE)
         return [(child, target / child.name) for child in sorted(path.iterdir()) if child.name != ".git"]
 
-    def _put(self, path: Path, target: Path) -> None:
+    def _link_entry(self, path: Path, target: Path) -> None:
         """Make `place` a link to `path`."""
         real = _real(target)
-        if self._is_kept(real, target):
+        if self._is_protected(real, target):
             return
         if target.is_symlink() and target.readlink() == path:
             return
         if Path(os.path.realpath(path)) == real:
-            say(f"Skipped {target}: the repository has a link to this place itself")
+            say(f"Skipped {target}: the repository has a link to this path itself")
         elif target.is_dir() and not target.is_symlink():
             say(f"Skipped {target}: a directory is there, where the repository has {_kind(path)}")
-        elif not self._leads_to_kept(target):
-            self._clear(target)
+        elif not self._leads_to_protected(target):
+            self._make_room(target)
             target.symlink_to(path)
 
-    def _is_kept(self, real: Path, target: Path) -> bool:
+    def _is_protected(self, real: Path, target: Path) -> bool:
         """Return whether `real`, the target of `place`, is in the clone or the configuration directory."""
-        for protected, name in self._kept.items():
+        for protected, name in self._protected.items():
             if real == protected or protected in real.parents:
                 say(f"Skipped {target}: it belongs to {name}")
                 return True
         return False
 
-    def _leads_to_kept(self, target: Path) -> bool:
+    def _leads_to_protected(self, target: Path) -> bool:
         """Return whether a link to replace is on the path to the clone or the configuration directory."""
         inside = Path(os.path.realpath(target))
-        for protected, name in self._kept.items():
+        for protected, name in self._protected.items():
             if target.is_symlink() and (inside == protected or inside in protected.parents):
                 say(f"Skipped {target}: it is a link that leads to {name}")
                 return True
         return False
 
-    def _clear(self, target: Path) -> None:
+    def _make_room(self, target: Path) -> None:
         """Remove a link, or rename a file as a backup."""
         if target.is_symlink():
             led_to = target.readlink()

@@ -54,7 +54,7 @@ def _dotfiles(invocation: Invocation) -> int:
 def _git(*words: str, folder: Path | None = None) -> None:
     done = subprocess.run(["git", *words], cwd=folder, check=False)
     if done.returncode != 0:
-        raise CoderError("git", f"git {words[0]} ended with code {done.returncode}", "Git's output is above.")
+        raise CoderError("git", f"git {words[0]} exited with code {done.returncode}", "Git's output is above.")
 
 
 def _refuse_change(folder: Path, repository: str) -> None:
@@ -87,14 +87,14 @@ def _install(invocation: Invocation, folder: Path, script: Path) -> int:
         script.chmod(script.stat().st_mode | 0o100)
     done = subprocess.run([str(script)], cwd=folder, check=False)
     if done.returncode != 0:
-        raise CoderError("dotfiles", f"the install script ended with code {done.returncode}")
+        raise CoderError("dotfiles", f"the install script exited with code {done.returncode}")
     sys.stdout.write("Dotfiles installation complete.\n")
     return 0
 
 
 def _link_all(invocation: Invocation, folder: Path) -> int:
     if not top_entries(folder):
-        raise CoderError("dotfiles", "no files found to link: the repository has no dot-files and no install script")
+        raise CoderError("dotfiles", "no files found to link: the repository has no dotfiles and no install script")
     confirm(invocation, "No install scripts found, symlinking dotfiles to home directory.\n\n  Continue?", default=True)
     target = Path(invocation["symlink_dir"]).expanduser() if invocation["symlink_dir"] else Path.home()
     target.mkdir(parents=True, exist_ok=True)

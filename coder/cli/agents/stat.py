@@ -121,7 +121,7 @@ def _is_container() -> bool:
 
 
 def _unsupported(resource: str) -> CoderError:
-    return CoderError("unsupported", f"{resource} cannot be measured on this system", "Linux with /proc is needed.")
+    return CoderError("unsupported", f"{resource} cannot be measured on this system", "This requires Linux with /proc.")
 
 
 # ---- commands

@@ -25,7 +25,7 @@ def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **mo
     path = invocation["socket_path"]
     if not path:
         message = "no agent's socket is known here"
-        raise CoderError("sync", message, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH names it.")
+        raise CoderError("sync", message, "Run this in a workspace, where CODER_AGENT_SOCKET_PATH is set.")
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(patience + GRACE)
@@ -37,7 +37,7 @@ def ask_agent(invocation: Invocation, verb: str, *, patience: float = 10.0, **mo
         message = f"the agent does not answer at {path}"
         raise CoderError("sync", message, "Is the agent running, and is this its workspace?") from error
     if not isinstance(answer, dict) or answer.get("error"):
-        raise CoderError("sync", str(answer["error"] if isinstance(answer, dict) else "an answer that is none"))
+        raise CoderError("sync", str(answer["error"] if isinstance(answer, dict) else "an invalid answer"))
     return answer
 
 

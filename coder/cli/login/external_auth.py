@@ -41,12 +41,12 @@ def _access_token(invocation: Invocation) -> int:
         answer = client.request("GET", f"/api/v2/workspaceagents/me/external-auth?id={provider}")
     auth = read(answer, AgentAuth)
     if not auth.access_token and not auth.url:
-        raise CoderError("no_token", "the server gave neither a token nor an address to log in at")
+        raise CoderError("no_token", "the server sent neither a token nor a login URL")
     if not auth.access_token:
         output = json.dumps(answer.json()) if invocation["output"] == "json" else auth.url
         sys.stdout.write(f"{output}\n")
         if sys.stderr.isatty():
-            say("Log in at the address above, then try again.")
+            say("Log in at the URL above, then retry.")
         return 1
     if invocation["extra"]:
         sys.stdout.write(_extra(auth, invocation["extra"]) + "\n")
@@ -65,7 +65,7 @@ def _extra(auth: AgentAuth, path: str) -> str:
             value = value[int(key)]
             continue
         if not isinstance(value, dict) or key not in value:
-            raise CoderError("no_extra", f"the provider gave no {quoted(path)} with its token")
+            raise CoderError("no_extra", f"the provider's token response has no {quoted(path)}")
         value = value[key]
     return value if isinstance(value, str) else json.dumps(value)
 

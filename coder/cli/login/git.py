@@ -53,8 +53,8 @@ def _gitssh(invocation: Invocation) -> int:
         except OSError as error:
             raise CoderError("no_ssh", "ssh cannot be run", "Install an SSH client in the workspace.") from error
     if code == _REFUSED:
-        say("\nCoder lent git the SSH key of this workspace's owner. Unless the server is unreachable, add its public")
-        say("half to your account there:\n")
+        say("\nCoder used the SSH key of this workspace's owner. Unless the server is unreachable, add the public")
+        say("key to your account there:\n")
         say(key.public_key.strip() + "\n")
     return code
 
@@ -66,7 +66,7 @@ def _askpass(invocation: Invocation) -> int:
     """Answer git's prompt; wait while the owner logs in at the provider."""
     question = _QUESTION.fullmatch(invocation.args[0])
     if question is None:
-        raise CoderError("question", f"this is no question of git: {quoted(invocation.args[0])}")
+        raise CoderError("question", f"this is not a prompt of git: {quoted(invocation.args[0])}")
     field, url = question[1], _without_user(question[2])
     client = agent_client(invocation)
     path = f"/api/v2/workspaceagents/me/external-auth?match={quote(url, safe='')}"
@@ -77,9 +77,7 @@ def _askpass(invocation: Invocation) -> int:
             token = read(client.request("GET", f"{path}&listen"), AgentAuth)
     except HttpError as error:
         if error.status == 404:
-            raise CoderError(
-                "no_provider", f"Coder has no provider of tokens for {url}; git asks you itself"
-            ) from error
+            raise CoderError("no_provider", f"Coder has no token provider for {url}; git prompts you itself") from error
         raise
     sys.stdout.write(f"{_answer(token, field)}\n")
     return 0

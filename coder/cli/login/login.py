@@ -32,7 +32,7 @@ def _login(invocation: Invocation) -> int:
     if not _has_first_user(anonymous, url):
         token = _create_first_user(invocation, anonymous)
     elif token:
-        sys.stdout.write(f"Signing in at {url} with the token given.\n")
+        sys.stdout.write(f"Logging in to {url} with the given token.\n")
         token = _session_from_token(invocation, url, token)
     else:
         token = _session_by_person(invocation, url)
@@ -135,7 +135,7 @@ def _logout(invocation: Invocation) -> int:
     try:
         session.delete_token(directory)
     except CoderError as error:
-        raise CoderError("logout", "logged out at the server, but the keyring still has the token") from error
+        raise CoderError("logout", "logged out at the server, but the keyring still contains the token") from error
     if problems:
         raise CoderError("logout", f"logged out here, but not at the server: {'; '.join(problems)}")
     sys.stdout.write(_LOGGED_OUT)

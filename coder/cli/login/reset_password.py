@@ -44,7 +44,7 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
 
     async with open_as_is(invocation) as database:
         if not await database.run(write):
-            raise CoderError("no_user", f'there is no user "{username}"', "Use the name that the user logs in with.")
+            raise CoderError("no_user", f'user "{username}" not found', "Use the name that the user logs in with.")
 
 
 RESET_PASSWORD = Command(

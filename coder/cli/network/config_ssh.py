@@ -29,7 +29,7 @@ START = "# ------------START-CODER-----------"
 END = "# ------------END-CODER------------"
 OPTIONS_MARK = "# Last config-ssh options:"
 FIXED = ("ConnectTimeout=0", "StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "LogLevel ERROR")
-_THEIRS = "the server's settings"
+_SERVER_SETTING = "the server's settings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,10 +141,13 @@ def _block(invocation: Invocation, server: SSHConfigResponse, options: HostOptio
     from_server = _with_values(server.ssh_config_options or {})
     seen: set[str] = set()
     own = [_setting(line, "--ssh-option") for line in options.ssh_options]
-    server_lines = [_setting(line, _THEIRS) for line in from_server]
-    lines_of_host = [line for line in [*own, *server_lines, *FIXED] if _first(line, seen)]
+    server_lines = [_setting(line, _SERVER_SETTING) for line in from_server]
+    lines_of_host = [line for line in [*own, *server_lines, *FIXED] if _is_first(line, seen)]
     prefix, suffix = _prefix(options, server), _suffix(options, server)
-    lines = [START, "# Written by `coder config-ssh`; the next run replaces it. Your own settings belong outside."]
+    lines = [
+        START,
+        "# Written by `coder config-ssh`; the next run replaces it. Put your own settings outside this section.",
+    ]
     if options.lines():
         lines += [OPTIONS_MARK, *options.lines(), "#"]
     if prefix:
@@ -171,8 +174,8 @@ def _with_values(settings: Mapping[str, str]) -> list[str]:
     """Drop settings without a value. An upstream server passes on any text of its administrator, and ssh would reject
     the whole file, also for other hosts, because of a keyword without a value."""
     for name in (name for name, value in settings.items() if not value.strip()):
-        _setting(f"{name} value", _THEIRS)  # an invalid name is rejected without printing it
-        say(f"warning: the server's setting {quoted(name)} has no value and is left out")
+        _setting(f"{name} value", _SERVER_SETTING)  # an invalid name is rejected without printing it
+        say(f"warning: the server's setting {quoted(name)} has no value and is skipped")
     return [f"{name} {value}" for name, value in settings.items() if value.strip()]
 
 
@@ -182,13 +185,13 @@ def _setting(line: str, whose: str) -> str:
     except ValueError:
         raise CoderError(
             "ssh_config",
-            f"{whose}: {quoted(line)} is no setting of an SSH client",
+            f"{whose}: {quoted(line)} is not an SSH client setting",
             "Write it as name=value, on one line.",
         ) from None
     return line
 
 
-def _first(line: str, seen: set[str]) -> bool:
+def _is_first(line: str, seen: set[str]) -> bool:
     """Return the first value of each option, as ssh does; the user's options precede the defaults."""
     name = line.replace("=", " ").split()[0].lower()
     if name in seen:
@@ -210,7 +213,7 @@ def _replace(before: str, block: str) -> str:
         raise CoderError(
             "ssh_config",
             "the marker lines of coder's section are damaged",
-            f"Remove everything between {START} and {END} by hand and run this again.",
+            f"Remove everything between {START} and {END} manually and run this command again.",
         )
     rest = before[end + len(END) :].removeprefix("\r").removeprefix("\n")
     return before[:start] + block + rest
@@ -281,8 +284,7 @@ CONFIG_SSH = Command(
             "CODER_SSH_USE_PREVIOUS_OPTIONS",
             kind="bool",
             default=False,
-            help="Write the hosts with the options of the last run (prefix, suffix, wait, SSH options), not with "
-            "those given now.",
+            help="Use the options of the last run (prefix, suffix, wait, SSH options) instead of the current ones.",
         ),
         Option(
             "ssh_host_prefix",

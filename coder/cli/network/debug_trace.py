@@ -28,14 +28,14 @@ async def _main(invocation: Invocation) -> None:
     import trio
 
     from coder.client.link import open_link
-    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.ready import Preparation, print_to_stderr
     from coder.client.tracing import open_capture
     from coder.mesh.trace import Trace
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        prepare = Preparation(http, say_on_stderr, autostart=False)
+        prepare = Preparation(http, print_to_stderr, autostart=False)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
     began = trio.current_time()
     show = _show_json if invocation["output"] == "json" else _show_text

@@ -21,12 +21,12 @@ def _run(invocation: Invocation) -> int:
 
 
 async def _main(invocation: Invocation) -> int:
-    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.ready import Preparation, print_to_stderr
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        prepare = Preparation(http, say_on_stderr, autostart=False)
+        prepare = Preparation(http, print_to_stderr, autostart=False)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
         return await _ping(invocation, policy, prepare, target)
 
@@ -116,18 +116,18 @@ async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
     try:
         while not count or len(results) < count:
             began = trio.current_time()
-            results.append(await _one(invocation, link, name))
-            await trio.sleep_until(began + invocation["wait"].total_seconds() if _more(count, results) else began)
+            results.append(await _ping_once(invocation, link, name))
+            await trio.sleep_until(began + invocation["wait"].total_seconds() if _continues(count, results) else began)
     except KeyboardInterrupt:
         pass
     return results
 
 
-def _more(count: int, results: list[Any]) -> bool:
+def _continues(count: int, results: list[Any]) -> bool:
     return not count or len(results) < count
 
 
-async def _one(invocation: Invocation, link: Any, name: str) -> Any:
+async def _ping_once(invocation: Invocation, link: Any, name: str) -> Any:
     import trio
 
     stamp = ""

@@ -38,7 +38,7 @@ def parse_specs(texts: Iterable[str], protocol: str = "TCP") -> list[Forward]:
                     "port_forward",
                     "parse port-forward specs: failed to parse "
                     f'{protocol} port-forward specification "{spec}": {error}',
-                    "Write [bind_ip:]local[:remote], ranges as 8000-8010.",
+                    "Use [bind_ip:]local[:remote], and ranges like 8000-8010.",
                 ) from None
     return forwards
 
@@ -99,19 +99,19 @@ def _run(invocation: Invocation) -> int:
             address = (forward.protocol, host, forward.local)
             if address in used:
                 label = f"{forward.protocol.lower()} {host}:{forward.local}"
-                raise CoderError("port_forward", f"the local address {label} is given twice", "Forward each port once.")
+                raise CoderError("port_forward", f"the local address {label} is used twice", "Forward each port once.")
             used.add(address)
     run_trio(_main, invocation, forwards)
     return 0
 
 
 async def _main(invocation: Invocation, forwards: list[Forward]) -> None:
-    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.ready import Preparation, print_to_stderr
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
+        prepare = Preparation(http, print_to_stderr, autostart=not invocation["disable_autostart"])
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
         await _forward_all(invocation, policy, prepare, target, forwards)
 

@@ -31,14 +31,14 @@ async def _main(invocation: Invocation) -> list[Any]:
     import contextlib
 
     from coder.client.link import open_link
-    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.ready import Preparation, print_to_stderr
     from coder.client.speedtest import run_speedtest
     from coder.client.tracing import open_capture
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        prepare = Preparation(http, say_on_stderr, autostart=False)
+        prepare = Preparation(http, print_to_stderr, autostart=False)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
     direct = not invocation.globals["disable_direct"]
     seconds = invocation["time"].total_seconds()

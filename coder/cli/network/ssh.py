@@ -39,7 +39,7 @@ async def _main(invocation: Invocation) -> int:
 
     import trio
 
-    from coder.client.ready import Preparation, ReadyAgent, say_on_stderr
+    from coder.client.ready import Preparation, ReadyAgent, print_to_stderr
     from coder.net.http1 import HttpClient
 
     if invocation["stdio"] and invocation["container"]:
@@ -60,21 +60,21 @@ async def _main(invocation: Invocation) -> int:
 
             path = stack.enter_context(log_to_directory(invocation["log_dir"]))
             if not invocation["stdio"]:  # editors display all output of a ProxyCommand
-                say_on_stderr(f"Logging to {path}")
+                print_to_stderr(f"Logging to {path}")
         http = await stack.enter_async_context(HttpClient(policy))
         nursery = await stack.enter_async_context(trio.open_nursery())
         # Imports take half of a short session's time; they run during the requests to the server.
         loaded = trio.Event()
-        nursery.start_soon(_load, bool(invocation["stdio"]), loaded)
-        prepare = Preparation(http, say_on_stderr, autostart=not invocation["disable_autostart"])
+        nursery.start_soon(_import_modules, bool(invocation["stdio"]), loaded)
+        prepare = Preparation(http, print_to_stderr, autostart=not invocation["disable_autostart"])
         target: ReadyAgent = await prepare.wait_connected(await prepare.find(name))
         await loaded.wait()
-        code = await _talk(invocation, policy, prepare, target)
+        code = await _run_session(invocation, policy, prepare, target)
         nursery.cancel_scope.cancel()
     return code
 
 
-async def _load(stdio: bool, loaded: trio.Event) -> None:
+async def _import_modules(stdio: bool, loaded: trio.Event) -> None:
     """Import the session's modules in a thread: first the mesh, then SSH (if this process is the SSH client).
 
     Re-enable garbage collection afterwards.
@@ -91,11 +91,11 @@ async def _load(stdio: bool, loaded: trio.Event) -> None:
     garbage.go_on()
 
 
-async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
+async def _run_session(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
     import trio
 
     from coder.client.link import open_link
-    from coder.client.ready import say_on_stderr
+    from coder.client.ready import print_to_stderr
     from coder.client.shared_link import open_link_for_command
     from coder.client.usage import report_usage, usage_app
 
@@ -132,7 +132,7 @@ async def _talk(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
                 )
                 code = await _session(invocation, stream)
             if session_scope.cancelled_caught:
-                say_on_stderr("The workspace is being stopped; the connection is closed.")
+                print_to_stderr("The workspace is stopping; the connection is closed.")
         nursery.cancel_scope.cancel()
     return code
 
@@ -208,7 +208,7 @@ def _request(invocation: Invocation) -> Any:
 def _pair(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise CoderError("bad_env", f"--env {quoted(text)} needs the form name=value")
+        raise CoderError("bad_env", f"--env {quoted(text)} must have the form name=value")
     return name, value
 
 

@@ -60,13 +60,13 @@ def _add(invocation: Invocation) -> int:
     from wireguard_tools import WireguardKey
 
     if invocation["file"] and Path(invocation["file"]).exists():
-        raise CoderError("wireguard_file", f"{invocation['file']} is there already", "Choose another file.")
+        raise CoderError("wireguard_file", f"{invocation['file']} already exists", "Choose another file.")
     key = WireguardKey.generate()
     body: dict[str, object] = {"name": invocation.args[0], "public_key": str(key.public_key())}
     if invocation.given("expires"):
         seconds = int(invocation["expires"].total_seconds())
         if seconds <= 0:
-            raise CoderError("expires", "a lifetime must be longer than nothing", "Write 12h, 7d or 1y.")
+            raise CoderError("expires", "the lifetime must be greater than zero", "Write 12h, 7d or 1y.")
         body["lifetime_seconds"] = seconds
     client = session.client(invocation)
     if invocation["workspace"]:
@@ -106,8 +106,8 @@ def _check_server(server: WireguardServer) -> None:
     except ValueError as error:
         raise CoderError(
             "wireguard_server",
-            f"no client was added: what the server says of itself ({quoted(server.endpoint)}) cannot be used",
-            "An administrator mends it with --wireguard-endpoint host:port (CODER_WIREGUARD_ENDPOINT).",
+            f"no client was added: the server's endpoint ({quoted(server.endpoint)}) is invalid",
+            "An administrator can correct it with --wireguard-endpoint host:port (CODER_WIREGUARD_ENDPOINT).",
         ) from error
 
 
@@ -121,7 +121,7 @@ def _write_private(path: str, text: str) -> None:
             out.write(text)
     except OSError as error:
         raise CoderError(
-            "wireguard_file", f"cannot write {path}", "Remove the client just made and add it again with another file."
+            "wireguard_file", f"cannot write {path}", "Remove the new client and add it again with another file."
         ) from error
 
 
@@ -171,12 +171,12 @@ def _show_qr(text: str) -> None:
 
 def _explain(created: CreateWireguardClientResponse) -> None:
     client = created.client
-    say("Scan the code with a WireGuard app, or give the configuration to wg-quick.")
+    say("Scan the code with a WireGuard app, or use the configuration with wg-quick.")
     reached = _count(len(client.targets), "workspace agent")
     say(f"Client {quoted(client.name)} reaches {reached} now; addresses stay the same over builds.")
     if client.expires_at:
-        say(f"It stops working at {api_time(client.expires_at)}.")
-    say(f"Cut it off with: coder wireguard remove {client.name}")
+        say(f"It expires at {api_time(client.expires_at)}.")
+    say(f"Revoke it with: coder wireguard remove {client.name}")
 
 
 def _count(number: int, noun: str) -> str:
@@ -209,9 +209,9 @@ def _row(item: WireguardClient) -> Row:
 
 def _remove(invocation: Invocation) -> int:
     name = invocation.args[0]
-    confirm(invocation, f"Cut off the WireGuard client {quoted(name)}?")
+    confirm(invocation, f"Revoke the WireGuard client {quoted(name)}?")
     session.client(invocation).request("DELETE", _path(invocation, name))
-    say(f"The WireGuard client {quoted(name)} has been removed; it reaches nothing any more.")
+    say(f"The WireGuard client {quoted(name)} has been removed and lost its access.")
     return 0
 
 

@@ -43,7 +43,7 @@ def _set(invocation: Invocation, name: str) -> int:
         settings: object = json.loads(sys.stdin.read())
     except ValueError as error:
         raise CoderError(
-            "settings", "standard input holds no JSON", f"Start from the output of `show {name}`."
+            "settings", "standard input is not JSON", f"Start from the output of `show {name}`."
         ) from error
     client = session.client(invocation)
     with doing(f"set {name} settings"):

@@ -226,7 +226,7 @@ def _save_role(invocation: Invocation, method: str) -> int:
     role = sent[0] if isinstance(sent, list) and len(sent) == 1 else sent
     if not isinstance(role, dict) or not role.get("name"):
         raise CoderError(
-            "role", "exactly one role with a name is needed", "`organizations roles show -o json` has one."
+            "role", "exactly one role with a name is required", "Print one with `organizations roles show -o json`."
         )
     if invocation["dry_run"]:
         print_json(role)

@@ -53,7 +53,7 @@ def _update(invocation: Invocation) -> int:
         piped = sys.stdin.read().removesuffix("\n")
         body = {"value": piped} if piped else {}
     if not body:
-        raise CoderError("nothing", "there is nothing to change", "Give --value, --env, --file or --description.")
+        raise CoderError("nothing", "no changes were requested", "Set --value, --env, --file or --description.")
     client = session.client(invocation)
     with doing(f'update secret "{name}"'):
         client.request("PATCH", f"{_ROOT}/{quote(name, safe='')}", json=body)
@@ -111,7 +111,9 @@ def _import(invocation: Invocation) -> int:
     source = invocation.args[0]
     form = invocation["input_format"] or _FORMATS.get(Path(source).suffix.lower()) or ("env" if source != "-" else "")
     if not form:
-        raise CoderError("format", "the format of standard input is unknown", "Give --input-format env, json or yaml.")
+        raise CoderError(
+            "format", "the format of standard input is unknown", "Set --input-format to env, json or yaml."
+        )
     try:
         content = sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

@@ -183,7 +183,7 @@ def _edit_roles(invocation: Invocation) -> int:
                 "role", f"The role {role} is not valid. Please use one or more of the following roles: {listed}"
             )
     if not invocation["yes"]:
-        confirm(invocation, f"Give {user.username} the roles {', '.join(requested) or 'of a plain member'}?")
+        confirm(invocation, f"Give {user.username} the roles {', '.join(requested) or 'of a regular member'}?")
     with doing("update user roles"):
         client.request("PUT", f"/api/v2/users/{user.id}/roles", json={"roles": requested})
     return 0

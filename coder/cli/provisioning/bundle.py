@@ -21,7 +21,7 @@ def _run(invocation: Invocation) -> int:
     templates = [Path(word).expanduser() for word in invocation.args] or _bundled()
     for folder in templates:
         if not folder.is_dir():
-            raise CoderError("template", f"{folder} is no folder", "Name folders with templates.")
+            raise CoderError("template", f"{folder} is not a directory", "Pass directories with templates.")
     platforms = tuple(invocation["platform"]) or (platform_name(),)
     installed_at = invocation["installed_at"] or str(target)
 
@@ -39,7 +39,7 @@ def _run(invocation: Invocation) -> int:
     sys.stdout.writelines(f"{line}\n" for line in result.providers)
     sys.stdout.write(
         f"Terraform and {len(result.providers)} providers for {', '.join(result.platforms)} are in {target}.\n"
-        f"Where it will lie, start server and provisioners with:\n\n"
+        f"At the target path, start server and provisioners with:\n\n"
         f"  export TF_CLI_CONFIG_FILE={installed_at.rstrip('/')}/terraform.rc\n"
         f"  export PATH={installed_at.rstrip('/')}/terraform/{result.platforms[0]}:$PATH\n"
     )

@@ -35,7 +35,7 @@ WAIT = Option(
 GRACE = 20.0
 """Seconds for a starting daemon to connect before the job is canceled."""
 _LOOK = 0.5
-_AWAY = "The provisioners that may run this were not seen lately; the job waits for one."
+_OFFLINE = "The provisioners that can run this job are offline; the job waits for one."
 
 
 def handle_build(invocation: Invocation, client: BlockingClient, build: WorkspaceBuild, *, waits: bool = True) -> None:
@@ -61,24 +61,24 @@ def handle_no_provisioner(
     explanation = _why(client, created.job)
     verdict = explanation.verdict if explanation else "all_offline" if matched and matched.count else "nobody"
     if verdict == "all_offline":
-        say(f"warning: {explanation.summary if explanation else _AWAY}")
+        say(f"warning: {explanation.summary if explanation else _OFFLINE}")
     if verdict != "nobody":
         return
-    say(f"No provisioner can run this job: {_wants(created.job)}")
+    say(f"No provisioner can run this job: {_requirements(created.job)}")
     for line in _advice(explanation, created.job):
         say(f"  {line}")
     if invocation.options.get("wait_for_provisioner"):
-        _park(client, created.job)
-        say("The job is parked: it waits for such a provisioner without limit.")
+        _keep_pending(client, created.job)
+        say("The job waits for such a provisioner without limit.")
         return
     if not waits:
         return
-    say(f"Looking for {GRACE:.0f} seconds whether one comes (--wait-for-provisioner waits without limit) …")
+    say(f"Waiting {GRACE:.0f} seconds for one to connect (--wait-for-provisioner waits without limit) …")
     if _daemon_connects(client, created.job):
         return
     client.request("PATCH", cancel_path, expect=(200, 400, 403))
     hint = "; ".join(_advice(explanation, created.job)) + "; or use --wait-for-provisioner"
-    raise CoderError("no_provisioner", f"no provisioner can run this job: {_wants(created.job)}", hint)
+    raise CoderError("no_provisioner", f"no provisioner can run this job: {_requirements(created.job)}", hint)
 
 
 def _path(job: ProvisionerJob) -> str:
@@ -94,11 +94,11 @@ def _why(client: BlockingClient, job: ProvisionerJob) -> ProvisionerJobWhy | Non
         return None  # an older server, or one that does not report it
 
 
-def _park(client: BlockingClient, job: ProvisionerJob) -> None:
+def _keep_pending(client: BlockingClient, job: ProvisionerJob) -> None:
     client.request("PUT", f"{_path(job)}/parked", json={"parked": True}, expect=(204, 400, 404))
 
 
-def _wants(job: ProvisionerJob) -> str:
+def _requirements(job: ProvisionerJob) -> str:
     tags = [f"{key}={value}" for key, value in sorted(job.tags.items()) if value and key != "owner"]
     return f"it requires a provisioner with {' '.join(tags)}"
 
@@ -110,7 +110,7 @@ def _advice(explanation: ProvisionerJobWhy | None, job: ProvisionerJob) -> list[
         return [" ".join(["start one: coder provisioner start", *flags])]
     lines = [f"start one: {remedy.command}"]
     if remedy.nearest:
-        lines.append(f"or change the nearest: {remedy.nearest}")
+        lines.append(f"or change the closest match: {remedy.nearest}")
     return [*lines, *remedy.notes]
 
 

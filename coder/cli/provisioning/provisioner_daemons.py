@@ -114,7 +114,7 @@ async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, force
         with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
             async for number in signals:
                 if shutdown.draining or forceful:
-                    say("Stopping now; a running job fails with the state it has.")
+                    say("Stopping now; a running job fails with its current state.")
                     scope.cancel()
                 elif number == signal.SIGTERM:
                     say("Draining: waiting for the running job to finish. Repeat the signal to stop immediately.")

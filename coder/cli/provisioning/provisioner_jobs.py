@@ -121,7 +121,9 @@ def _cancel(invocation: Invocation) -> int:
     }
     if job.type not in paths:
         raise CoderError(
-            "job", f"this program cannot cancel a job of type {quoted(job.type)}", "Take the server's own."
+            "job",
+            f"this program cannot cancel a job of type {quoted(job.type)}",
+            "Use the program of the server's release.",
         )
     client.request("PATCH", paths[job.type])
     sys.stdout.write("Job canceled\n")
@@ -148,7 +150,7 @@ def print_why(explanation: ProvisionerJobWhy) -> None:
     sys.stdout.write(f"It is a {explanation.provisioner} job and requires: {tags}\n")
     sys.stdout.write(f"Expected start: {_expected(explanation)}\n")
     if explanation.parked:
-        sys.stdout.write("It is parked: it waits without limit.\n")
+        sys.stdout.write("It waits without a time limit.\n")
     if explanation.daemons:
         sys.stdout.write("\n")
         rows = [{"provisioner": daemon.daemon_name, "reason": daemon.message} for daemon in explanation.daemons]
@@ -158,7 +160,7 @@ def print_why(explanation: ProvisionerJobWhy) -> None:
         sys.stdout.write("\nWhat helps:\n")
         sys.stdout.write(f"  {remedy.command}\n")
         if remedy.nearest:
-            sys.stdout.write(f"  or change the nearest: {remedy.nearest}\n")
+            sys.stdout.write(f"  or change the closest match: {remedy.nearest}\n")
         for note in remedy.notes:
             sys.stdout.write(f"  {note}\n")
 

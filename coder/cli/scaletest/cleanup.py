@@ -71,8 +71,11 @@ async def remove_all(
     for run in failed:
         say(f"{run.name}: {run.error}")
     say(f"{removed} removed, {len(failed)} could not be.")
-    for url, count in ledger.elsewhere().items() if names is None else ():
-        say(f"{count} more were made at {url}: if that is the same deployment, or still there, run it with --url {url}")
+    for url, count in ledger.count_elsewhere().items() if names is None else ():
+        say(
+            f"{count} more were created at {url}: if that is the same deployment, or still exists, "
+            f"run this with --url {url}"
+        )
     return 1 if failed else 0
 
 
@@ -111,7 +114,7 @@ async def _remove_workspace(
     if answer.status == 200:
         workspace = read(answer, Workspace)
         if workspace.name != entry.name:
-            raise CoderError("scaletest", f"the server says it is {quoted(workspace.name)}; it is left alone")
+            raise CoderError("scaletest", f"the server returned {quoted(workspace.name)}; it is kept")
         if template and workspace.template_name != template:
             run.figures["kept"] = True
             return
@@ -154,7 +157,7 @@ async def _remove_user(
     answer = await http.request("DELETE", path, expect=(200, 204, 400, 404))
     lookup = await http.request("GET", path, expect=(200, 400, 404))
     if lookup.status == 200:
-        raise CoderError("scaletest", "the user is still there")
+        raise CoderError("scaletest", "the user still exists")
     if answer.status not in (200, 204):
         _check_absence(ledger, entry, viewer)
     ledger.forget(entry)
@@ -169,12 +172,12 @@ def _check_absence(ledger: Ledger, entry: LedgerEntry, viewer: Viewer) -> None:
     if entry.kind not in viewer.sees and not own:
         raise CoderError(
             "scaletest",
-            f"things of {entry.owner} are not shown to {viewer.name or 'this session'}; "
-            f"{entry.by or 'a user who can see them'} made it",
+            f"resources of {entry.owner} are not visible to {viewer.name or 'this session'}; "
+            f"{entry.by or 'a user who can see them'} created it",
         )
     if ledger.may_be_pending(entry):
         raise CoderError(
-            "scaletest", "the request for it was never answered, it may still come; run `cleanup` again in an hour"
+            "scaletest", "the creation was never confirmed and may still be pending; run `cleanup` again in an hour"
         )
 
 

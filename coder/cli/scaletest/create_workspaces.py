@@ -86,7 +86,7 @@ async def _clean(invocation: Invocation, http: HttpClient, ledger: Ledger, names
     try:
         return await remove_all(invocation, http, ledger, names=names)
     except (CoderError, OSError) as error:
-        say(f"Some resources were not deleted: {explain_error(error)}\n`coder exp scaletest cleanup` does it.")
+        say(f"Some resources were not deleted: {explain_error(error)}\nDelete them with `coder exp scaletest cleanup`.")
         return 1
 
 
@@ -120,7 +120,7 @@ async def _make(
     entry = ledger.record("workspace", owner, name, me)
     body = {"name": name, "template_id": template.id, "rich_parameter_values": values}
     path = f"/api/v2/users/{quote(owner, safe='')}/workspaces"
-    workspace = await _built(http, read(await _ask_for(http, ledger, entry, path, body), Workspace))
+    workspace = await _built(http, read(await _post_recorded(http, ledger, entry, path, body), Workspace))
     run.figures["build_ms"] = round((trio.current_time() - began) * 1000, 3)
     if not invocation["no_wait_for_agents"]:
         await _wait_agents(http, workspace)
@@ -137,11 +137,13 @@ async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: st
         "password": f"Aa1!{secrets.token_urlsafe(24)}",
         "organization_ids": [template.organization_id],
     }
-    await _ask_for(http, ledger, entry, "/api/v2/users", body)
+    await _post_recorded(http, ledger, entry, "/api/v2/users", body)
     return name
 
 
-async def _ask_for(http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]) -> Answer:
+async def _post_recorded(
+    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]
+) -> Answer:
     """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:
         answer = await http.request("POST", path, json=body)
@@ -205,7 +207,7 @@ async def _run_command(invocation: Invocation, http: HttpClient, workspace: Work
     if waiting.cancelled_caught:
         raise CoderError("scaletest", f"the command did not end within {limit:g} s")
     if invocation["run_expect_output"] not in text:
-        raise CoderError("scaletest", "the command did not say what was expected")
+        raise CoderError("scaletest", "the command's output does not contain the expected text")
     return text
 
 

@@ -78,7 +78,7 @@ class Ledger:
         mine = (item for item in self._all() if item.url == self._url and item.kind == kind)
         return [item for item in mine if names is None or item.name in names]
 
-    def elsewhere(self) -> dict[str, int]:
+    def count_elsewhere(self) -> dict[str, int]:
         """Return the number of resources at other deployments, by URL."""
         return dict(Counter(item.url for item in self._all() if item.url != self._url))
 

@@ -27,24 +27,24 @@ MAX_JOBS = 2000
 MAX_CONCURRENCY = 200
 """Limits (our choice) of a test's jobs and of their concurrency; above them, this program is the bottleneck."""
 UNSUPPORTED = {
-    "trace": "there is no tracing of the test; the server's is --trace there",
-    "trace_coder": "there is no tracing of the test; the server's is --trace there",
-    "trace_key": "there is no tracing of the test; the server's is --trace there",
-    "trace_propagate": "there is no tracing of the test; the server's is --trace there",
-    "prometheus_address": "figures are in --output json; the server's are at its own /metrics",
-    "prometheus_wait": "figures are in --output json; the server's are at its own /metrics",
+    "trace": "the test has no tracing; use --trace of the server",
+    "trace_coder": "the test has no tracing; use --trace of the server",
+    "trace_key": "the test has no tracing; use --trace of the server",
+    "trace_propagate": "the test has no tracing; use --trace of the server",
+    "prometheus_address": "results are in --output json; the server's metrics are at its /metrics",
+    "prometheus_wait": "results are in --output json; the server's metrics are at its /metrics",
     "connect_url": "connections are measured by workspace-traffic",
     "connect_hold": "connections are measured by workspace-traffic",
     "connect_interval": "connections are measured by workspace-traffic",
     "connect_mode": "connections are measured by workspace-traffic",
     "connect_timeout": "connections are measured by workspace-traffic",
-    "run_expect_timeout": "a command either ends in time or the run has failed",
-    "run_log_output": "what commands say is in --output json",
-    "retry": "what fails is counted, and nothing is tried twice",
+    "run_expect_timeout": "a command that times out fails the run",
+    "run_log_output": "the output of commands is in --output json",
+    "retry": "failures are counted and not retried",
     "headless": "requests are sent as the pages send them, without rendering",
     "ssh": "traffic goes through terminals; scripts/bench measures SSH",
     "app": "traffic goes through terminals",
-    "disable_direct": "terminals are the server's own way to a workspace",
+    "disable_direct": "terminals use the server's own connection to a workspace",
     "proxy_url": "traffic goes through the server",
     "unused_cleanup_concurrency": "this test creates nothing to delete",
     "unused_cleanup_timeout": "this test creates nothing to delete",
@@ -102,7 +102,7 @@ async def _error_of(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[
         except (CoderError, msgspec.ValidationError, OSError, trio.BrokenResourceError) as error:
             return explain_error(error).split("\n")[0]
         return ""
-    return "it took too long"
+    return "it timed out"
 
 
 def percentiles(values: Sequence[float]) -> dict[str, float]:
@@ -176,7 +176,7 @@ def check_outputs(invocation: Invocation) -> None:
     check_concurrency(invocation["concurrency"], "concurrency")
     for kind, path in _outputs(invocation):
         if kind not in ("text", "json"):
-            raise CoderError("bad_option", f"--output {kind} is neither text nor json", "Write json or json:FILE.")
+            raise CoderError("bad_option", f"--output {kind} is neither text nor json", "Use json or json:FILE.")
         try:
             if path is not None and not path.is_fifo():  # opening a FIFO waits for its reader
                 path.open("a").close()
@@ -196,7 +196,7 @@ def chosen_range(text: str, flag: str, count: int) -> range:
         return range(count)
     start, colon, end = text.partition(":")
     if not colon or not (start or "0").isdecimal() or not (end or "0").isdecimal():
-        raise CoderError("bad_option", f"--{flag} {text} is no range", "Write START:END, as in 0:10.")
+        raise CoderError("bad_option", f"--{flag} {text} is not a range", "Use START:END, like 0:10.")
     return range(min(int(start or 0), count), min(int(end) if end else count, count))
 
 

@@ -43,7 +43,7 @@ def _run(invocation: Invocation) -> int:
 
     check_outputs(invocation)
     if not 1 <= invocation["bytes_per_tick"] <= MAX_BYTES or invocation["tick_interval"].total_seconds() < 0.001:
-        raise CoderError("scaletest", f"1 to {MAX_BYTES} bytes a tick, and ticks 1 ms apart at least")
+        raise CoderError("scaletest", f"use 1 to {MAX_BYTES} bytes per tick, and at least 1 ms between ticks")
     return run_trio(with_client, invocation, partial(_test, invocation))
 
 
@@ -58,8 +58,8 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     if not targets:
         raise CoderError(
             "scaletest",
-            "there are no workspaces to type into",
-            "Make some: coder exp scaletest create-workspaces --no-cleanup",
+            "there are no workspaces for the traffic",
+            "Create some: coder exp scaletest create-workspaces --no-cleanup",
         )
     began = now()
     announce_runs(len(targets), "workspaces", invocation["concurrency"])
@@ -106,7 +106,7 @@ async def _type(
                 await trio.sleep(max(0.0, tick - times[-1]))
     run.figures |= {"bytes_written": sent, "bytes_read": received, "ticks": len(times), "echo": percentiles(times)}
     if not times:
-        raise CoderError("scaletest", "nothing came back")
+        raise CoderError("scaletest", "no echo was received")
 
 
 async def _until_ready(terminal: Any) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def _reached(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
+async def _open_database(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
     """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
@@ -49,7 +49,7 @@ def _backup(invocation: Invocation) -> int:
     programs = Programs(config.data_path, config.postgres_bin_dir)
 
     async def main() -> Any:
-        async with _reached(invocation, config) as url:
+        async with _open_database(invocation, config) as url:
             return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
 
     manifest = run_trio(main)
@@ -68,19 +68,17 @@ def _restore(invocation: Invocation) -> int:
 
     config, is_new = _restore_target(invocation)
     programs = backup.Programs(config.data_path, config.postgres_bin_dir)
-    database = "the database given" if invocation["postgres_url"] else f"the database of {config.data_path}"
+    database = "the given database" if invocation["postgres_url"] else f"the database of {config.data_path}"
     with tempfile.TemporaryDirectory(prefix="coder-restore-") as folder:
         dump = Path(folder) / "database.dump"
         manifest = backup.read_backup(Path(invocation.args[0]).expanduser(), dump)
         sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
-        question = (
-            f"Make {database} of it, where there is none yet?" if is_new else f"Put it in the place of {database}?"
-        )
+        question = f"Create {database} from it?" if is_new else f"Replace {database} with it?"
         confirm(invocation, question)
         previous_data = run_trio(_replace, invocation, config, programs, dump, manifest)
     sys.stdout.write(f"Restored into {database}.\n")
     if previous_data is not None:
-        sys.stdout.write(f"What was there before is in {previous_data}; remove it when all is well.\n")
+        sys.stdout.write(f"What was there before is in {previous_data}; remove it after checking the result.\n")
     return 0
 
 
@@ -96,7 +94,9 @@ def _restore_target(invocation: Invocation) -> tuple[ServerConfig, bool]:
         if error.code != "no_database":
             raise
         if not invocation.globals["config_dir"]:
-            message = f"{error.message}\nTo restore into a new place, name it with --global-config or CODER_CONFIG_DIR."
+            message = (
+                f"{error.message}\nTo restore into a new directory, set it with --global-config or CODER_CONFIG_DIR."
+            )
             raise CoderError(error.code, message) from None
         return settings(invocation), True
 

@@ -37,7 +37,7 @@ def _licenses(invocation: Invocation) -> int:
         answer = client.request("GET", "/api/v2/licenses")
         licenses = read(answer, list[License])
     if not licenses and invocation["output"] != "json":
-        say("No licenses found! Every feature is there without one.")
+        say("No licenses found! No feature requires one.")
         return 0
     print_rows(
         invocation,

@@ -88,16 +88,16 @@ def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]
 def _service_hint(checked_path: Path) -> str:
     """Return the hint, with the data directory of this machine's service, if it has one."""
     advice = (
-        "Name the server's data directory with --global-config or CODER_CONFIG_DIR and run this as the server's user; "
-        "or give --postgres-url."
+        "Set the server's data directory with --global-config or CODER_CONFIG_DIR and run this as the server's user; "
+        "or set --postgres-url."
     )
     service_path = _service_data_path()
     if service_path is None:
         return advice
     if service_path == checked_path:
-        return f"{advice} The service coder.service makes one here at its first start."
+        return f"{advice} The service coder.service creates one here at its first start."
     return (
-        f"{advice} The service coder.service of this machine keeps its data in {service_path}: "
+        f"{advice} The service coder.service of this machine stores its data in {service_path}: "
         f"sudo -u coder env CODER_CONFIG_DIR={service_path} coder …"
     )
 

@@ -56,7 +56,9 @@ def _yaml(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CoderError("bad_config", f"cannot read settings from {path}") from error
     if content is not None and not isinstance(content, dict):
-        raise CoderError("bad_config", f"{path} does not hold settings", "Compare with `coder server --write-config`.")
+        raise CoderError(
+            "bad_config", f"{path} does not contain settings", "Compare with `coder server --write-config`."
+        )
     return content or {}
 
 

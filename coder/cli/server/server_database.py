@@ -134,8 +134,13 @@ def _rotate(invocation: Invocation) -> int:
     new = _keys([invocation["new_key"]], "--new-key")
     old = _keys(invocation["old_keys"], "--old-keys")
     if not new:
-        raise CoderError("bad_option", "a new key is needed", "`openssl rand -base64 32` makes one for --new-key.")
-    confirm(invocation, "Seal everything in the database with the new key? Have a backup of it, and stop the server.")
+        raise CoderError(
+            "bad_option", "a new key is required", "Generate one for --new-key with `openssl rand -base64 32`."
+        )
+    confirm(
+        invocation,
+        "Encrypt all secrets of the database with the new key? Back up the database and stop the server first.",
+    )
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
 
     reader, writer = Sealer.of_keys({**new, **old}), Sealer.of_keys(new)
@@ -144,14 +149,14 @@ def _rotate(invocation: Invocation) -> int:
     def seal(text: str) -> str:
         return text if text.startswith(newest) else writer.seal(reader.open(text))
 
-    return _rewrite(invocation, seal, "sealed with the new key")
+    return _rewrite(invocation, seal, "encrypted with the new key")
 
 
 def _decrypt(invocation: Invocation) -> int:
     keys = _keys(invocation["keys"], "--keys")
     if not keys:
-        raise CoderError("bad_option", "the keys are needed", "Use the keys of --external-token-encryption-keys.")
-    confirm(invocation, "Store everything that is sealed in the open? Have a backup of the database, stop the server.")
+        raise CoderError("bad_option", "the keys are required", "Use the keys of --external-token-encryption-keys.")
+    confirm(invocation, "Decrypt all encrypted values? Back up the database and stop the server first.")
     from coder.coderd.services.foundation.encryption_at_rest import Sealer
 
     sealer: Sealer = Sealer.of_keys(keys)
@@ -181,7 +186,7 @@ def _forget(invocation: Invocation) -> int:
 
     confirm(
         invocation,
-        "Delete everything that is sealed: tokens of providers, secrets and SSH keys of users? It cannot be undone.",
+        "Delete all encrypted values: tokens of providers, secrets and SSH keys of users? This cannot be undone.",
     )
 
     async def work() -> Any:
@@ -202,7 +207,9 @@ def _fix_links(invocation: Invocation) -> int:
 
     everything, issuer = invocation["force_reset_all"], invocation["issuer_url"]
     if not everything and not issuer:
-        raise CoderError("bad_option", "the issuer is needed", "Give --issuer-url, or --force-reset-all for all links.")
+        raise CoderError(
+            "bad_option", "the issuer is required", "Set --issuer-url, or --force-reset-all for all links."
+        )
     prefix = "" if everything else f"{issuer}||"
 
     async def work(*, write: bool) -> int:
@@ -210,11 +217,11 @@ def _fix_links(invocation: Invocation) -> int:
             return await database.run(partial(user_links.reset_links, write=write), "oidc", prefix)
 
     count = run_trio(partial(work, write=False))
-    sys.stdout.write(f"{count} accounts are tied to people of {'any' if everything else 'another'} issuer.\n")
+    sys.stdout.write(f"{count} accounts are linked to {'any' if everything else 'another'} issuer.\n")
     if invocation["dry_run"] or not count:
         return 0
-    confirm(invocation, "Untie them? Each is tied again when its owner logs in with the same address.")
-    sys.stdout.write(f"{run_trio(partial(work, write=True))} accounts were untied.\n")
+    confirm(invocation, "Unlink them? Each is linked again when its owner logs in with the same e-mail address.")
+    sys.stdout.write(f"{run_trio(partial(work, write=True))} accounts were unlinked.\n")
     return 0
 
 
@@ -227,7 +234,7 @@ def _new_push_keys(invocation: Invocation) -> int:
 
     confirm(
         invocation,
-        "Make new keys for browser notifications? Every browser has to be subscribed again.",
+        "Generate new keys for browser notifications? Every browser has to subscribe again.",
     )
 
     async def work() -> int:
@@ -235,7 +242,7 @@ def _new_push_keys(invocation: Invocation) -> int:
             return await database.run(web_push.forget_keys)
 
     count = run_trio(work)
-    sys.stdout.write(f"{count} subscriptions were deleted; the server makes new keys when they are next needed.\n")
+    sys.stdout.write(f"{count} subscriptions were deleted; the server generates new keys on the next use.\n")
     return 0
 
 

@@ -63,7 +63,7 @@ class _Bundle:
     def json(self, name: str, value: Any) -> None:
         self.text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
-    def take(self, name: str, path: str, change: Callable[[Any], Any] | None = None) -> Any:
+    def collect(self, name: str, path: str, change: Callable[[Any], Any] | None = None) -> Any:
         """Add the server's answer for `path` to the archive and return it; None if the request failed."""
         begun = time.monotonic()
         try:
@@ -96,8 +96,8 @@ def mask_environment(value: Any) -> Any:
 def _bundle(invocation: Invocation) -> int:
     client = session.client(invocation)
     sys.stdout.write(
-        "The bundle holds the deployment's settings and health, and of the workspace its builds, logs and network.\n"
-        "Secrets are masked as far as they are known to be some; look through it before you give it away.\n"
+        "The bundle contains the deployment's settings and health, and the workspace's builds, logs and network.\n"
+        "Known secrets are masked; review it before you share it.\n"
     )
     confirm(invocation, "Proceed?")
     if invocation["url_override"]:
@@ -108,13 +108,13 @@ def _bundle(invocation: Invocation) -> int:
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         bundle = _Bundle(archive, client)
         for name, address in {**_DEPLOYMENT, **(_PPROF if invocation["pprof"] else {})}.items():
-            bundle.take(name, address, mask_environment)
+            bundle.collect(name, address, mask_environment)
         for index, (workspace, raw) in enumerate(workspaces):
-            say(f"Looking at workspace {workspace.owner_name}/{workspace.name} …")
+            say(f"Collecting workspace {workspace.owner_name}/{workspace.name} …")
             agent = invocation.args[1] if len(invocation.args) > 1 else ""
             prefix = "" if len(workspaces) == 1 else f"workspaces/{index}-"
             bundle.json(f"{prefix}workspace/workspace.json", mask_environment(raw))
-            _take_workspace(bundle, prefix, workspace, agent)
+            _collect_workspace(bundle, prefix, workspace, agent)
         bundle.json(
             "manifest.json", {"version": BUILD_VERSION, "platform": sys.platform, "workspaces": len(workspaces)}
         )
@@ -143,29 +143,31 @@ def _workspaces(invocation: Invocation, client: BlockingClient) -> list[tuple[Wo
         workspaces += zip(read(answer, WorkspacesResponse).workspaces, answer.json()["workspaces"] or (), strict=True)
     cap = invocation["workspaces_total_cap"] or _CAP
     if len(workspaces) > cap:
-        say(f"{len(workspaces)} workspaces were asked for; the first {cap} are looked at (--workspaces-total-cap).")
+        say(
+            f"{len(workspaces)} workspaces were requested; only the first {cap} are collected (--workspaces-total-cap)."
+        )
     return workspaces[:cap] if cap > 0 else workspaces
 
 
-def _take_workspace(bundle: _Bundle, prefix: str, workspace: Workspace, agent_name: str) -> None:
+def _collect_workspace(bundle: _Bundle, prefix: str, workspace: Workspace, agent_name: str) -> None:
     build = workspace.latest_build
-    bundle.take(f"{prefix}workspace/parameters.json", f"/api/v2/workspacebuilds/{build.id}/parameters")
-    bundle.take(f"{prefix}workspace/build_logs.json", f"/api/v2/workspacebuilds/{build.id}/logs")
-    bundle.take(f"{prefix}workspace/timings.json", f"/api/v2/workspacebuilds/{build.id}/timings")
-    bundle.take(f"{prefix}workspace/template.json", f"/api/v2/templates/{workspace.template_id}")
-    bundle.take(f"{prefix}workspace/template_version.json", f"/api/v2/templateversions/{build.template_version_id}")
+    bundle.collect(f"{prefix}workspace/parameters.json", f"/api/v2/workspacebuilds/{build.id}/parameters")
+    bundle.collect(f"{prefix}workspace/build_logs.json", f"/api/v2/workspacebuilds/{build.id}/logs")
+    bundle.collect(f"{prefix}workspace/timings.json", f"/api/v2/workspacebuilds/{build.id}/timings")
+    bundle.collect(f"{prefix}workspace/template.json", f"/api/v2/templates/{workspace.template_id}")
+    bundle.collect(f"{prefix}workspace/template_version.json", f"/api/v2/templateversions/{build.template_version_id}")
     for resource in build.resources:
         for agent in resource.agents or []:
             if agent_name in {"", agent.name}:
-                _take_agent(bundle, f"{prefix}agent/{agent.name}", agent.id)
+                _collect_agent(bundle, f"{prefix}agent/{agent.name}", agent.id)
 
 
-def _take_agent(bundle: _Bundle, folder: str, agent_id: UUID) -> None:
+def _collect_agent(bundle: _Bundle, folder: str, agent_id: UUID) -> None:
     root = f"/api/v2/workspaceagents/{agent_id}"
-    bundle.take(f"{folder}/agent.json", root, mask_environment)
-    bundle.take(f"{folder}/logs.json", f"{root}/logs")
-    bundle.take(f"{folder}/connection.json", f"{root}/connection")
-    bundle.take(f"{folder}/listening_ports.json", f"{root}/listening-ports")
+    bundle.collect(f"{folder}/agent.json", root, mask_environment)
+    bundle.collect(f"{folder}/logs.json", f"{root}/logs")
+    bundle.collect(f"{folder}/connection.json", f"{root}/connection")
+    bundle.collect(f"{folder}/listening_ports.json", f"{root}/listening-ports")
 
 
 BUNDLE = Command(

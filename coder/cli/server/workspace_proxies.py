@@ -57,7 +57,7 @@ def _row(proxy: WorkspaceProxy, token: str = "") -> dict[str, object]:
 def _create(invocation: Invocation) -> int:
     name = invocation["name"]
     if not name and invocation["no_prompt"]:
-        raise CoderError("name", "a proxy needs a name", "Give --name.")
+        raise CoderError("name", "a proxy requires a name", "Give --name.")
     body = {
         "name": name or ask("Name of the proxy:"),
         "display_name": invocation["display_name"],
@@ -76,7 +76,7 @@ def _regenerate(invocation: Invocation) -> int:
     body |= {"icon": proxy.icon_url, "regenerate_token": True}
     with doing("regenerate the proxy's token"):
         updated = client.request("PATCH", f"{_ROOT}/{proxy.id}", json=body)
-    return _print_created(invocation, updated, "given a new token")
+    return _print_created(invocation, updated, "updated with a new token")
 
 
 def _print_created(invocation: Invocation, answer: HttpAnswer, verb: str) -> int:
@@ -89,9 +89,9 @@ def _print_created(invocation: Invocation, answer: HttpAnswer, verb: str) -> int
     elif invocation["output"] == "table":
         print_table(chosen_columns(invocation), [_row(proxy, token)])
     else:
-        sys.stdout.write(f'Workspace proxy "{proxy.name}" has been {verb}. It logs in with this token:\n\n')
+        sys.stdout.write(f'Workspace proxy "{proxy.name}" has been {verb}. It authenticates with this token:\n\n')
         sys.stdout.write(f"  {token}\n\n")
-        sys.stdout.write("Keep it safe: it is not shown again. A proxy that uses the old one stops working.\n")
+        sys.stdout.write("Store it safely: it is not shown again. A proxy with the old token stops working.\n")
     return 0
 
 
@@ -103,7 +103,7 @@ def _fetch(client: BlockingClient, reference: str) -> WorkspaceProxy:
 def _edit(invocation: Invocation) -> int:
     changes = {flag: invocation[flag] for flag in ("name", "display_name", "icon") if invocation.given(flag)}
     if not changes:
-        raise CoderError("nothing", "there is nothing to change", "Give --name, --display-name or --icon.")
+        raise CoderError("nothing", "no changes were requested", "Set --name, --display-name or --icon.")
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name, "icon": proxy.icon_url}

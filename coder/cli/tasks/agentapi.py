@@ -33,7 +33,7 @@ async def serve_watching(answer: Callable[[str], str | None], policy: DialPolicy
 
 
 async def _watch(policy: DialPolicy, reporter: AppStatusReporter) -> None:
-    is_told = False
+    is_reported = False
     while True:
         try:
             async with HttpClient(policy) as client, client.stream("GET", "/events") as answer:
@@ -42,11 +42,11 @@ async def _watch(policy: DialPolicy, reporter: AppStatusReporter) -> None:
                 events = EventStream()
                 async with aclosing(answer.chunks()) as chunks:
                     async for chunk in chunks:
-                        is_told = False
+                        is_reported = False
                         for event, data in events.feed(chunk):
                             await trio.to_thread.run_sync(reporter.seen, event, data)
         except (CoderError, OSError, ValueError) as error:
-            if not is_told:
-                say(f"AgentAPI is not watched ({error}); it is asked again until it answers")
-            is_told = True
+            if not is_reported:
+                say(f"AgentAPI is not reachable ({error}); retrying")
+            is_reported = True
         await trio.sleep(AGAIN)

@@ -33,13 +33,13 @@ class AppStatus:
 
     def __init__(self) -> None:
         self._last = Report("", "", "")
-        self._by_model = False
-        self._heard = -1
+        self._is_model_report = False
+        self._last_message = -1
         "Id of the user's last message: a connection starts by repeating all messages."
 
     def reported(self, report: Report) -> Report:
         """Return the report of the model itself, which always counts."""
-        self._last, self._by_model = report, True
+        self._last, self._is_model_report = report, True
         return report
 
     def seen(self, event: str, data: Any) -> Report | None:
@@ -47,26 +47,31 @@ class AppStatus:
         if not isinstance(data, dict):
             return None
         if event == "status_change":
-            return self._screen(str(data.get("status")))
+            return self._agentapi_event(str(data.get("status")))
         ident = data.get("id")
-        if event == "message_update" and data.get("role") == "user" and isinstance(ident, int) and ident > self._heard:
-            self._heard = ident
+        if (
+            event == "message_update"
+            and data.get("role") == "user"
+            and isinstance(ident, int)
+            and ident > self._last_message
+        ):
+            self._last_message = ident
             return self._change("working")
         return None
 
-    def _screen(self, status: str) -> Report | None:
+    def _agentapi_event(self, status: str) -> Report | None:
         state = self._last.state
         if status == "stable" and state in {"", "working"}:
             return self._change("idle")  # it stopped without a report
         # A model that reported completion can still draw; only a user's message sets it to working again.
-        if status == "running" and (not state or (state == "idle" and not self._by_model)):
+        if status == "running" and (not state or (state == "idle" and not self._is_model_report)):
             return self._change("working")
         return None
 
     def _change(self, state: str) -> Report | None:
         if state == self._last.state:
             return None
-        self._last, self._by_model = Report(state, self._last.summary, self._last.link), False
+        self._last, self._is_model_report = Report(state, self._last.summary, self._last.link), False
         return self._last
 
 
@@ -105,7 +110,7 @@ class EventStream:
         """Return the events completed by `chunk`. Raise ValueError for a line over the limit."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > MAX_LINE:
-            raise ValueError("a line of events has no end")
+            raise ValueError("an event line is too long")
         events = []
         for line in lines:
             field, _, value = line.decode(errors="replace").rstrip("\r").partition(":")

@@ -23,7 +23,7 @@ def _rpty(invocation: Invocation) -> int:
 async def _attach(invocation: Invocation) -> None:
     from uuid import UUID, uuid4
 
-    from coder.client.ready import Preparation, say_on_stderr
+    from coder.client.ready import Preparation, print_to_stderr
     from coder.client.web_terminal import TerminalRequest, run_terminal
     from coder.net.http1 import HttpClient
 
@@ -31,12 +31,12 @@ async def _attach(invocation: Invocation) -> None:
     try:
         reconnect = UUID(reconnect_id) if reconnect_id else uuid4()
     except ValueError as error:
-        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(reconnect_id)} is no UUID") from error
+        raise CoderError("reconnect", f"invalid reconnect ID: {quoted(reconnect_id)} is not a UUID") from error
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        target = await Preparation(http, say_on_stderr).find(invocation.args[0])
+        target = await Preparation(http, print_to_stderr).find(invocation.args[0])
     if not reconnect_id:
-        say(f"Connected. Come back to this terminal with --reconnect {reconnect}")
+        say(f"Connected. Reattach to this terminal with --reconnect {reconnect}")
     request = TerminalRequest(
         agent_id=target.agent.id,
         reconnect=reconnect,

@@ -57,15 +57,15 @@ def _tools(invocation: Invocation, reporter: AppStatusReporter | None) -> list[A
         tools += workspace_tools(client, client.policy, session.config_dir(invocation))
     except CoderError as error:
         reason = error.message
-        say(f"No login: tools that need one are left out ({reason})")
+        say(f"Not logged in: tools that require a login are skipped ({reason})")
     if reporter is not None:
         tools.append(report_tool(reporter.report))
     allowed = set(invocation["allowed_tools"])
     if unknown := allowed - {tool.name for tool in tools}:
-        say(f"These tools are not here: {', '.join(sorted(unknown))}")
+        say(f"Unknown tools: {', '.join(sorted(unknown))}")
     tools = [tool for tool in tools if not allowed or tool.name in allowed]
     if not tools:
-        raise CoderError("mcp", "there is no tool to serve", reason or "Check --allowed-tools.")
+        raise CoderError("mcp", "there are no tools to serve", reason or "Check --allowed-tools.")
     return tools
 
 
@@ -120,10 +120,10 @@ def _configure(
             "env": {name: value for name, value in env.items() if value},
         }
     except (ValueError, AttributeError, TypeError) as error:
-        raise CoderError("mcp", f"{path} holds something else than settings", "Move it away, or mend it.") from error
+        raise CoderError("mcp", f"{path} does not contain settings", "Rename or fix it.") from error
     path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, json.dumps(document, indent=2) + "\n")
-    say(f"{path} names this server now.")
+    say(f"{path} now contains this server.")
     return 0
 
 
@@ -148,7 +148,7 @@ def _write_prompts(path: Path, prompts: dict[str, str]) -> None:
     if original != text:
         path.parent.mkdir(parents=True, exist_ok=True)
         write_whole(path, original, mode=0o644)
-        say(f"{path} holds the prompts now.")
+        say(f"{path} now contains the prompts.")
 
 
 def _claude_desktop(invocation: Invocation) -> int:

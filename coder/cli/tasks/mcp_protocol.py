@@ -45,7 +45,7 @@ class Tool:
         for name, value in arguments.items():
             kind = self.arguments.get(name, ("", ""))[0]
             if not kind:
-                return f"there is no argument {quoted(name)}"
+                return f"unknown argument {quoted(name)}"
             if not isinstance(value, _TYPES[kind]) or (kind == "integer" and isinstance(value, bool)):
                 return f"{name} must be of type {kind}"
         return ""
@@ -67,19 +67,19 @@ class McpServer:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            return json.dumps(_failure(None, PARSE_ERROR, "this is no JSON"))
+            return json.dumps(_failure(None, PARSE_ERROR, "this is not JSON"))
         answer = self._answer(message)
         return None if answer is None else json.dumps(answer)
 
     def _answer(self, message: Any) -> dict[str, Any] | None:
         if not isinstance(message, dict) or not isinstance(message.get("method"), str):
             is_answer = isinstance(message, dict) and ("result" in message or "error" in message)
-            return None if is_answer else _failure(None, INVALID_REQUEST, "this is no request")
+            return None if is_answer else _failure(None, INVALID_REQUEST, "this is not a request")
         if "id" not in message:
             return None  # a notification
         ident, params = message["id"], message.get("params") or {}
         if not isinstance(ident, str | int | float | None):
-            return _failure(None, INVALID_REQUEST, "an id is a text or a number")
+            return _failure(None, INVALID_REQUEST, "an id must be a string or a number")
         if not isinstance(params, dict):
             return _failure(ident, INVALID_PARAMS, "params must be an object")
         match message["method"]:
@@ -91,7 +91,7 @@ class McpServer:
                 return _result(ident, {"tools": [tool.described() for tool in self._tools.values()]})
             case "tools/call":
                 return self._call(ident, params)
-        return _failure(ident, METHOD_NOT_FOUND, f"there is no method {quoted(message['method'])}")
+        return _failure(ident, METHOD_NOT_FOUND, f"unknown method {quoted(message['method'])}")
 
     def _initialize(self, params: Mapping[str, Any]) -> dict[str, Any]:
         requested = params.get("protocolVersion")
@@ -106,7 +106,7 @@ class McpServer:
         tool = self._tools.get(str(params.get("name")))
         arguments = params.get("arguments") or {}
         if tool is None or not isinstance(arguments, dict):
-            return _failure(ident, INVALID_PARAMS, f"there is no tool {quoted(params.get('name'))}")
+            return _failure(ident, INVALID_PARAMS, f"unknown tool {quoted(params.get('name'))}")
         if fault := tool.fault(arguments):
             return _failure(ident, INVALID_PARAMS, fault)
         try:
@@ -115,9 +115,7 @@ class McpServer:
         except CoderError as error:  # the model gets the error and can try something else
             return _result(ident, {"content": [_text(f"{error}")], "isError": True})
         except Exception as error:  # one invalid answer of a server or an agent must not end the session
-            message = (
-                f"the tool failed, most likely on an answer of another shape than expected: {describe_exception(error)}"
-            )
+            message = f"the tool failed, probably on an answer with an unexpected format: {describe_exception(error)}"
             return _result(ident, {"content": [_text(message)], "isError": True})
         return _result(ident, {"content": [_text(text)], "isError": False})
 

@@ -73,7 +73,7 @@ class _Tasks:
         for task in read(self._client.request("GET", "/api/v2/tasks"), TasksListResponse).tasks:
             if task.id == task_id:
                 return f"/api/v2/tasks/{task.owner_id}/{task.id}"
-        raise CoderError("no_task", f'there is no task "{text}"')
+        raise CoderError("no_task", f'task not found: "{text}"')
 
 
 class _Templates:
@@ -115,7 +115,7 @@ class _Templates:
 
 def _tar(files: Mapping[str, Any]) -> bytes:
     if not files or not all(isinstance(text, str) for text in files.values()):
-        raise CoderError("mcp", "files must be an object of names and contents that is not empty")
+        raise CoderError("mcp", "files must be a non-empty object of names and contents")
     if sum(len(text) for text in files.values()) > MAX_FILES:
         raise CoderError("mcp", f"the files are larger than {MAX_FILES >> 20} MiB together")
     data = io.BytesIO()
@@ -155,26 +155,26 @@ def task_tools(client: BlockingClient) -> list[Tool]:
             tasks.create,
             {
                 "input": ("string", "Prompt that describes the task."),
-                "template_version_id": ("string", "Version of a template that can carry out tasks."),
+                "template_version_id": ("string", "Version of a template that supports tasks."),
                 "template_version_preset_id": ("string", "Preset of that version."),
-                "user": ("string", "Owner; left out for oneself."),
+                "user": ("string", "Owner; defaults to the current user."),
             },
             ("input", "template_version_id"),
         ),
         Tool("coder_delete_task", "Delete a task and its workspace.", tasks.delete, _TASK, ("task_id",)),
         Tool(
             "coder_list_tasks",
-            "Tasks of a user.",
+            "List the tasks of a user.",
             tasks.list,
             {
                 "status": ("string", "List only tasks with this status."),
-                "user": ("string", "Owner; left out for one's own."),
+                "user": ("string", "Owner; defaults to the current user."),
             },
         ),
-        Tool("coder_get_task_status", "How a task is going.", tasks.status, _TASK, ("task_id",)),
+        Tool("coder_get_task_status", "Get the status of a task.", tasks.status, _TASK, ("task_id",)),
         Tool(
             "coder_send_task_input",
-            "Say something to a task's agent.",
+            "Send input to a task's agent.",
             tasks.send,
             {**_TASK, "input": ("string", "Input to send.")},
             ("task_id", "input"),
@@ -195,7 +195,7 @@ def template_tools(client: BlockingClient) -> list[Tool]:
     return [
         Tool(
             "coder_upload_tar_file",
-            "Upload a template's sources; its id is for coder_create_template_version.",
+            "Upload a template's sources and return their id, for coder_create_template_version.",
             templates.upload,
             {"files": ("object", "Content of each file by its name.")},
             ("files",),
@@ -206,26 +206,26 @@ def template_tools(client: BlockingClient) -> list[Tool]:
             templates.create_version,
             {
                 "file_id": ("string", "Id of the uploaded sources."),
-                "template_id": ("string", "Template it is a version of; left out for one that is to be made."),
+                "template_id": ("string", "Template of the version; omit it for a new template."),
             },
             ("file_id",),
         ),
         Tool(
             "coder_create_template",
-            "Make a template of an imported version.",
+            "Create a template from an imported version.",
             templates.create,
             {
                 "name": ("string", "Name: letters, digits and hyphens."),
-                "display_name": ("string", "Name as shown."),
+                "display_name": ("string", "Display name."),
                 "description": ("string", "One sentence."),
-                "icon": ("string", "Address of a picture."),
+                "icon": ("string", "URL of the icon."),
                 "version_id": ("string", "Id of the version."),
             },
             ("name", "version_id"),
         ),
         Tool(
             "coder_update_template_active_version",
-            "Let new workspaces use this version.",
+            "Make this the active version for new workspaces.",
             templates.promote,
             {**_TEMPLATE, "template_version_id": ("string", "Id of the version.")},
             ("template_id", "template_version_id"),

@@ -31,11 +31,11 @@ class _DeploymentTools:
     def _get(self, path: str) -> HttpAnswer:
         return self._client.request("GET", f"/api/v2/{path}")
 
-    def _passed_on(self, path: str) -> Any:
+    def _forward_fields(self, path: str) -> Any:
         return self._get(path).json()
 
     def who(self, _given: Mapping[str, Any]) -> Any:
-        return self._passed_on("users/me")
+        return self._forward_fields("users/me")
 
     def list_workspaces(self, arguments: Mapping[str, Any]) -> Any:
         answer = self._get(f"workspaces?q={quote('owner:' + str(arguments.get('owner') or 'me'))}")
@@ -47,7 +47,7 @@ class _DeploymentTools:
     def get_workspace(self, arguments: Mapping[str, Any]) -> Any:
         owner, slash, name = str(arguments["workspace"]).partition("/")
         owner, name = (owner, name) if slash else ("me", owner)
-        return self._passed_on(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
+        return self._forward_fields(f"users/{quote(owner, safe='')}/workspace/{quote(name, safe='')}")
 
     def create_workspace(self, arguments: Mapping[str, Any]) -> Any:
         values = [{"name": key, "value": str(value)} for key, value in (arguments.get("rich_parameters") or {}).items()]
@@ -65,7 +65,7 @@ class _DeploymentTools:
         return {"id": str(build.id), "transition": build.transition, "status": build.status}
 
     def parameters(self, arguments: Mapping[str, Any]) -> Any:
-        return self._passed_on(f"templateversions/{_segment(arguments, 'template_version_id')}/rich-parameters")
+        return self._forward_fields(f"templateversions/{_segment(arguments, 'template_version_id')}/rich-parameters")
 
     def agent_logs(self, arguments: Mapping[str, Any]) -> str:
         answer = self._get(f"workspaceagents/{_segment(arguments, 'workspace_agent_id')}/logs")
@@ -88,13 +88,13 @@ def deployment_tools(client: BlockingClient) -> list[Tool]:
         Tool("coder_get_authenticated_user", "Get the logged-in user.", person.who, {}),
         Tool(
             "coder_list_workspaces",
-            "Workspaces of a user.",
+            "List the workspaces of a user.",
             person.list_workspaces,
-            {"owner": ("string", "Username; left out for one's own.")},
+            {"owner": ("string", "Username; defaults to the current user.")},
         ),
         Tool(
             "coder_get_workspace",
-            "A workspace with its agents and apps.",
+            "Get a workspace with its agents and apps.",
             person.get_workspace,
             {"workspace": ("string", "Name, or owner/name.")},
             ("workspace",),
@@ -105,8 +105,8 @@ def deployment_tools(client: BlockingClient) -> list[Tool]:
             person.create_workspace,
             {
                 "name": ("string", "Name of the new workspace."),
-                "template_version_id": ("string", "Id of the template version, as coder_list_templates says it."),
-                "user": ("string", "Owner; left out for oneself."),
+                "template_version_id": ("string", "Id of the template version, from coder_list_templates."),
+                "user": ("string", "Owner; defaults to the current user."),
                 "rich_parameters": ("object", "Values of the template's parameters by name."),
             },
             ("name", "template_version_id"),
@@ -118,35 +118,35 @@ def deployment_tools(client: BlockingClient) -> list[Tool]:
             {
                 "workspace_id": ("string", "Id of the workspace."),
                 "transition": ("string", "start, stop or delete."),
-                "template_version_id": ("string", "Version to build with; left out for the present one."),
+                "template_version_id": ("string", "Version to build with; defaults to the current one."),
             },
             ("workspace_id", "transition"),
         ),
-        Tool("coder_list_templates", "Templates one may use.", person.list_templates, {}),
+        Tool("coder_list_templates", "List the templates the user can use.", person.list_templates, {}),
         Tool(
             "coder_template_version_parameters",
-            "Parameters of a template version.",
+            "List the parameters of a template version.",
             person.parameters,
             {"template_version_id": ("string", "Id of the version.")},
             ("template_version_id",),
         ),
         Tool(
             "coder_get_workspace_agent_logs",
-            "The end of an agent's log.",
+            "Get the last lines of an agent's log.",
             person.agent_logs,
             {"workspace_agent_id": ("string", "Id of the agent.")},
             ("workspace_agent_id",),
         ),
         Tool(
             "coder_get_workspace_build_logs",
-            "The end of a build's log.",
+            "Get the last lines of a build's log.",
             person.build_logs,
             {"workspace_build_id": ("string", "Id of the build.")},
             ("workspace_build_id",),
         ),
         Tool(
             "coder_get_template_version_logs",
-            "The end of an import's log.",
+            "Get the last lines of an import's log.",
             person.version_logs,
             {"template_version_id": ("string", "Id of the version.")},
             ("template_version_id",),
@@ -171,12 +171,12 @@ def report_tool(tell: Callable[[Report], object]) -> Tool:
 
     return Tool(
         "coder_report_task",
-        "Tell the person how the task is going: after each step, when you wait for an answer, and at the end.",
+        "Report the progress of the task to the user: after each step, when you wait for an answer, and at the end.",
         report,
         {
             "summary": ("string", "What you do or did, in at most 160 characters."),
             "state": ("string", f"One of: {', '.join(STATES)}."),
-            "link": ("string", "An address that shows the result, such as a pull request."),
+            "link": ("string", "URL of the result, such as a pull request."),
         },
         ("summary", "state"),
     )

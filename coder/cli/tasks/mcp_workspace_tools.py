@@ -45,14 +45,14 @@ MAX_READ = 1 << 20
 
 _WORKSPACE = {"workspace": ("string", "[owner/]workspace[.agent]")}
 _PATH = {**_WORKSPACE, "path": ("string", "Absolute path in the workspace.")}
-_EDITS = ("array", "Objects with search, replace, and replace_all where the text may be there several times.")
+_EDITS = ("array", "Objects with search, replace, and replace_all to replace every occurrence.")
 
 Ask = Callable[[AgentApi, Mapping[str, Any]], Awaitable[Any]]
 _COMMAND = {
     **_WORKSPACE,
     "command": ("string", "The command line."),
-    "timeout_ms": ("integer", f"Milliseconds it may take: {SHELL_TIME}, at most {LONGEST_SHELL}."),
-    "background": ("boolean", "Let it run on and do not wait."),
+    "timeout_ms": ("integer", f"Timeout in milliseconds: {SHELL_TIME} by default, at most {LONGEST_SHELL}."),
+    "background": ("boolean", "Run the command in the background without waiting."),
 }
 
 
@@ -82,9 +82,13 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
         Tool("coder_workspace_ls", "List a directory of a workspace.", inside(_list), _PATH, ("workspace", "path")),
         Tool(
             "coder_workspace_read_file",
-            "Bytes of a file in a workspace, as Base64.",
+            "Read bytes of a file in a workspace, as Base64.",
             inside(_read),
-            {**_PATH, "offset": ("integer", "Where to begin."), "limit": ("integer", f"Bytes, {MAX_READ} at most.")},
+            {
+                **_PATH,
+                "offset": ("integer", "Offset of the first byte."),
+                "limit": ("integer", f"Number of bytes, at most {MAX_READ}."),
+            },
             ("workspace", "path"),
         ),
         Tool(
@@ -103,21 +107,21 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
         ),
         Tool(
             "coder_workspace_edit_files",
-            "Search and replace in several files: all of it, or nothing.",
+            "Search and replace in several files, atomically.",
             inside(_edit_all),
             {**_WORKSPACE, "files": ("array", "Objects with path and edits.")},
             ("workspace", "files"),
         ),
         Tool(
             "coder_workspace_port_forward",
-            "The address at which a port of a workspace is seen in a browser.",
+            "Get the URL of a workspace port for browsers.",
             lambda arguments: _port_address(client, arguments),
             {**_WORKSPACE, "port": ("integer", "The port.")},
             ("workspace", "port"),
         ),
         Tool(
             "coder_workspace_list_apps",
-            "Applications of a workspace and their addresses.",
+            "List the applications of a workspace with their URLs.",
             lambda arguments: _apps(client, arguments),
             _WORKSPACE,
             ("workspace",),
@@ -144,7 +148,7 @@ async def _bash(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
         ended_by_us = await _end(api, ident)
         output = await _output(api, ident)
     except CoderError as error:
-        raise CoderError("mcp", f"{error} ({await _fate(api, ident)})") from error
+        raise CoderError("mcp", f"{error} ({await _kill_after_failure(api, ident)})") from error
     if not ended_by_us:
         return {"output": output.output, "exit_code": output.exit_code}
     return {"output": f"{output.output}\n(ended after {limit} ms)", "exit_code": 124}
@@ -166,13 +170,13 @@ async def _end(api: AgentApi, ident: str) -> bool:
     return True
 
 
-async def _fate(api: AgentApi, ident: str) -> str:
+async def _kill_after_failure(api: AgentApi, ident: str) -> str:
     """Kill a command whose wait failed, if its agent still answers, and return what happened."""
     import trio
 
     with suppress(CoderError), trio.move_on_after(LAST_TRY):
-        return f"its process {ident} was ended" if await _end(api, ident) else f"its process {ident} has ended"
-    return f"the command may go on as process {ident}"
+        return f"its process {ident} was killed" if await _end(api, ident) else f"its process {ident} has ended"
+    return f"the command may still run as process {ident}"
 
 
 async def _list(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
@@ -193,7 +197,7 @@ async def _write(api: AgentApi, arguments: Mapping[str, Any]) -> str:
     try:
         content = base64.b64decode(arguments["content"], validate=True)
     except binascii.Error as error:
-        raise CoderError("mcp", "content is no Base64") from error
+        raise CoderError("mcp", "content is not Base64") from error
     await api.ask("POST", "write-file", query={"path": arguments["path"]}, body=content)
     return "File written successfully."
 
@@ -217,12 +221,12 @@ def _workspace(client: BlockingClient, arguments: Mapping[str, Any]) -> tuple[Wo
 def _port_address(client: BlockingClient, arguments: Mapping[str, Any]) -> Any:
     port = parse_port(str(arguments["port"]))
     if port is None:
-        raise CoderError("mcp", f"{arguments['port']} is no port that can be seen in a browser", "Use 1000 to 65535.")
+        raise CoderError("mcp", f"{arguments['port']} is not a port that browsers can reach", "Use 1000 to 65535.")
     workspace, agent_name = _workspace(client, arguments)
     agent = choose_agent(workspace, agent_name)
     host = str(client.request("GET", "/api/v2/applications/host").json(dict).get("host") or "")
     if "*" not in host:
-        raise CoderError("mcp", "this deployment has no wildcard address", "Use `coder port-forward` instead.")
+        raise CoderError("mcp", "this deployment has no wildcard access URL", "Use `coder port-forward` instead.")
     label = f"{port.number}--{agent.name}--{workspace.name}--{workspace.owner_name}"
     scheme = "https" if client.policy.url.startswith("https:") else "http"
     return {"url": f"{scheme}://{host.replace('*', label, 1)}"}

@@ -63,7 +63,7 @@ COLUMNS = (
     "state changed",
 )
 LOG_COLUMNS = ("id", "content", "type", "time")
-_OVER = {"complete", "failed"}
+_FINISHED = {"complete", "failed"}
 _TICK = 1.0
 """Seconds between polls of `task status --watch`."""
 _ROOT = "/api/v2/tasks"
@@ -82,7 +82,7 @@ def _path(client: BlockingClient, reference: str) -> str:
         if task.id == task_id:
             return f"{_ROOT}/{task.owner_id}/{task.id}"
     raise CoderError(
-        "no_task", f'there is no task "{reference}"', "List all tasks you can see with `coder task list --all`."
+        "no_task", f'task not found: "{reference}"', "List all tasks you can see with `coder task list --all`."
     )
 
 
@@ -155,7 +155,7 @@ def _prompt(invocation: Invocation, text: str) -> str:
     if not invocation["stdin"]:
         return text
     if text:
-        raise CoderError("two_inputs", "the input was given twice", "Give it as an argument or on --stdin, not both.")
+        raise CoderError("two_inputs", "the input was set twice", "Give it as an argument or on --stdin, not both.")
     return sys.stdin.read().strip()
 
 
@@ -176,7 +176,7 @@ def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
         ]
     if not templates:
         missing = (
-            f'no template found with the name "{template_name}"' if template_name else "no template can carry out tasks"
+            f'no template found with the name "{template_name}"' if template_name else "no template supports tasks"
         )
         raise CoderError("no_template", missing, 'A template for tasks has a "coder_ai_task" resource.')
     if len(templates) > 1:
@@ -241,8 +241,8 @@ def _status(invocation: Invocation) -> int:
         if key != printed:
             _print_status(invocation, task, answer, heading=printed is None)
             printed = key
-        is_over = task.current_state is not None and task.current_state.state in _OVER
-        ended = is_over or task.status in {"paused", "error"}
+        is_finished = task.current_state is not None and task.current_state.state in _FINISHED
+        ended = is_finished or task.status in {"paused", "error"}
         if not invocation["watch"] or ended:
             return 0
         time.sleep(_TICK)
@@ -313,7 +313,7 @@ def _pause(invocation: Invocation) -> int:
     path, task = _fetch(client, invocation.args[0])
     name = f"{task.owner_name}/{task.name}"
     if task.status == "paused":
-        raise CoderError("paused", f"task {name} is already paused", "`coder task resume` lets it go on.")
+        raise CoderError("paused", f"task {name} is already paused", "Resume it with `coder task resume`.")
     confirm(invocation, f"Pause task {name}?")
     with doing(f'pause task "{name}"'):
         build = read(client.request("POST", f"{path}/pause", expect=(202,)), PauseTaskResponse).workspace_build

@@ -37,16 +37,14 @@ def pack_directory(directory: Path) -> tuple[bytes, list[str]]:
             for name in sorted(files):
                 _add(tar, root, Path(base) / name, skipped)
             if buffer.tell() > LIMIT:
-                raise CoderError(
-                    "too_large", f"{directory} holds more than {LIMIT >> 20} MiB", "Leave large files out."
-                )
+                raise CoderError("too_large", f"{directory} exceeds {LIMIT >> 20} MiB", "Leave large files out.")
     return buffer.getvalue(), skipped
 
 
 def _add(tar: tarfile.TarFile, root: Path, path: Path, skipped: list[str]) -> None:
     relative = str(path.relative_to(root))
     if path.name.startswith("terraform.tfstate") or path.suffix in {".tfvars", ".tfplan"}:
-        skipped.append(f"{relative} (state and variable files stay with you)")
+        skipped.append(f"{relative} (state and variable files are not uploaded)")
         return
     target = path.resolve()
     if not target.is_file() or not target.is_relative_to(root):

@@ -19,7 +19,9 @@ def ask_templates(client: BlockingClient, organization: UUID) -> list[str]:
         return [ask("Which template?")]
     chosen = select_many("Which templates?", _templates(client, organization))
     if not chosen:
-        raise CoderError("canceled", "no template was chosen", "Mark templates with the space bar, then press Enter.")
+        raise CoderError(
+            "canceled", "no template was selected", "Select templates with the space bar, then press Enter."
+        )
     return chosen
 
 

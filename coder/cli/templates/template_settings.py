@@ -221,7 +221,7 @@ EDIT = Command(
 
 def _pull(invocation: Invocation) -> int:
     if invocation["tar"] and invocation["zip"]:
-        raise CoderError("usage", "either tar or zip can be selected", "Leave one of them out.")
+        raise CoderError("usage", "either tar or zip can be selected", "Use only one of them.")
     client = session.client(invocation)
     name = invocation.args[0]
     template = find_template(invocation, client, name, "get template by name")

@@ -31,7 +31,7 @@ def _from_yaml(path: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CoderError("variables", f"cannot read variables from {path}", "It must be YAML.") from error
     if content is not None and not isinstance(content, dict):
-        raise CoderError("variables", f"{path} must hold one name: value a line")
+        raise CoderError("variables", f"{path} must have one `name: value` per line")
     return {str(name): _text(value) for name, value in (content or {}).items()}
 
 
@@ -52,7 +52,7 @@ def _from_json(path: Path) -> dict[str, str]:
     except ValueError as error:
         raise CoderError("variables", f"cannot read variables from {path}") from error
     if not isinstance(content, dict):
-        raise CoderError("variables", f"{path} must hold one JSON object")
+        raise CoderError("variables", f"{path} must be a JSON object")
     return {str(name): _text(value) for name, value in content.items()}
 
 

@@ -92,7 +92,7 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
     changed = [version for version in versions if version.archived != archived]
     for version in versions:
         if version not in changed:
-            say(f"Version {version.name} is {verb}d already.")
+            say(f"Version {version.name} is already {verb}d.")
     if changed:
         confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(item.name for item in changed)}?")
     for version in changed:

@@ -150,7 +150,7 @@ def _push(invocation: Invocation) -> int:
 
 def _name_of(directory: str) -> str:
     if directory == "-":
-        raise CoderError("usage", "a template name is needed when the archive comes from standard input")
+        raise CoderError("usage", "a template name is required if the archive comes from standard input")
     return Path(directory).absolute().name
 
 
@@ -169,7 +169,7 @@ def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> by
     except CoderError as error:
         raise CoderError(error.code, f'upload: Post "{client.policy.url}/api/v2/files"') from error
     for path in skipped:
-        say(f"left out: {path}")
+        say(f"skipped: {path}")
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         return _confirmed(invocation, directory, archive, len(tar.getnames()))
 
@@ -255,7 +255,7 @@ def _tags(invocation: Invocation, client: BlockingClient, template: Template | N
         tags = pairs(requested, "provisioner-tag")
     elif not requested and template is not None:
         say("Re-using provisioner tags from the active template version.")
-        say("Tip: You can override these tags by passing --provisioner-tag; a single - takes all of them off.")
+        say("Tip: You can override these tags by passing --provisioner-tag; a single - removes all of them.")
         active = read(client.request("GET", f"/api/v2/templateversions/{template.active_version_id}"), TemplateVersion)
         tags = {key: value for key, value in active.job.tags.items() if key != "owner" and value}
     say("Provisioner tags: " + (" ".join(f"{key}={tags[key]}" for key in sorted(tags)) or "<none>"))

@@ -14,7 +14,7 @@ from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError
 
 INDICATORS = ("host", "agent", "path")
-_SHOWN = 3
+_DISCONNECT_LIMIT = 3
 "Number of disconnects listed below an agent; `health` lists ten."
 
 
@@ -31,7 +31,7 @@ class HealthAnswers:
         return {"lights": indicators.json(), "disconnects": disconnects.json()}
 
 
-def health_lines(client: BlockingClient, agent_id: UUID, count: int = _SHOWN) -> list[str]:
+def health_lines(client: BlockingClient, agent_id: UUID, count: int = _DISCONNECT_LIMIT) -> list[str]:
     """Return the health lines; none for a server without health indicators."""
     try:
         answers = fetch_health(client, agent_id)
@@ -39,10 +39,10 @@ def health_lines(client: BlockingClient, agent_id: UUID, count: int = _SHOWN) ->
         if error.status == 404:
             return []
         raise
-    return lines_of(answers, count)
+    return format_health(answers, count)
 
 
-def lines_of(answers: HealthAnswers, count: int) -> list[str]:
+def format_health(answers: HealthAnswers, count: int) -> list[str]:
     """Return the lines of the health indicators, then of the latest disconnects."""
     lines = [_indicator_line(name, getattr(answers.lights, name)) for name in INDICATORS]
     return lines + [_disconnect_line(item) for item in answers.disconnects[:count]]
@@ -71,5 +71,5 @@ def _value(value: LightValue) -> str:
 
 
 def _disconnect_line(item: AgentDisconnect) -> str:
-    back = f", back {since(item.returned_at)} ago" if item.returned_at else ", not back yet"
-    return f"away {since(item.disconnected_at)} ago{back}: {item.cause} - {item.detail}"
+    back = f", reconnected {since(item.returned_at)} ago" if item.returned_at else ", not reconnected"
+    return f"disconnected {since(item.disconnected_at)} ago{back}: {item.cause} - {item.detail}"

@@ -149,9 +149,9 @@ def _source_workspace(invocation: Invocation, client: BlockingClient) -> Workspa
         source = find_workspace(client, name)
     template_name = invocation["template"]
     if template_name and template_name != source.template_name:
-        message = f'{name} was made from template "{source.template_name}", not from "{template_name}"'
-        raise CoderError("template", message, "Leave --template out, or give the values with --parameter.")
-    sys.stdout.write(f'The template "{source.template_name}" of {name} is used.\n')
+        message = f'{name} was created from template "{source.template_name}", not from "{template_name}"'
+        raise CoderError("template", message, "Omit --template, or set the values with --parameter.")
+    sys.stdout.write(f'Using the template "{source.template_name}" of {name}.\n')
     return source
 
 
@@ -202,7 +202,7 @@ def _ask_preset(invocation: Invocation, presets: list[Preset]) -> Preset | None:
         return None
     sys.stdout.write("\nPresets of this template\n")
     choices = [Choice(preset.Name, preset.Name, preset.Description) for preset in presets]
-    choices.append(Choice("none", "none", "values as they are given or asked for"))
+    choices.append(Choice("none", "none", "values from flags and prompts"))
     answer = select("Select a preset:", choices, default="none")
     return next((preset for preset in presets if preset.Name == answer), None)
 

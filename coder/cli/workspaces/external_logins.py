@@ -60,5 +60,5 @@ def _wait(client: BlockingClient, path: str, provider: TemplateVersionExternalAu
     end = time.monotonic() + LIMIT
     while any(item.id == provider.id for item in _missing(client, path)):
         if time.monotonic() > end:
-            raise CoderError("external_login", f"timed out waiting for a login with {provider.display_name} in time")
+            raise CoderError("external_login", f"timed out waiting for a login with {provider.display_name}")
         time.sleep(_LOOK)

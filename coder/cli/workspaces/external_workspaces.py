@@ -18,7 +18,7 @@ from coder.cli import session
 from coder.cli.command import Command, Invocation, output_option
 from coder.cli.failures import doing
 from coder.cli.output import print_json, say
-from coder.cli.workspaces.agent_health import fetch_health, lines_of
+from coder.cli.workspaces.agent_health import fetch_health, format_health
 from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
 from coder.cli.workspaces.create import create_workspace
 from coder.cli.workspaces.workspaces import find_workspace, list_options, list_workspaces
@@ -170,7 +170,7 @@ def _health(invocation: Invocation) -> int:
         return 0
     for agent in agents:
         sys.stdout.write(f"{workspace.name}.{agent.name}  {agent.status}\n")
-        for line in lines_of(reports[agent.name], 10):
+        for line in format_health(reports[agent.name], 10):
             sys.stdout.write(f"  {line}\n")
     return 0
 

@@ -19,7 +19,7 @@ from coder.base.errors import CoderError
 from coder.cli.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
 from coder.cli.command import Invocation
 from coder.cli.output import ask
-from coder.cli.workspaces.parameters import given_values, pairs
+from coder.cli.workspaces.parameters import pairs, requested_values
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -140,7 +140,7 @@ class KnownValues:
 
 def resolve_values(invocation: Invocation, form: VersionParameters, known: KnownValues) -> list[dict[str, str]]:
     """Return the values to send with a build. Raise CoderError for unknown parameters and rejected values."""
-    flag_values = given_values(invocation)
+    flag_values = requested_values(invocation)
     offered = pairs(invocation["parameter_default"], "parameter-default")
     chosen: dict[str, str] = dict(flag_values)
     prompted: set[str] = set()
@@ -149,17 +149,17 @@ def resolve_values(invocation: Invocation, form: VersionParameters, known: Known
         parameters = form.read({**known.previous, **known.copied, **chosen, **known.preset})
         seen |= {parameter.name: parameter for parameter in parameters}
         _reject_near_misses(flag_values, seen)
-        open_one = next(
+        open_parameter = next(
             (parameter for parameter in parameters if _needs_answer(invocation, parameter, chosen, prompted, known)),
             None,
         )
-        if open_one is None:
+        if open_parameter is None:
             break
-        name = open_one.name
-        before = known.previous.get(name) or offered.get(name) or open_one.default_value
-        chosen[name] = prompt(open_one, before)
+        name = open_parameter.name
+        before = known.previous.get(name) or offered.get(name) or open_parameter.default_value
+        chosen[name] = prompt(open_parameter, before)
         prompted.add(name)
-    _check_given(invocation, flag_values, seen, known)
+    _check_flag_values(invocation, flag_values, seen, known)
     copied = {name: value for name, value in known.copied.items() if name in seen and not seen[name].ephemeral}
     return [{"name": name, "value": value} for name, value in {**copied, **chosen}.items()]
 
@@ -176,20 +176,20 @@ def _needs_answer(
     if parameter.ephemeral:
         return bool(invocation["prompt_ephemeral"] or invocation["build_options"])
     if name in known.previous or name in known.copied:
-        return prompts_all or (known.action == UPDATE and _is_no_option(parameter))
+        return prompts_all or (known.action == UPDATE and _is_missing_option(parameter))
     if parameter.required:
         return True
-    if _takes_default(invocation, name):
+    if _uses_default(invocation, name):
         return False
     return known.action == CREATE or prompts_all or (known.action == UPDATE and not parameter.mutable)
 
 
-def _is_no_option(parameter: FormParameter) -> bool:
+def _is_missing_option(parameter: FormParameter) -> bool:
     """Return whether the last build's value is not an option of the new version."""
     return bool(parameter.options) and parameter.type != "list(string)" and bool(parameter.problems)
 
 
-def _takes_default(invocation: Invocation, name: str) -> bool:
+def _uses_default(invocation: Invocation, name: str) -> bool:
     """Return whether to use a parameter's default without a prompt."""
     offered = pairs(invocation["parameter_default"], "parameter-default")
     return bool(invocation["use_defaults"] or (invocation.options.get("yes") and name not in offered))
@@ -201,10 +201,10 @@ def _reject_near_misses(flag_values: Mapping[str, str], seen: Mapping[str, FormP
 
     for name in flag_values:
         if name not in seen and get_close_matches(name, list(seen), cutoff=0.8):
-            raise _unknown(name, list(seen))
+            raise _unknown_parameter(name, list(seen))
 
 
-def _check_given(
+def _check_flag_values(
     invocation: Invocation, flag_values: Mapping[str, str], seen: Mapping[str, FormParameter], known: KnownValues
 ) -> None:
     ephemeral_given = {
@@ -214,7 +214,7 @@ def _check_given(
     for name, value in flag_values.items():
         parameter = seen.get(name)
         if parameter is None:
-            raise _unknown(name, list(seen))
+            raise _unknown_parameter(name, list(seen))
         if parameter.ephemeral and name not in ephemeral_given and not invocation["prompt_ephemeral"]:
             message = f'ephemeral parameter "{name}" can be used only with --prompt-ephemeral-parameters or '
             raise CoderError("parameter", f"{message}--ephemeral-parameter flag")
@@ -222,7 +222,7 @@ def _check_given(
             raise CoderError("parameter", f'parameter "{name}" is immutable and cannot be updated')
 
 
-def _unknown(name: str, known: list[str]) -> CoderError:
+def _unknown_parameter(name: str, known: list[str]) -> CoderError:
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, n=3, cutoff=0.5)

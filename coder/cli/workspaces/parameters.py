@@ -77,7 +77,7 @@ def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
     for line in _whole(pieces):
         name, equals, value = line.partition("=")
         if not equals:
-            raise CoderError("parameter", f"--{flag} {quoted(line)} needs the form name=value")
+            raise CoderError("parameter", f"--{flag} {quoted(line)} must have the form name=value")
         values[name] = value
     return values
 
@@ -103,7 +103,7 @@ def _is_open(line: str) -> bool:
     return value.startswith(("[", "{")) and not value.endswith(("]", "}"))
 
 
-def given_values(invocation: Invocation) -> dict[str, str]:
+def requested_values(invocation: Invocation) -> dict[str, str]:
     """Return the values of flags and the file; flags override the file."""
     values: dict[str, str] = {}
     path = invocation["rich_parameter_file"]
@@ -125,5 +125,5 @@ def values_of_file(path: Path) -> dict[str, str]:
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
         raise CoderError("parameter", f"cannot read parameters from {path}") from error
     if not isinstance(content, dict):
-        raise CoderError("parameter", f"{path} must hold one name: value a line")
+        raise CoderError("parameter", f"{path} must have one `name: value` per line")
     return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in content.items()}

@@ -43,7 +43,7 @@ def show_plan(
         return
     watch_job(client, f"{root}/{job.id}", ProvisionerJob)
     resources = read(client.request("GET", f"{root}/{job.id}/resources"), list[WorkspaceResource])
-    say("\nThis is what it will be made of:")
+    say("\nPlanned resources:")
     for resource in resources:
         if resource.workspace_transition == "start" and not resource.hide:
             for line in planned_lines(resource):

@@ -33,7 +33,7 @@ def _rename(invocation: Invocation) -> int:
     sys.stdout.write("template (e.g volumes). Please backup any data before proceeding.\n\n")
     # --yes does not skip this prompt: the user types the name because volumes can depend on it (as upstream does).
     if ask(f'Type "{workspace.name}" to confirm rename:') != workspace.name:
-        raise CoderError("canceled", "the name typed is not the workspace's", "Nothing was changed.")
+        raise CoderError("canceled", "the typed name does not match the workspace", "Nothing was changed.")
     with doing("rename workspace"):
         client.request("PATCH", f"/api/v2/workspaces/{workspace.id}", json={"name": invocation.args[1]})
     sys.stdout.write(f'Workspace "{workspace.name}" renamed to "{invocation.args[1]}"\n')

@@ -149,5 +149,5 @@ async def test_other_lines_are_unchanged(tmp_path: Path) -> None:
         assert rc.read_bytes().startswith(own.rstrip() + b"\n# ---") and rc.read_bytes().count(b"START-CODER") == 1
     rc.write_bytes("# from Windows\n".encode("utf-16"))
     result = await run_cli(["completion", "-s", "bash"], home=tmp_path)
-    assert result.code == 1 and "is not written in UTF-8" in result.stderr
+    assert result.code == 1 and "is not encoded in UTF-8" in result.stderr
     assert rc.read_bytes() == "# from Windows\n".encode("utf-16")

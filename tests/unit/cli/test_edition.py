@@ -90,7 +90,9 @@ def test_server_names_missing_package(tmp_path: Path) -> None:
     result = run_without_modules("linux", SERVER_PACKAGES, tmp_path, *commands)
     for words in commands[:2]:
         sentence, suggestion, code = result[words]
-        assert "no Python package" in sentence and "Agent and command line work" in suggestion and code == "1", words
+        assert (
+            "no Python package" in sentence and "The agent and the command line work" in suggestion and code == "1"
+        ), words
     assert [result[words][-1] for words in commands[2:]] == ["0", "0"]
 
 

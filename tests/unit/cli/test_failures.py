@@ -91,9 +91,9 @@ async def test_undecodable_name(line: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (UnboundLocalError("cannot access local variable 'code'"), "a defect of this program: cannot access local"),
-        (NameError("name 'x' is not defined"), "a defect of this program: name 'x'"),
-        (KeyError("id"), 'the answer to GET /api/v2/users/me is not what this program understands: "id" is missing'),
+        (UnboundLocalError("cannot access local variable 'code'"), "internal error: cannot access local"),
+        (NameError("name 'x' is not defined"), "internal error: name 'x'"),
+        (KeyError("id"), 'the answer to GET /api/v2/users/me has an unexpected format: "id" is missing'),
     ],
     ids=lambda value: type(value).__name__,
 )

@@ -58,6 +58,6 @@ async def test_no_keyring_writes_nothing(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nonexistent")
     async with running_coderd(first_user=True) as world:
         result = await coder(world, tmp_path, "login", world.url, *FLAGS, token=world.token, code=1)
-        assert "error: there is no keyring on this system that could hold the session token" in result.stderr
+        assert "error: this system has no keyring to store the session token" in result.stderr
         assert not (tmp_path / ".config/coderv2/session").exists()
         assert "You are not logged in" in (await coder(world, tmp_path, "whoami", code=1)).stderr

@@ -72,7 +72,7 @@ def test_debug_of_matching_loggers(
 
 
 def test_invalid_expression_is_rejected() -> None:
-    with pytest.raises(CoderError, match=r'--log-filter: "\(" is no regular expression'):
+    with pytest.raises(CoderError, match=r'--log-filter: "\(" is not a regular expression'):
         open_logs("", "", debug=("http", "("))
 
 

@@ -117,7 +117,7 @@ async def test_copy_uses_template_and_values(server: OddServer, tmp_path: Path) 
     assert (body["name"], body["template_version_id"]) == ("new", ID)
     assert body["rich_parameter_values"] == [{"name": "x", "value": "kept"}]
     refused = await run("create new --copy-parameters-from w -t other -y", server, tmp_path)
-    assert refused.code == 1 and 'w was made from template "docker", not from "other"' in refused.stderr
+    assert refused.code == 1 and 'w was created from template "docker", not from "other"' in refused.stderr
 
 
 @pytest.mark.parametrize("line", ["organizations create other", "autoupdate w always"])

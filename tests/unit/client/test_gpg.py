@@ -72,7 +72,7 @@ async def test_no_keys_imports_nothing(local_gpg: Path) -> None:
 
 
 async def test_error_names_unready_side(local_gpg: Path) -> None:
-    with pytest.raises(CoderError, match="the workspace's GPG names no agent socket"):
+    with pytest.raises(CoderError, match="the workspace's GPG has no agent socket"):
         await forward_gpg(Workspace(socket=""))
     with pytest.raises(CoderError, match="gpg failed in the workspace: no such thing"):
         await forward_gpg(Workspace(fails="--import"))

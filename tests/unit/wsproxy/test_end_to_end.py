@@ -331,7 +331,7 @@ async def _ticket_only_checks(s: Scene) -> None:
 
 
 async def _reused_name_is_rejected(s: Scene, eve: UUID, token: str, signed: str) -> None:
-    """Of two visitors with the same names, one connected to the former workspace of that name."""
+    """Two visitors have the same names; one connected to the former workspace of that name."""
     authorizer, visits = s.proxy.authorizer, s.world.ctx.part(OpenVisits)
     now = await app_tokens.read_ticket_untrusted(s.world.ctx, signed)
     before = replace(now, workspace_id=uuid4())
@@ -388,7 +388,7 @@ async def test_replica_relays_are_connected() -> None:
         async with open_proxy(first_config) as first, open_proxy(two) as second:
             await first.world.registration.registered.wait()
             await second.world.registration.registered.wait()
-            first.world.registration.doubt()  # it registers again and learns of the second
+            first.world.registration.check_now()  # it registers again and learns of the second
 
             first_client, second_client = _Client(await _client_of(first)), _Client(await _client_of(second))
             relay = first.world.relay

@@ -42,7 +42,7 @@ from coder.wsproxy.authorizer import MAX_CONCURRENT_CHECKS, RemoteAppAuthorizer
 from coder.wsproxy.config import ProxyConfig, proxy_config
 from coder.wsproxy.keys import KeyRing
 from coder.wsproxy.primary import TIMEOUT
-from coder.wsproxy.registration import EVERY, SILENCE, Registration
+from coder.wsproxy.registration import INTERVAL_SECONDS, MAX_SILENCE, Registration
 from coder.wsproxy.server import with_address
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -131,10 +131,10 @@ async def test_unreachable_server_is_retried(autojump_clock: Any) -> None:
         await registration.keep(lambda _told: None)
     times = [at for at, _ in primary.said]
     assert len(times) == 4
-    assert times[1] - times[0] < times[2] - times[1] < times[3] - times[2] < EVERY
+    assert times[1] - times[0] < times[2] - times[1] < times[3] - times[2] < INTERVAL_SECONDS
     assert (registration.problem, registration.unhealthy_reason()) == ("", "")
     assert primary.said[0][1].access_url == "https://sydney.test"
-    with trio.move_on_after(SILENCE + EVERY):
+    with trio.move_on_after(MAX_SILENCE + INTERVAL_SECONDS):
         await registration.keep(lambda _told: None)
     assert "cannot connect" in registration.unhealthy_reason()
 
@@ -144,9 +144,9 @@ async def test_registers_periodically_and_on_doubt(autojump_clock: Any) -> None:
     registration = _registration(primary)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(registration.keep, lambda _told: None)
-        await trio.sleep(EVERY * 2 + 1)
+        await trio.sleep(INTERVAL_SECONDS * 2 + 1)
         assert len(primary.said) == 3
-        registration.doubt()
+        registration.check_now()
         await trio.sleep(0)
         await trio.testing.wait_all_tasks_blocked()
         assert len(primary.said) == 4
@@ -267,7 +267,7 @@ def test_unknown_fields_are_no_rejection() -> None:
 )
 def test_server_answer_becomes_reason(error: CoderError, reason: str) -> None:
     doubts: list[int] = []
-    registration = type("Registration", (), {"doubt": lambda self: doubts.append(1)})()
+    registration = type("Registration", (), {"check_now": lambda self: doubts.append(1)})()
     world = type("World", (), {"settings": None, "stopping": None, "pool": None, "registration": registration})()
     world.clock = type("Clock", (), {"now": staticmethod(lambda: NOW)})
     assert RemoteAppAuthorizer(world)._refusal(error).reason == reason
@@ -357,7 +357,7 @@ async def test_failed_check_moves_last(autojump_clock: Any) -> None:
 
 
 def _world_of(primary: Any) -> Any:
-    registration = type("Registration", (), {"doubt": lambda self: None})()
+    registration = type("Registration", (), {"check_now": lambda self: None})()
     clock = type("Clock", (), {"now": staticmethod(lambda: NOW)})
     settings = type("Settings", (), {"own_url": "https://sydney.test", "wildcard": ""})()
     parts = {"settings": settings, "stopping": None, "pool": None, "registration": registration, "clock": clock}

@@ -63,6 +63,6 @@ async def test_failure_is_reported(programs: Path) -> None:
     assert failed.code == 1 and "systemctl --user daemon-reload failed" in failed.stderr
     assert "Traceback" not in failed.stderr
     nameless = await run_cli(["agent", "install", *FLAGS, "--name", "../x"], home=programs)
-    assert nameless.code == 1 and "no name of a service" in nameless.stderr
+    assert nameless.code == 1 and "not a valid service name" in nameless.stderr
     tokenless = await run_cli(["agent", "install", *FLAGS[:2]], home=programs)
     assert tokenless.code == 1 and "CODER_AGENT_TOKEN" in tokenless.stderr

@@ -243,7 +243,7 @@ async def test_links_repository_links(dotfiles: Dotfiles) -> None:
 async def test_skips_repository_link_to_its_target(dotfiles: Dotfiles) -> None:
     dotfiles.commit({".mine": LinkTo(str(dotfiles.home / ".mine")), ".rc": "r"})
     result = await dotfiles.link()
-    assert f"Skipped {dotfiles.home / '.mine'}: the repository has a link to this place itself\n" in result.stderr
+    assert f"Skipped {dotfiles.home / '.mine'}: the repository has a link to this path itself\n" in result.stderr
     assert result.code == 0 and dotfiles.leads_to_clone(".rc") and not (dotfiles.home / ".mine").is_symlink()
 
 
@@ -270,7 +270,7 @@ async def test_read_only_target_is_reported(dotfiles: Dotfiles) -> None:
     assert result.code == 1 and dotfiles.leads_to_clone(".zshrc")
     assert f"Not linked: {dotfiles.home / '.fixed/a'}: " in result.stderr
     assert f"Not linked: {dotfiles.home / '.fixed/b'}: " in result.stderr
-    assert "2 of the dot-files could not be linked" in result.stderr and DONE not in result.stdout
+    assert "2 of the dotfiles could not be linked" in result.stderr and DONE not in result.stdout
 
 
 async def test_git_files_are_skipped(dotfiles: Dotfiles) -> None:

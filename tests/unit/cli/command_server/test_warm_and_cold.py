@@ -63,7 +63,7 @@ def test_owner_of_command(launcher: Launcher) -> None:
 def test_defect_text(launcher: Launcher) -> None:
     done = _run_both(launcher, "raise", stdin=subprocess.DEVNULL)
     assert done.returncode == 1
-    assert b"a defect of this program: on purpose" in done.stderr and b"Traceback" not in done.stderr
+    assert b"internal error: on purpose" in done.stderr and b"Traceback" not in done.stderr
     done = _run_both(launcher, "raise", stdin=subprocess.DEVNULL, env={"CODER_VERBOSE": "true"})
     assert b"LookupError: on purpose" in done.stderr
 

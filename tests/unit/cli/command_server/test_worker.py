@@ -33,18 +33,17 @@ os._exit(worker.run(socket.socket(fileno=int(sys.argv[1])), "identity", main, la
 
 @dataclass
 class SimulatedLauncher:
-    """Launcher side of a worker. `told` are the worker's standard input and output, the launcher's descriptors 0 and
-    1."""
+    """Launcher side of a worker. `written` and `output` are the ends of its standard input and output."""
 
     worker: subprocess.Popen[bytes]
     channel: socket.socket
-    life: int
+    life_pipe: int
     written: int
-    said: int
+    output: int
 
     def die(self) -> None:
-        os.close(self.life)
-        self.life = -1
+        os.close(self.life_pipe)
+        self.life_pipe = -1
 
     def report(self) -> tuple[bytes, int]:
         data = self.channel.recv(REPORT.size, socket.MSG_WAITALL)
@@ -74,7 +73,7 @@ def simulated_worker(number_of_error: int = 2) -> Iterator[SimulatedLauncher]:
             channel.sendall(body)
             launcher = SimulatedLauncher(worker, channel, life_pipe, written, output)
             yield launcher
-            if launcher.life >= 0:
+            if launcher.life_pipe >= 0:
                 launcher.die()
         finally:
             worker.kill()
@@ -88,11 +87,11 @@ def test_channel_data_does_not_kill() -> None:
     with simulated_worker() as launcher:
         assert launcher.report() == (b"R", launcher.worker.pid)
         launcher.channel.sendall(b"G")
-        assert os.read(launcher.said, 100) == b"begun\n"
+        assert os.read(launcher.output, 100) == b"begun\n"
         launcher.channel.sendall(b"?")  # the delayed signal
         os.write(launcher.written, b"all\n")
         assert launcher.report() == (b"X", 7)
-        assert os.read(launcher.said, 100) == b"got all\n"
+        assert os.read(launcher.output, 100) == b"got all\n"
         assert launcher.worker.wait(PATIENCE) == 7
 
 
@@ -103,7 +102,7 @@ def test_exits_with_launcher(has_begun: bool) -> None:
         assert launcher.report()[0] == b"R"
         if has_begun:
             launcher.channel.sendall(b"G")
-            assert os.read(launcher.said, 100) == b"begun\n"
+            assert os.read(launcher.output, 100) == b"begun\n"
         launcher.die()
         assert launcher.worker.wait(PATIENCE) == -signal.SIGKILL
 

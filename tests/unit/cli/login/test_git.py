@@ -70,4 +70,4 @@ async def test_questions_of_git(tmp_path: Path) -> None:
     assert done.stdout == "tok\n"
     done, _ = await run(["Username for 'https://elsewhere.org/x': "], tmp_path, {})
     assert done.code == 1
-    assert "no provider of tokens for https://elsewhere.org/x" in done.stderr
+    assert "no token provider for https://elsewhere.org/x" in done.stderr

@@ -128,13 +128,13 @@ async def test_invalid_setting_is_rejected(option: str, server: OddServer, tmp_p
     if option:  # an empty value counts as unset
         refused = await config_ssh(server, tmp_path, "-y", "-o", option)
         assert refused.code == 1 and "--ssh-option: " in refused.stderr
-        assert "is no setting of an SSH client" in refused.stderr
+        assert "is not an SSH client setting" in refused.stderr
     _says(server, {option.partition("=")[0]: option.partition("=")[2]})
     refused = await config_ssh(server, tmp_path, "-y")
     if option == "ForwardAgent":  # see below
         assert refused.code == 0
         return
-    assert refused.code == 1 and "is no setting of an SSH client" in refused.stderr
+    assert refused.code == 1 and "is not an SSH client setting" in refused.stderr
     assert not (tmp_path / "config").exists()
 
 

@@ -40,7 +40,7 @@ def test_empty_and_duplicate_ports_are_rejected(capsys: pytest.CaptureFixture[st
     assert main(["port-forward", "dev"]) == 1
     assert "no port-forwards requested" in capsys.readouterr().err
     assert main(["port-forward", "dev", "--tcp", "8080", "--tcp", "8080:9000"]) == 1
-    assert "given twice" in capsys.readouterr().err
+    assert "used twice" in capsys.readouterr().err
     # TCP and UDP do not conflict: the next error is the missing login
     assert main(["--global-config", "/nonexistent", "port-forward", "dev", "--tcp", "8080", "--udp", "8080"]) == 1
     assert "not logged in" in capsys.readouterr().err

@@ -75,7 +75,7 @@ async def test_session_selects_tunnel(
     monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
     with pytest.raises(_ChosenTarget, match=link):
-        await ssh._talk(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
+        await ssh._run_session(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
 
 
 async def test_undecodable_words_are_passed_unchanged() -> None:
@@ -91,7 +91,7 @@ async def test_undecodable_words_are_passed_unchanged() -> None:
         os.fsdecode(word) for word in (b"w", b"--env", b"A=caf\xe9", b"--", b"cat", b"gr\xc3\xbc\xc3\x9fe", b"caf\xe9")
     ]
     async with trio_asyncio.open_loop():
-        with pytest.raises(CoderError, match="refused"):
+        with pytest.raises(CoderError, match="rejected"):
             await shell._session(cast("Any", Connection()), ssh._request(parse(ssh.SSH, words, {})))
     assert commands == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
 
@@ -99,7 +99,7 @@ async def test_undecodable_words_are_passed_unchanged() -> None:
 @pytest.mark.parametrize(
     ("flag", "message"),
     [
-        ("--env=A", "needs the form name=value"),
+        ("--env=A", "must have the form name=value"),
         ("--remote-forward=x", "invalid"),
         ("--remote-forward=99999:localhost:1", "invalid"),
         ("--remote-forward=1:localhost:\u00b2", "invalid"),

@@ -103,9 +103,9 @@ async def test_visitors_of_the_dashboard(tmp_path: Path) -> None:
         ("create-workspaces -t x --trace", "--trace is not supported"),
         ("workspace-traffic --ssh", "--ssh is not supported"),
         ("dashboard --cleanup-timeout 1m", "creates nothing to delete"),
-        ("workspace-traffic --bytes-per-tick 100000", "bytes a tick"),
+        ("workspace-traffic --bytes-per-tick 100000", "bytes per tick"),
         ("dashboard --output csv", "neither text nor json"),
-        ("dashboard --target-users three", "no range"),
+        ("dashboard --target-users three", "not a range"),
         ("dashboard --target-users 0:2 --concurrency 1000", "at a time"),
         ("dashboard --jitter 20s", "--jitter below it"),
     ],
@@ -142,7 +142,7 @@ async def test_concurrency_and_timeouts(autojump_clock: trio.testing.MockClock) 
         ("run-1", 1, ""),
         ("run-2", 2, "two is odd"),
         ("run-3", 3, ""),
-        ("run-50", 10, "it took too long"),
+        ("run-50", 10, "it timed out"),
     ]
 
 

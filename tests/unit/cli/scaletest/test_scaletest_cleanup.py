@@ -15,7 +15,7 @@ import trio
 from coder.cli.command import parse
 from coder.cli.main import load
 from coder.cli.scaletest import create_workspaces
-from coder.cli.scaletest.create_workspaces import _ask_for
+from coder.cli.scaletest.create_workspaces import _post_recorded
 from coder.cli.scaletest.ledger import FILE, UNANSWERED_FOR, Ledger, LedgerEntry, new_names
 from coder.cli.scaletest.runs import MAX_JOBS
 from coder.net.errors import HttpError, NetError
@@ -65,7 +65,7 @@ async def test_waits_for_running_build(tmp_path: Path) -> None:
         await without_daemon(world)
         words = f"{MAKE} --use-host-login --job-timeout 1s --cleanup-job-timeout 1s"
         output = await scaletest(world, tmp_path, words, code=1)
-        assert "already active" not in output.stderr and "it took too long" in output.stderr
+        assert "already active" not in output.stderr and "it timed out" in output.stderr
         assert len(Ledger(tmp_path, world.url).of("workspace")) == 1
 
 
@@ -74,7 +74,7 @@ async def test_waits_for_running_build(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("owner", "by", "ago", "answered", "message"),
     [
-        ("owner", "admin", 0, False, "it may still come"),
+        ("owner", "admin", 0, False, "may still be pending"),
         ("owner", "admin", UNANSWERED_FOR, False, ""),
         ("owner", "admin", 0, True, ""),
         ("owner", "root", 0, True, ""),
@@ -104,7 +104,7 @@ async def test_hidden_resource_is_kept_in_ledger(
         result = await cleaned(server.url, tmp_path)
     is_own = owner == "admin" or (owner, by) == ("me", "admin")
     if not sees and not is_own:
-        message = f"things of {owner} are not shown to admin"
+        message = f"resources of {owner} are not visible to admin"
     assert (message in result.stderr, result.code) == (True, 1 if message else 0), result.stderr
     assert len(ledger.of(kind)) == bool(message)
 
@@ -124,7 +124,7 @@ async def test_lost_permission_keeps_ledger(tmp_path: Path) -> None:
         demoted = await world.put("/api/v2/users/before/roles", {"roles": []})
         assert demoted.status_code == 200, demoted.text
         result = await cleaned(world.url, tmp_path, token)
-        assert result.code == 1 and "not shown to before; before made it" in result.stderr, result.stderr
+        assert result.code == 1 and "not visible to before; before created it" in result.stderr, result.stderr
         assert await names_of(world) == before
         assert "2 removed, 0 could not be" in (await cleaned(world.url, tmp_path, admin)).stderr
 
@@ -136,7 +136,10 @@ async def test_resources_of_other_deployments_are_listed(tmp_path: Path) -> None
             Ledger(tmp_path, url).record("workspace", "admin", new_names(1)[0])
         result = await cleaned(server.url, tmp_path)
     assert result.code == 0 and "0 removed" in result.stderr
-    assert "2 more were made at http://other:" in result.stderr and "1 more were made at http://third" in result.stderr
+    assert (
+        "2 more were created at http://other:" in result.stderr
+        and "1 more were created at http://third" in result.stderr
+    )
 
 
 # ---- ends of a test
@@ -220,7 +223,7 @@ async def test_ledger_records_answers(answer: bytes, states: list[str], tmp_path
         entry = ledger.record("user", "a", new_names(1)[0])
         async with HttpClient(DialPolicy(server.url)) as http:
             with nullcontext() if states == ["made"] else pytest.raises((HttpError, NetError)):
-                await _ask_for(http, ledger, entry, "/api/v2/users", {})
+                await _post_recorded(http, ledger, entry, "/api/v2/users", {})
     assert [item.state for item in ledger.of("user")] == states
 
 

@@ -43,7 +43,7 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
             "B_KEY",
             "C_KEY",
         }
-        assert "nothing to change" in await coder("secret", "update", "A_KEY", code=1)
+        assert "no changes were requested" in await coder("secret", "update", "A_KEY", code=1)
         # proxies
         token = (await coder("wsproxy", "create", "--name", "berlin", "--only-token")).strip()
         assert ":" in token
@@ -64,7 +64,7 @@ async def test_commands_of_the_deployment(tmp_path: Path) -> None:
         await coder("organizations", "settings", "set", "role-sync", stdin='{"field": "roles", "mapping": {"a": []}}')
         assert json.loads(await coder("org", "settings", "show", "role-sync"))["field"] == "roles"
         assert "sharing_disabled" in await coder("organizations", "settings", "show", "workspace-sharing")
-        assert "holds no JSON" in await coder("org", "settings", "set", "organization-sync", stdin="no", code=1)
+        assert "is not JSON" in await coder("org", "settings", "set", "organization-sync", stdin="no", code=1)
 
 
 def test_license_of_upstream_server() -> None:

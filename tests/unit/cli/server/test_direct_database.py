@@ -97,7 +97,7 @@ async def test_error_names_service_directory(open_path: Path, monkeypatch: pytes
     done = await run_cli(["server", "backup"], home=open_path)
     assert "coder.service" in done.stderr and "sudo -u coder env CODER_CONFIG_DIR=/srv/coder coder" in done.stderr
     done = await run_cli(["--global-config", "/srv/coder", "server", "backup"], home=open_path)
-    assert "coder.service makes one here at its first start" in done.stderr
+    assert "coder.service creates one here at its first start" in done.stderr
     monkeypatch.setattr(direct_database, "_UNITS", ())
     monkeypatch.setattr(direct_database, "_SERVICE_DATA", open_path)
     done = await run_cli(["server", "backup"], home=open_path)
@@ -130,7 +130,7 @@ async def test_restore_into_new_directory(open_path: Path) -> None:
     """After the loss of a machine, only a backup and an empty directory exist."""
     path = open_path / "new"
     done = await run_cli(["server", "restore", str(KEPT), "-y"], home=open_path)
-    assert done.code == 1 and "To restore into a new place, name it with --global-config" in done.stderr
+    assert done.code == 1 and "To restore into a new directory, set it with --global-config" in done.stderr
     done = await run_cli(["--global-config", str(path), "server", "restore", str(KEPT), "-y"], home=open_path)
     assert done.code == 0, done.stderr
     assert f"Restored into the database of {path}" in done.stdout and "What was there before" not in done.stdout

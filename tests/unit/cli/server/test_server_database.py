@@ -55,7 +55,7 @@ async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
             "CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_OLD_KEYS": OLD,
         }
         assert "key is not among" in await coder("server", "dbcrypt", "rotate", "-y", "--new-key", NEW, code=1)
-        assert "values were sealed" in await coder("server", "dbcrypt", "rotate", "-y", **keys)
+        assert "values were encrypted" in await coder("server", "dbcrypt", "rotate", "-y", **keys)
         assert all(text.startswith(f"sealed:1:{key_id(NEW)}:") for text in await stored(world))
         assert (await world.put("/api/v2/users/me/gitsshkey")).status_code == 200
         opened = await coder(
@@ -87,11 +87,11 @@ async def test_rotate_keys_and_create_administrator(tmp_path: Path) -> None:
         assert await world.ctx.db.read(_read_push_keys) == (None, 0)
         await _links(world)
         links = ("server", "fix-oidc-links", "--issuer-url", "https://new.example.com")
-        assert await coder(*links, "-n") == "1 accounts are tied to people of another issuer.\n"
-        assert "1 accounts were untied" in await coder(*links, "-y")
+        assert await coder(*links, "-n") == "1 accounts are linked to another issuer.\n"
+        assert "1 accounts were unlinked" in await coder(*links, "-y")
         assert "0 accounts" in await coder(*links)
-        assert "the issuer is needed" in await coder("server", "fix-oidc-links", code=1)
-        assert "1 accounts were untied" in await coder("server", "fix-oidc-links", "--force-reset-all", "-y")
+        assert "the issuer is required" in await coder("server", "fix-oidc-links", code=1)
+        assert "1 accounts were unlinked" in await coder("server", "fix-oidc-links", "--force-reset-all", "-y")
 
 
 async def _read_push_keys(tx: Any) -> tuple[str | None, int]:

@@ -52,7 +52,7 @@ def test_events_split_anywhere(size: int) -> None:
     for start in range(0, len(text), size):
         events += stream.feed(text[start : start + size])
     assert events == [("a", {"x": 1}), ("b", [2])]
-    with pytest.raises(ValueError, match="no end"):
+    with pytest.raises(ValueError, match="too long"):
         stream.feed(b"x" * (MAX_LINE + 1))
     with pytest.raises(ValueError, match="Expecting"):
         EventStream().feed(b"data: {\n\n")
@@ -94,5 +94,5 @@ async def test_agentapi_is_retried(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert reports == ["working", "idle", "working"]
     assert set(server.asked) == {("GET", "/events")}
     output = capsys.readouterr().err
-    assert output.count("AgentAPI is not watched (it answers /events with 503)") == 1
+    assert output.count("AgentAPI is not reachable (it answers /events with 503)") == 1
     assert "AgentAPI's state was not reported: not now" in output

@@ -133,7 +133,7 @@ async def test_only_allowed_tools_are_served(tmp_path: Path) -> None:
     (tool,) = json.loads(result.stdout)["result"]["tools"]
     assert tool["name"] == "coder_list_templates" and "not here: more" in result.stderr
     refused = await run_cli(["exp", "mcp", "server"], home=tmp_path)
-    assert refused.code == 1 and "there is no tool to serve" in refused.stderr
+    assert refused.code == 1 and "there are no tools to serve" in refused.stderr
 
 
 async def test_configure_keeps_other_entries(tmp_path: Path) -> None:

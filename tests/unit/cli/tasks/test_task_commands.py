@@ -22,7 +22,7 @@ async def test_a_task_from_the_terminal(tmp_path: Path) -> None:
         task = (await world.get(f"/api/v2/tasks/me/{task_id}")).json()
         assert (task["name"], task["initial_prompt"]) == ("job", "Fix it")
         await settled(world, task["workspace_id"])
-        assert "given twice" in await coder("task", "create", "a", "--stdin", stdin="b", code=1)
+        assert "set twice" in await coder("task", "create", "a", "--stdin", stdin="b", code=1)
         assert "no template found" in await coder("task", "create", "x", "--template", "none", code=1)
         table = (await coder("task", "list")).splitlines()
         assert table[0].split() == ["NAME", "STATUS", "STATE", "STATE", "CHANGED", "MESSAGE"]

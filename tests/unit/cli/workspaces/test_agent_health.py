@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from coder.api.agents.agent_health import AgentLight, AgentLights, LightValue
-from coder.cli.workspaces.agent_health import HealthAnswers, lines_of
+from coder.cli.workspaces.agent_health import HealthAnswers, format_health
 from coder.net.blocking import HttpAnswer
 
 
@@ -18,5 +18,5 @@ def test_ages_are_durations(age: float | None, text: str) -> None:
     value = LightValue("load", "0.50 a core", "warning", datetime(2026, 11, 22, tzinfo=UTC), age)
     light = AgentLight("warning", [value, LightValue("disk", "", "unknown", None, None)])
     none = HttpAnswer(200, {}, b"")
-    host, *_ = lines_of(HealthAnswers(AgentLights(light, light, light), [], (none, none)), 3)
+    host, *_ = format_health(HealthAnswers(AgentLights(light, light, light), [], (none, none)), 3)
     assert host == f"host  warning  load 0.50 a core (warning), {text} old; disk unknown"

@@ -140,7 +140,7 @@ def test_unknown_parameter_names() -> None:
     with pytest.raises(CoderError, match='parameter "regio" is not present') as caught:
         resolve(form, "-y --parameter regio=1")
     assert caught.value.hint == "Did you mean region?"
-    with pytest.raises(CoderError, match="needs the form name=value"):
+    with pytest.raises(CoderError, match="must have the form name=value"):
         resolve(form, "-y --parameter region")
 
 
