@@ -28,7 +28,7 @@ it.each([
 ])("does not warn about %s", (origin) => {
   render(<RunHint command={command(origin)} />);
   expect(screen.queryByRole("status")).toBeNull();
-  expect(screen.getByText(/as long as the command runs/)).toBeVisible();
+  expect(screen.getByText(/while the command runs/)).toBeVisible();
 });
 
 it("does not warn before the command is known", () => {
