@@ -108,10 +108,7 @@ it("shows unhealthy state and unknown latency", async () => {
     },
   });
   const shown = await bar();
-  expect(await shown.findByRole("link", { name: "Unhealthy" })).toHaveAttribute(
-    "href",
-    "/health",
-  );
+  expect(await shown.findByRole("link", { name: "Unhealthy" })).toHaveAttribute("href", "/health");
   expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: -");
 });
 

@@ -91,7 +91,10 @@ it.each([
     "target",
     target ?? "",
   );
-  expect(screen.getByRole("link", { name: "View provisioners" })).toHaveProperty("target", target ?? "");
+  expect(screen.getByRole("link", { name: "View provisioners" })).toHaveProperty(
+    "target",
+    target ?? "",
+  );
 });
 
 it.each([

@@ -51,7 +51,9 @@ function HealthIndicator({
 }) {
   const [label, tone] = STATES[indicator.status];
   const word =
-    indicator.status === "unknown" && indicator.values.every(isPending) ? "Waiting for data" : label;
+    indicator.status === "unknown" && indicator.values.every(isPending)
+      ? "Waiting for data"
+      : label;
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
