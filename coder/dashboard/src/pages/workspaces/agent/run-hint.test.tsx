@@ -15,7 +15,7 @@ it.each([
 ])("warns that no other machine can reach %s", (origin, host) => {
   render(<RunHint command={command(origin)} />);
   expect(screen.getByRole("status")).toHaveTextContent(
-    `Only the machine this server runs on can reach ${host}.`,
+    `Only the server’s own machine can reach ${host}`,
   );
 });
 
