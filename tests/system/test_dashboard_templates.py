@@ -313,7 +313,7 @@ def test_template_editor_publish(page: Page, scene: Scene) -> None:
     page.get_by_role("menuitem", name="Edit files").click()
     page.get_by_role("button", name="Create file").click()
     page.get_by_label("File path").fill("more.tf")
-    page.get_by_role("button", name="Create", exact=True).click()
+    page.get_by_role("dialog").get_by_role("button", name="Create file").click()
     code = page.get_by_role("textbox", name="more.tf")
     code.click()
     page.keyboard.insert_text('resource "coder_nonsense" "x" {}\n')

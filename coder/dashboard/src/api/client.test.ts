@@ -36,11 +36,11 @@ it("keeps writes, not reads, alive after the page is left", () => {
   for (const send of [post, put, patch, remove]) void send(`/${send.name}`, { on: true });
   void get("/list");
   expect(requests).toEqual([
-    { how: "POST /post", keepalive: true },
-    { how: "PUT /put", keepalive: true },
-    { how: "PATCH /patch", keepalive: true },
-    { how: "DELETE /remove", keepalive: true },
-    { how: "GET /list", keepalive: false },
+    { method: "POST /post", keepalive: true },
+    { method: "PUT /put", keepalive: true },
+    { method: "PATCH /patch", keepalive: true },
+    { method: "DELETE /remove", keepalive: true },
+    { method: "GET /list", keepalive: false },
   ]);
 });
 
@@ -51,7 +51,7 @@ it("respects the browser's limit for keepalive bodies", async () => {
   answers[0]?.();
   await large;
   void post("/later", { text: "é".repeat(25_000) });
-  expect(requests.at(-1)).toEqual({ how: "POST /later", keepalive: true });
+  expect(requests.at(-1)).toEqual({ method: "POST /later", keepalive: true });
 });
 
 const JSON_TYPE = { "content-type": "application/json" };

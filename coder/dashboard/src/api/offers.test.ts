@@ -94,7 +94,7 @@ pages/tasks/TaskChat.tsx | POST :/send | update
 pages/tasks/TaskChat.tsx | PATCH :/input | update
 pages/tasks/TaskPage.tsx | POST :/: | update
 pages/tasks/TaskPage.tsx | DELETE taskPath(owner, name) | remove
-pages/tasks/TasksPage.tsx | DELETE taskPath(ending.owner_name, ending.id) | remove
+pages/tasks/TasksPage.tsx | DELETE taskPath(deleting.owner_name, deleting.id) | remove
 pages/templates/editor/Editor.tsx | PATCH /api/v2/templateversions/:/cancel | update | pages/templates/EditorPage.tsx
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templateversions/: | update | pages/templates/EditorPage.tsx
 pages/templates/editor/PublishDialog.tsx | PATCH /api/v2/templates/:/versions | update | pages/templates/EditorPage.tsx
@@ -120,7 +120,7 @@ pages/workspaces/ScheduleControl.tsx | PUT /api/v2/workspaces/:/extend | update 
 pages/workspaces/WorkspaceActions.tsx | PUT /api/v2/workspaces/:/favorite | own
 pages/workspaces/WorkspaceActions.tsx | DELETE /api/v2/workspaces/:/favorite | own
 pages/workspaces/agent/Containers.tsx | POST :/recreate | mayConnect
-pages/workspaces/agent/Containers.tsx | DELETE path(ending) | mayConnect
+pages/workspaces/agent/Containers.tsx | DELETE path(deleting) | mayConnect
 pages/workspaces/agent/DesktopLinks.tsx | POST /api/v2/users/me/keys | own
 pages/workspaces/agent/ExternalPanel.tsx | POST /api/v2/workspaces/:/external-agent/:/rotate-token | update
   | pages/workspaces/agent/AgentCard.tsx

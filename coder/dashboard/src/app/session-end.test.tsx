@@ -83,7 +83,7 @@ it("keeps a form through session expiry and resubmits it", async () => {
     ...COMMON,
     "GET /api/v2/organizations/coder/groups/staff": staff,
     "GET /api/v2/groups/g": staff,
-    "PATCH /api/v2/groups/g": { ...staff, display_name: "Everybody here" },
+    "PATCH /api/v2/groups/g": { ...staff, display_name: "Everyone here" },
   });
   const page = visit(
     [
@@ -100,20 +100,20 @@ it("keeps a form through session expiry and resubmits it", async () => {
   );
   const name = await screen.findByLabelText("Display name");
   await userEvent.clear(name);
-  await userEvent.type(name, "Everybody here");
+  await userEvent.type(name, "Everyone here");
   end();
   // Refocusing the window refetches the page's data, which is rejected.
   focusManager.setFocused(false);
   focusManager.setFocused(true);
   focusManager.setFocused(undefined);
   await signInAgain();
-  expect(screen.getByLabelText("Display name")).toHaveValue("Everybody here");
+  expect(screen.getByLabelText("Display name")).toHaveValue("Everyone here");
   await userEvent.click(screen.getByRole("button", { name: "Save" }));
   await waitFor(() =>
     expect(page.sent.at(-1)).toMatchObject({
       method: "PATCH",
       path: "/api/v2/groups/g",
-      body: { display_name: "Everybody here" },
+      body: { display_name: "Everyone here" },
     }),
   );
 });

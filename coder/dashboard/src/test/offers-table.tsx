@@ -254,6 +254,6 @@ export const OFFERS: Record<string, Offer> = {
     at: "/apps/a",
     shown: ["button", "Delete"],
     right: "oauth2_app.create",
-    sentence: /You may not see the settings of this application/,
+    sentence: /You need permission to view the settings of this application/,
   },
 };

@@ -224,10 +224,10 @@ describe("Chart", () => {
         label="Users"
         times={[0, 86_400_000]}
         series={[{ name: "Users", values: [0, null] }]}
-        nothing="Nobody yet."
+        nothing="No users yet."
       />,
     );
-    expect(screen.getByText("Nobody yet.")).toBeVisible();
+    expect(screen.getByText("No users yet.")).toBeVisible();
     expect(screen.queryByRole("figure")).toBeNull();
   });
 });

@@ -20,7 +20,7 @@ import type {
   UserStatusChangeCount,
 } from "../types";
 
-/** One option of the server, in the form of `GET /deployment/config`. */
+/** An option of the server, in the form of `GET /deployment/config`. */
 export interface DeploymentOption {
   name: string;
   description?: string;

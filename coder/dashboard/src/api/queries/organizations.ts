@@ -1,4 +1,4 @@
-// One organization: members, roles, provisioners, identity provider settings.
+// An organization: members, roles, provisioners, identity provider settings.
 import { queryOptions } from "@tanstack/react-query";
 
 import { get, seg, withQuery } from "../client";

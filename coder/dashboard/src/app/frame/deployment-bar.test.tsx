@@ -63,7 +63,7 @@ it("shows workspaces, traffic and sessions, with links", async () => {
     "href",
     "/workspaces?filter=status%3Afailed",
   );
-  expect(shown.queryByRole("link", { name: "Not healthy" })).toBeNull();
+  expect(shown.queryByRole("link", { name: "Unhealthy" })).toBeNull();
 });
 
 it("hides zero figures except the common ones", async () => {
@@ -108,10 +108,7 @@ it("shows unhealthy state and unknown latency", async () => {
     },
   });
   const shown = await bar();
-  expect(await shown.findByRole("link", { name: "Not healthy" })).toHaveAttribute(
-    "href",
-    "/health",
-  );
+  expect(await shown.findByRole("link", { name: "Unhealthy" })).toHaveAttribute("href", "/health");
   expect(itemTexts(shown.getByRole("list", { name: "Transmission" }))[2]).toBe("Latency: -");
 });
 

@@ -1,4 +1,4 @@
-// One line of a route table: an address and the module of its page, loaded when the user opens it.
+// A line of a route table: an address and the module of its page, loaded when the user opens it.
 import type { ComponentType } from "react";
 import type { RouteObject } from "react-router";
 

@@ -1,4 +1,4 @@
-// One message of the inbox: the event, its time, and the available actions.
+// A message of the inbox: the event, its time, and the available actions.
 import { Bell, CircleAlert, MessageSquareText, UserRound } from "lucide-react";
 import { lazy, Suspense } from "react";
 import { Link } from "react-router";

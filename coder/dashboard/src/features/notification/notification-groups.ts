@@ -40,7 +40,7 @@ export const NEVER_SENT: readonly string[] = [
   "Chat Events",
 ];
 
-/** By group, then by name. */
+/** Sorted by group, then by name. */
 export function byGroup(
   templates: readonly NotificationTemplate[],
 ): [string, NotificationTemplate[]][] {

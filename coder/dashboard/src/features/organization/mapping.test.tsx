@@ -40,7 +40,7 @@ it("adds and removes by name", async () => {
   await userEvent.click(screen.getByRole("option", { name: "Developers" }));
   await userEvent.click(screen.getByRole("button", { name: "Add mapping" }));
   expect(screen.getByRole("list", { name: "Mappings" })).toHaveTextContent(
-    "devs→becomesDevelopers",
+    "devs→maps toDevelopers",
   );
   await userEvent.click(screen.getByRole("button", { name: "Remove ops" }));
   expect(screen.getByRole("list", { name: "Mappings" })).not.toHaveTextContent("ops");

@@ -1,4 +1,4 @@
-// One parameter, in the form type that the template's author chose.
+// A parameter, in the form type that the template's author chose.
 import { lazy, Suspense } from "react";
 
 import type { PreviewParameter } from "../../api/types";

@@ -82,7 +82,7 @@ export function AccessList({
               onChange={setChosen}
               onSearch={onSearch}
               options={choices}
-              placeholder="Search for people or groups"
+              placeholder="Search for users or groups"
             />
           </div>
           <div className="w-36">

@@ -1,4 +1,4 @@
-// One-sentence descriptions of the roles; the exact permissions are on the roles pages.
+// Short descriptions of the roles; the exact permissions are on the roles pages.
 export const SITE_ROLE_HINTS: Readonly<Record<string, string>> = {
   owner: "Full access. Grant sparingly.",
   "user-admin": "Creates, updates and deletes users and groups.",

@@ -54,7 +54,7 @@ it("hides once the job was acquired", async () => {
 });
 
 it.each([
-  [true, /^A provisioner started like this/],
+  [true, /^Start a matching provisioner/],
   [false, /^A provisioner administrator/],
 ])("explains the command to users who may start provisioners: %s", async (may, words) => {
   open("no_match", "None has the tag.", may, {
@@ -70,7 +70,7 @@ it("links to the queue for provisioner administrators only", async () => {
     "href",
     "/organizations/acme/provisioner-jobs?ids=j",
   );
-  expect(screen.getByRole("link", { name: "Provisioners" })).toHaveAttribute(
+  expect(screen.getByRole("link", { name: "View provisioners" })).toHaveAttribute(
     "href",
     "/organizations/acme/provisioners",
   );
@@ -91,7 +91,10 @@ it.each([
     "target",
     target ?? "",
   );
-  expect(screen.getByRole("link", { name: "Provisioners" })).toHaveProperty("target", target ?? "");
+  expect(screen.getByRole("link", { name: "View provisioners" })).toHaveProperty(
+    "target",
+    target ?? "",
+  );
 });
 
 it.each([

@@ -1,4 +1,4 @@
-// One resource of a workspace or a version with its metadata.
+// A resource of a workspace or a version with its metadata.
 import { Eye, EyeOff } from "lucide-react";
 import { useState } from "react";
 

@@ -1,4 +1,4 @@
-// One workspace, updated through its WebSocket.
+// A workspace, updated through its WebSocket.
 import { useQueryClient } from "@tanstack/react-query";
 
 import { setServerData } from "../../api/optimistic";

@@ -1,4 +1,4 @@
-// One OAuth2 application: its endpoints, its secrets, its deletion.
+// An OAuth2 application: its endpoints, its secrets, its deletion.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { KeyRound, Plus, Trash2 } from "lucide-react";
 import { useState } from "react";

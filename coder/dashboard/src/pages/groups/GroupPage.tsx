@@ -1,4 +1,4 @@
-// One group and its members; the settings have a page of their own.
+// A group and its members; the settings have a page of their own.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { EllipsisVertical, Settings, Trash2, UserMinus, UsersRound } from "lucide-react";
 import { useState, type ReactNode } from "react";

@@ -53,7 +53,7 @@ const open = (address: string, answers: Answers = {}) =>
 it("shows problems with remedies and links", async () => {
   open("/health");
   expect(await screen.findByText(/Median ping is 40 ms/)).toBeVisible();
-  expect(screen.getByText(/Put it near the server/)).toBeVisible();
+  expect(screen.getByText(/Move it closer to the server/)).toBeVisible();
   await userEvent.click(screen.getByRole("link", { name: /See details/ }));
   expect(await screen.findByRole("heading", { level: 1, name: "Database" })).toBeVisible();
 });
@@ -90,6 +90,6 @@ it("shows only a notice without permission", async () => {
     "POST /api/v2/authcheck": (body: { checks: object }) =>
       Object.fromEntries(Object.keys(body.checks).map((name) => [name, false])),
   });
-  expect(await screen.findByText(/for its administrators/)).toBeVisible();
+  expect(await screen.findByText(/administrator permission/)).toBeVisible();
   expect(page.requests).not.toContain("GET /api/v2/debug/health");
 });

@@ -1,4 +1,4 @@
-// One entry of the audit log: a sentence, and the changed values.
+// An entry of the audit log: a sentence, and the changed values.
 import { ChevronRight } from "lucide-react";
 import { useId, useState } from "react";
 import { Link } from "react-router";

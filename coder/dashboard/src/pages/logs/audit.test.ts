@@ -25,7 +25,7 @@ describe("sentence", () => {
   it("names an unknown user", () => {
     expect(
       sentence({ description: "{user} logged in", resource_target: "", user: null })[0],
-    ).toEqual({ kind: "user", text: "Somebody" });
+    ).toEqual({ kind: "user", text: "An unknown user" });
   });
 });
 

@@ -65,7 +65,7 @@ export interface Change {
   after: string | null;
 }
 
-/** One line per field, ordered by name. */
+/** Changes with one line per field, ordered by name. */
 export function changes(diff: unknown): Change[] {
   if (typeof diff !== "object" || diff === null || Array.isArray(diff)) return [];
   return Object.entries(diff as Record<string, AuditDiffField>)

@@ -54,7 +54,7 @@ it("shows no user for connections inside the workspace", async () => {
     .getAllByRole("row")
     .slice(1)
     .map((row) => row.textContent);
-  expect(rows[0]).toMatch(/^SSH to ana\/dev\.mainnot reported.*Endedwithin a second$/);
+  expect(rows[0]).toMatch(/^SSH to ana\/dev\.main-.*Endedwithin a second$/);
   expect(rows[1]).toMatch(/^SSH to ana\/dev\.main10\.0\.0\.1.*Ended with code 1after 1m 5s: gone$/);
   expect(rows[2]).toMatch(/^ben by App code-serverto ana\/dev\.main/);
 });

@@ -20,7 +20,7 @@ it.each(PAGES)("sends no request for %s without permission", async (log, Log, pa
     "GET /api/v2/organizations": [],
   });
   expect(
-    await screen.findByRole("heading", { level: 1, name: `You may not see ${log}` }),
+    await screen.findByRole("heading", { level: 1, name: `You need permission to view ${log}` }),
   ).toBeVisible();
   expect(answerMock).not.toHaveBeenCalled();
 });

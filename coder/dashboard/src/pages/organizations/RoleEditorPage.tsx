@@ -1,4 +1,4 @@
-// One role: its name and a grid of its permissions. Built-in roles are read-only.
+// A role: its name and a grid of its permissions. Built-in roles are read-only.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { useNavigate, useParams } from "react-router";

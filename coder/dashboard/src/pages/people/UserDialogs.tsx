@@ -150,7 +150,7 @@ function ResetPassword({ user, onClose }: Props) {
   );
 }
 
-/** For the lost laptop of a user who cannot end its session themselves. */
+/** Ends the sessions of a lost laptop whose user cannot do so themselves. */
 function EndSessions({ user, onClose }: Props) {
   return (
     <Dialog

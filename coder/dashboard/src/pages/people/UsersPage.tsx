@@ -63,7 +63,7 @@ export function UsersPage() {
       ? (list.error.validations[0]?.detail ?? list.error.message)
       : undefined;
   if (may.known && !may.viewUsers)
-    return <PermissionDenied subject="the people of this deployment" />;
+    return <PermissionDenied subject="the users of this deployment" />;
   return (
     <>
       <PageHead

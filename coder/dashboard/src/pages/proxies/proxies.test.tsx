@@ -46,7 +46,7 @@ it("shows a new proxy's token once, hidden until it is asked for", async () => {
   });
   await userEvent.click(await screen.findByRole("button", { name: "Create proxy" }));
   await userEvent.type(screen.getByLabelText(/^Name/), "tokyo");
-  await userEvent.click(screen.getByRole("button", { name: "Create" }));
+  await userEvent.click(screen.getByRole("button", { name: "Create proxy" }));
   const dialog = within(await screen.findByRole("dialog", { name: "Proxy tokyo created" }));
   expect(dialog.queryByText(/tokyo-secret/)).toBeNull();
   expect(page.sent).toEqual([
@@ -64,7 +64,7 @@ it("keeps the form if the name is taken", async () => {
   open({ "POST /api/v2/workspaceproxies": new Refusal(409, "There is a proxy of that name.") });
   await userEvent.click(await screen.findByRole("button", { name: "Create proxy" }));
   await userEvent.type(screen.getByLabelText(/^Name/), "sydney");
-  await userEvent.click(screen.getByRole("button", { name: "Create" }));
+  await userEvent.click(screen.getByRole("button", { name: "Create proxy" }));
   expect(await screen.findByText("There is a proxy of that name.")).toBeVisible();
   expect(screen.getByLabelText(/^Name/)).toHaveValue("sydney");
 });

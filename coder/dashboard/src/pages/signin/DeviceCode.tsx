@@ -16,7 +16,7 @@ interface Device {
 
 interface DeviceCodeProps {
   device: Device;
-  /** One attempt; throws until the user has confirmed. */
+  /** A single attempt; throws until the user has confirmed. */
   exchange: () => Promise<void>;
   onFailure: (error: Error) => void;
 }

@@ -1,4 +1,4 @@
-// One task: the conversation on the left, its workspace's applications on the right.
+// A task: the conversation on the left, its workspace's applications on the right.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { Pause, Play, Trash2 } from "lucide-react";
 import { useState } from "react";

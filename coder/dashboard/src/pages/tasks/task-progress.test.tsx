@@ -58,6 +58,6 @@ it.each<[Task["status"], string, keyof typeof LOGS]>([
 
 it("shows that a paused task's workspace is stopped", async () => {
   await open("paused", "succeeded");
-  expect(await screen.findByText(/sleeps while the task is paused/)).toBeVisible();
+  expect(await screen.findByText(/is stopped while the task is paused/)).toBeVisible();
   expect(FakeSocket.opened).toEqual([]);
 });

@@ -11,7 +11,7 @@ it.each([
   ["active", stateOf("complete"), "Done"],
   ["paused", stateOf("working"), "Paused"],
   ["error", null, "Error"],
-  ["pending", null, "Waiting"],
+  ["pending", null, "Pending"],
   ["initializing", null, "Starting"],
 ] as const)("shows %s and %j as %s", (status, current_state, text) => {
   expect(taskStatus({ status, current_state }).text).toBe(text);

@@ -1,4 +1,4 @@
-// One example of the gallery with its README; and the gallery under its other address.
+// An example of the gallery with its README; and the gallery under its other address.
 import { useQuery } from "@tanstack/react-query";
 import { lazy, Suspense } from "react";
 import { useParams } from "react-router";

@@ -1,4 +1,4 @@
-// One template: its name, its actions, and the tabs of its pages.
+// A template: its name, its actions, and the tabs of its pages.
 import { useQuery } from "@tanstack/react-query";
 import { Copy, Download, EllipsisVertical, Pencil, Plus, Settings, Trash2 } from "lucide-react";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-// One version of a template: its files, its import, and promoting it.
+// A version of a template: its files, its import, and promoting it.
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Ban } from "lucide-react";
 import { useParams } from "react-router";

@@ -44,7 +44,7 @@ export function createVersion(
 const POLL_MS = 800;
 
 /**
- * Wait until a version is imported, and return its final state. `told` is called with each
+ * Wait until a version is imported, and return its final state. `onProgress` is called with each
  * intermediate state, such as running or canceling.
  */
 export async function waitForImport(

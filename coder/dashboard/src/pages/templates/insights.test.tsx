@@ -99,9 +99,9 @@ it("expands a long list", async () => {
 it("keeps a custom period in the address, if valid", async () => {
   const page = show("/");
   await screen.findByText("person-1");
-  await userEvent.selectOptions(screen.getByLabelText("Period"), "Other days");
+  await userEvent.selectOptions(screen.getByLabelText("Period"), "Custom");
   await waitFor(() => expect(page.at()).toMatch(/^\/\?from=.+&to=.+$/));
-  const first = screen.getByLabelText("First day");
+  const first = screen.getByLabelText("From");
   await userEvent.clear(first);
   expect(await screen.findByRole("alert")).toHaveTextContent("Choose a start and an end date.");
   const requestsBefore = page.requests.length;

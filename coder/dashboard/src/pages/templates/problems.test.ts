@@ -164,7 +164,12 @@ it.each<[string, [string, string][], ReturnType<typeof problemsOf>]>([
 
 it("parses the position in the job's error", () => {
   expect(problemsOf([], "main.tf:7,1-4: unknown block")).toEqual([
-    { severity: "error", title: "unknown block", detail: "", place: { file: "main.tf", line: 7 } },
+    {
+      severity: "error",
+      title: "unknown block",
+      detail: "",
+      location: { file: "main.tf", line: 7 },
+    },
   ]);
   expect(problemsOf([], "exit status 1")).toEqual([]);
 });

@@ -1,4 +1,4 @@
-// One workspace: its state, actions, agents and resources; in the sidebar its schedule, cost and
+// A workspace: its state, actions, agents and resources; in the sidebar its schedule, cost and
 // builds.
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";

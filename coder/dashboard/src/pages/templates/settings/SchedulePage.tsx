@@ -1,4 +1,4 @@
-// When workspaces of a template stop, become dormant and are deleted.
+// Schedule of a template: when its workspaces stop, become dormant and are deleted.
 import { get } from "../../../api/client";
 import type { Template } from "../../../api/types";
 import { Button } from "../../../ui/Button";

@@ -1,4 +1,4 @@
-// One agent: its connection, connection methods, metadata, applications and log.
+// An agent: its connection, connection methods, metadata, applications and log.
 import { SquareTerminal } from "lucide-react";
 import { Link } from "react-router";
 

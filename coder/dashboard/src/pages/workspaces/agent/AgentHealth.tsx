@@ -34,7 +34,7 @@ export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
       className="grid grid-cols-3 gap-3 max-lg:grid-cols-1"
     >
       {INDICATORS.map(([key, title, hint]) => (
-        <HealthIndicator key={key} title={title} hint={hint} light={healthIndicators[key]} />
+        <HealthIndicator key={key} title={title} hint={hint} indicator={healthIndicators[key]} />
       ))}
     </section>
   );
@@ -43,15 +43,17 @@ export function AgentHealth({ agent }: { agent: WorkspaceAgent }) {
 function HealthIndicator({
   title,
   hint,
-  light,
+  indicator,
 }: {
   title: string;
   hint: string;
-  light: AgentLight;
+  indicator: AgentLight;
 }) {
-  const [label, tone] = STATES[light.status];
+  const [label, tone] = STATES[indicator.status];
   const word =
-    light.status === "unknown" && light.values.every(isPending) ? "Waiting for data" : label;
+    indicator.status === "unknown" && indicator.values.every(isPending)
+      ? "Waiting for data"
+      : label;
   return (
     <div role="group" aria-label={title} className="rounded-lg border border-line px-3.5 py-2.5">
       <p className="flex items-baseline justify-between gap-2">
@@ -62,7 +64,7 @@ function HealthIndicator({
         <StatusText tone={tone}>{word}</StatusText>
       </p>
       <dl className="mt-1.5 flex flex-col gap-1 text-sm">
-        {light.values.map((value) => (
+        {indicator.values.map((value) => (
           <Value key={value.name} value={value} />
         ))}
       </dl>

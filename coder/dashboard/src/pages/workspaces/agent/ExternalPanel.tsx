@@ -149,7 +149,7 @@ function ServiceCommand({
   );
 }
 
-/** For an attached machine: the command and its token are fetched only when the user opens it. */
+/** Panel of an attached machine: the command and its token are fetched only when the user opens it. */
 export function Reattach({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const [open, setOpen] = useState(false);
   return (

@@ -1,4 +1,4 @@
-// Where to run the command that attaches a machine; with a warning if its address is reachable from
+// A hint on where to run the command that attaches a machine, with a warning if its address is reachable from
 // the server's own machine only.
 import { Notice } from "../../../ui/Notice";
 

@@ -1,4 +1,4 @@
-// One shared port: sharing level, protocol, expiry.
+// A shared port: sharing level, protocol, expiry.
 import { useQueryClient } from "@tanstack/react-query";
 import { ExternalLink, X } from "lucide-react";
 

@@ -126,7 +126,7 @@ it.each([
       "Path Network path to the agentUnknownround tripno data yetloss0 %Unknown6m 40s ago",
     );
     expect(await screen.findByText("The machine slept for 60 s.")).toBeVisible();
-    expect(screen.getByText(/^Last away/)).toHaveTextContent(
+    expect(screen.getByText(/^Last disconnected/)).toHaveTextContent(
       "Last disconnected 1 hour ago, for 1m 0s.",
     );
   },
@@ -143,7 +143,7 @@ it("shows since when a machine is disconnected", async () => {
       },
     ],
   });
-  expect(await screen.findByText(/^Away since/)).toHaveTextContent(
+  expect(await screen.findByText(/^Disconnected .*side of it/)).toHaveTextContent(
     "Disconnected 1 hour ago. The agent has not come back with its side of it.",
   );
 });
@@ -154,15 +154,15 @@ it("shows nothing if the server has no indicators or rejects the request", async
     disconnects: new Refusal(404, "Not found."),
   });
   await screen.findByRole("article", { name: "Agent main" });
-  await screen.findByText(/Attach it again/);
+  await screen.findByText(/Reattach the machine/);
   expect(page.requests).toContain("GET /api/v2/workspaceagents/a/lights");
   expect(screen.queryByRole("region", { name: "Health of main" })).toBeNull();
-  expect(screen.queryByText(/away/)).toBeNull();
+  expect(screen.queryByText(/isconnected/)).toBeNull();
 });
 
 it("never shows unknown as healthy", () => {
   const [word, tone] = STATES.unknown;
-  expect([word, tone]).toEqual(["Not known", "idle"]);
+  expect([word, tone]).toEqual(["Unknown", "idle"]);
   expect(new Set(Object.values(STATES).map(([name]) => name)).size).toBe(4);
   expect([0, 4, 5, 90, null].map((age_seconds) => ageOf({ age_seconds }))).toEqual([
     "now",

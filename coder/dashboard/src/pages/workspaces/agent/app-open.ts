@@ -17,7 +17,7 @@ export function isPlainLink(app: WorkspaceApp, address: string): boolean {
   return !needsToken(app, address) && app.open_in !== "slim-window";
 }
 
-/** For applications that need more than a plain link. The token is created only on opening. */
+/** Opens applications that need more than a plain link. The token is created only on opening. */
 export function openApp(app: WorkspaceApp, address: string): void {
   if (needsToken(app, address)) {
     void post<GenerateAPIKeyResponse>("/api/v2/users/me/keys").then(

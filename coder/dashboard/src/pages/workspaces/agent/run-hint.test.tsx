@@ -15,7 +15,7 @@ it.each([
 ])("warns that no other machine can reach %s", (origin, host) => {
   render(<RunHint command={command(origin)} />);
   expect(screen.getByRole("status")).toHaveTextContent(
-    `Only the machine this server runs on can reach ${host}.`,
+    `Only the server’s own machine can reach ${host}`,
   );
 });
 
@@ -28,7 +28,7 @@ it.each([
 ])("does not warn about %s", (origin) => {
   render(<RunHint command={command(origin)} />);
   expect(screen.queryByRole("status")).toBeNull();
-  expect(screen.getByText(/as long as the command runs/)).toBeVisible();
+  expect(screen.getByText(/while the command runs/)).toBeVisible();
 });
 
 it("does not warn before the command is known", () => {

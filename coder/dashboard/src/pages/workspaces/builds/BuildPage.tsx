@@ -1,4 +1,4 @@
-// One build: its details, its log by stage, and its timings.
+// A build: its details, its log by stage, and its timings.
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "react-router";
 

@@ -56,11 +56,11 @@ it("loads back to the first build and keeps them", async () => {
     Array.from({ length: from - to + 1 }, (_, index) => from - index);
   await screen.findByText(/#60/);
   expect(numbers()).toEqual(down(60, 36));
-  await userEvent.click(screen.getByRole("button", { name: "Older builds" }));
+  await userEvent.click(screen.getByRole("button", { name: "Load older builds" }));
   await waitFor(() => expect(numbers()).toEqual(down(60, 11)));
   await userEvent.click(screen.getByRole("button", { name: "A build begins" }));
   await waitFor(() => expect(numbers()).toEqual(down(61, 12)));
-  await userEvent.click(screen.getByRole("button", { name: "Older builds" }));
+  await userEvent.click(screen.getByRole("button", { name: "Load older builds" }));
   await waitFor(() => expect(numbers()).toEqual(down(61, 1)));
-  expect(screen.queryByRole("button", { name: "Older builds" })).toBeNull();
+  expect(screen.queryByRole("button", { name: "Load older builds" })).toBeNull();
 });
