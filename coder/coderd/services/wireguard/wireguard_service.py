@@ -98,7 +98,7 @@ class WireguardService:
         """Give the gateway all clients that are not expired at `now`; return when the next one expires."""
         living = [entry for entry in self._entries if entry.row.expires_at is None or entry.row.expires_at > now]
         self._agents = {
-            address.packed: target.place.agent.id
+            address.packed: target.current.agent.id
             for entry in living
             for target in entry.targets
             for address in target.addresses
