@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 HISTORY = timedelta(days=30)
 HISTORY_JOBS = 500
-"""Jobs, and days before, that a forecast is based on."""
+"""Latest jobs within `HISTORY` that a forecast is based on."""
 
 
 @dataclass(frozen=True, slots=True)
