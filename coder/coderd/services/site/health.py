@@ -334,7 +334,7 @@ def _daemons_report(items: list[ProvisionerDaemonsReportItem], error: str = "") 
 
 async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
     """This server, and how each proxy was when it was last asked."""
-    proxies = (await workspace_proxies.everything(ctx))[1:]
+    proxies = (await workspace_proxies.list_all_proxies(ctx))[1:]
     report = _proxies_report({"regions": [_primary(ctx), *proxies]})
     for proxy in proxies:
         status = proxy.status
