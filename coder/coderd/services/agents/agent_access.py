@@ -36,29 +36,29 @@ async def authenticate_agent(ctx: Context, credentials: Credentials) -> AgentPla
     except ValueError as error:
         detail = f"An agent token must be a valid UUIDv4. (len {len(credentials.token)})"
         raise Unauthenticated("Workspace agent token invalid.", detail) from error
-    place = await ctx.db.read(find_by_token, token)
-    if place is None:
+    current = await ctx.db.read(find_by_token, token)
+    if current is None:
         raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
-    if place.rotated_token is not None:
-        await agent_tokens.note_use(ctx, place, place.rotated_token, credentials.remote_ip)
-    return place
+    if current.rotated_token is not None:
+        await agent_tokens.note_use(ctx, current, current.rotated_token, credentials.remote_ip)
+    return current
 
 
 async def find_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
     """Return the current agent of a token; None for an invalid one. Authentication and later checks use this rule."""
-    place = await agent_store.get_agent_by_token(tx, token)
-    return None if place is None or place.owner_status == "suspended" else place
+    current = await agent_store.get_agent_by_token(tx, token)
+    return None if current is None or current.owner_status == "suspended" else current
 
 
-async def find_current_agent(tx: Tx, place: AgentPlace) -> AgentPlace | None:
+async def find_current_agent(tx: Tx, known: AgentPlace) -> AgentPlace | None:
     """Return the present state of an authenticated agent; None when its token would be rejected now."""
-    current = await find_by_token(tx, place.rotated_token or place.agent.auth_token)
-    return current if current is not None and current.build_id == place.build_id else None
+    current = await find_by_token(tx, known.rotated_token or known.agent.auth_token)
+    return current if current is not None and current.build_id == known.build_id else None
 
 
-async def require_current_agent(ctx: Context, place: AgentPlace) -> None:
+async def require_current_agent(ctx: Context, current: AgentPlace) -> None:
     """Require a valid token during a long call. Raises Unauthenticated."""
-    if await ctx.db.read(find_current_agent, place) is None:
+    if await ctx.db.read(find_current_agent, current) is None:
         raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
 
 
@@ -67,38 +67,38 @@ async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str
 
     Raises NotFound (also for agents of older builds), Forbidden.
     """
-    place = await ctx.db.read(agent_store.get_agent_place, agent_id)
-    if place is None:
+    current = await ctx.db.read(agent_store.get_agent_place, agent_id)
+    if current is None:
         raise NotFound(UNKNOWN)
     try:
-        require(subject, "read", agent_resource(place))
+        require(subject, "read", agent_resource(current))
     except NotFound as error:
         raise NotFound(UNKNOWN) from error
     if action != "read":
-        require(subject, action, agent_resource(place))
-    return place
+        require(subject, action, agent_resource(current))
+    return current
 
 
-async def may_read_user_data(ctx: Context, place: AgentPlace) -> bool:
+async def may_read_user_data(ctx: Context, current: AgentPlace) -> bool:
     """Return whether this agent may read its owner's keys, tokens and secrets.
 
     The template must allow it (`api_key_scope`), and the owner must be an active member of the organization.
     """
-    if place.agent.api_key_scope == "no_user_data":
+    if current.agent.api_key_scope == "no_user_data":
         return False
-    return await ctx.db.read(owner_identity.is_delivered, place.owner_id, place.organization_id)
+    return await ctx.db.read(owner_identity.is_delivered, current.owner_id, current.organization_id)
 
 
-async def require_user_data(ctx: Context, place: AgentPlace) -> None:
+async def require_user_data(ctx: Context, current: AgentPlace) -> None:
     """Require permission to read the owner's data. Raises Forbidden."""
-    if not await may_read_user_data(ctx, place):
+    if not await may_read_user_data(ctx, current):
         raise Forbidden("This agent may not read its owner's data.")
 
 
-async def require_user_data_again(ctx: Context, place: AgentPlace) -> None:
+async def require_user_data_again(ctx: Context, current: AgentPlace) -> None:
     """Require the same during a long call. Raises Unauthenticated, Forbidden."""
-    await require_current_agent(ctx, place)
-    await require_user_data(ctx, place)
+    await require_current_agent(ctx, current)
+    await require_user_data(ctx, current)
 
 
 async def find_agent_place(ctx: Context, agent_id: UUID) -> AgentPlace | None:

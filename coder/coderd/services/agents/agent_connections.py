@@ -87,41 +87,41 @@ class AgentConnections:
 
 
 @asynccontextmanager
-async def monitored(ctx: Context, place: AgentPlace, session: Session, api_version: str) -> AsyncIterator[None]:
+async def monitored(ctx: Context, current: AgentPlace, session: Session, api_version: str) -> AsyncIterator[None]:
     """Mark the agent connected for the duration of the block, and ping it.
 
     The session of a silent agent is closed, and that of an agent whose token is no longer valid.
     """
     connections = ctx.part(AgentConnections)
-    presence_id = connections.begin(place.agent.id)
+    presence_id = connections.begin(current.agent.id)
     pings = Pings()
     try:
         now = ctx.clock.now()
-        template = await ctx.db.run(_mark_connected, now, place, presence_id, api_version, connections.began)
-        if place.agent.first_connected_at is None:
+        template = await ctx.db.run(_mark_connected, now, current, presence_id, api_version, connections.began)
+        if current.agent.first_connected_at is None:
             metrics = ctx.part(Metrics)
             metrics["coderd_agents_first_connection_seconds"].observe(
-                max((now - place.agent.created_at).total_seconds(), 0), place.agent.name, template
+                max((now - current.agent.created_at).total_seconds(), 0), current.agent.name, template
             )
         with single_failure():
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_ping, session, pings)
-                nursery.start_soon(_keep_checking, place, session, lambda: _mark(ctx, place, presence_id, pings))
+                nursery.start_soon(_keep_checking, current, session, lambda: _mark(ctx, current, presence_id, pings))
                 yield
                 nursery.cancel_scope.cancel()
     finally:
-        if connections.end(place.agent.id):
+        if connections.end(current.agent.id):
             with trio.move_on_after(5, shield=True):
                 ended = _end_of(ctx, session, pings)
-                await ctx.db.run(_mark_disconnected, ctx.clock.now(), place, presence_id, ended)
+                await ctx.db.run(_mark_disconnected, ctx.clock.now(), current, presence_id, ended)
 
 
 @asynccontextmanager
-async def watched(ctx: Context, place: AgentPlace, session: Session) -> AsyncIterator[None]:
+async def watched(ctx: Context, current: AgentPlace, session: Session) -> AsyncIterator[None]:
     """Check the token during a link that uses it in another role; the agent is not marked connected."""
     with single_failure():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_keep_checking, place, session, lambda: ctx.db.read(find_current_agent, place))
+            nursery.start_soon(_keep_checking, current, session, lambda: ctx.db.read(find_current_agent, current))
             yield
             nursery.cancel_scope.cancel()
 
@@ -168,7 +168,7 @@ async def _ping(session: Session, pings: Pings) -> None:
 
 
 async def _keep_checking(
-    place: AgentPlace, session: Session, check: Callable[[], Awaitable[AgentPlace | None]]
+    known: AgentPlace, session: Session, check: Callable[[], Awaitable[AgentPlace | None]]
 ) -> None:
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
@@ -176,50 +176,52 @@ async def _keep_checking(
             current = await check()
         except Exception as error:
             # A short outage of the database must not disconnect every agent.
-            _log.warn("an agent's token could not be checked", agent=place.agent.id, error=repr(error))
+            _log.warn("an agent's token could not be checked", agent=known.agent.id, error=repr(error))
             continue
         if current is None:
-            _log.info("closing a link whose agent token is no longer valid", agent=place.agent.id)
+            _log.info("closing a link whose agent token is no longer valid", agent=known.agent.id)
             session.close(OUTDATED)
 
 
-async def _mark(ctx: Context, place: AgentPlace, presence_id: UUID, pings: Pings) -> AgentPlace | None:
-    return await ctx.db.run(_touch, ctx.clock.now(), place, presence_id, pings.reading())
+async def _mark(ctx: Context, current: AgentPlace, presence_id: UUID, pings: Pings) -> AgentPlace | None:
+    return await ctx.db.run(_touch, ctx.clock.now(), current, presence_id, pings.reading())
 
 
 async def _mark_connected(
-    tx: Tx, now: datetime, place: AgentPlace, presence_id: UUID, api_version: str, began: datetime
+    tx: Tx, now: datetime, current: AgentPlace, presence_id: UUID, api_version: str, began: datetime
 ) -> str:
     """Mark an agent connected; return the name of its template at the first connection, else empty."""
-    await disconnects.note_return(tx, place, began, now)
-    await agent_store.mark_connected(tx, place.agent.id, presence_id, now, api_version=api_version)
-    await agent_store.update_agent(tx, place.agent.id, disconnected_at=None)
-    await _notify(tx, place)
-    if place.agent.first_connected_at is not None:
+    await disconnects.note_return(tx, current, began, now)
+    await agent_store.mark_connected(tx, current.agent.id, presence_id, now, api_version=api_version)
+    await agent_store.update_agent(tx, current.agent.id, disconnected_at=None)
+    await _notify(tx, current)
+    if current.agent.first_connected_at is not None:
         return ""
-    template = await template_store.get_template(tx, place.template_id)
+    template = await template_store.get_template(tx, current.template_id)
     return template.name if template else ""
 
 
 async def _touch(
-    tx: Tx, now: datetime, place: AgentPlace, presence_id: UUID, path: dict[str, Any] | None
+    tx: Tx, now: datetime, known: AgentPlace, presence_id: UUID, path: dict[str, Any] | None
 ) -> AgentPlace | None:
-    current = await find_current_agent(tx, place)
-    if current is not None and current.agent.id == place.agent.id:
-        await agent_store.mark_connected(tx, place.agent.id, presence_id, now, path=path)
+    current = await find_current_agent(tx, known)
+    if current is not None and current.agent.id == known.agent.id:
+        await agent_store.mark_connected(tx, known.agent.id, presence_id, now, path=path)
     return current
 
 
-async def _mark_disconnected(tx: Tx, now: datetime, place: AgentPlace, presence_id: UUID, ended: Ended | None) -> None:
+async def _mark_disconnected(
+    tx: Tx, now: datetime, current: AgentPlace, presence_id: UUID, ended: Ended | None
+) -> None:
     # Later than the last connection time, even within a tick of a coarse clock.
-    if not await agent_store.mark_disconnected(tx, place.agent.id, presence_id, now + timedelta(microseconds=1)):
+    if not await agent_store.mark_disconnected(tx, current.agent.id, presence_id, now + timedelta(microseconds=1)):
         return  # the agent reconnected, perhaps to another replica, which gets its report of the gap
     if ended is not None:
-        await disconnects.note_disconnect(tx, place, ended, now)
-    await _notify(tx, place)
+        await disconnects.note_disconnect(tx, current, ended, now)
+    await _notify(tx, current)
 
 
-async def _notify(tx: Tx, place: AgentPlace) -> None:
+async def _notify(tx: Tx, current: AgentPlace) -> None:
     await notify_change(
-        tx, "connection", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
+        tx, "connection", owner_id=current.owner_id, workspace_id=current.workspace_id, agent_id=current.agent.id
     )

@@ -32,17 +32,17 @@ HTTP_PORT = 4
 _ANSWER_TIMEOUT = 20.0
 
 
-def require_connected(ctx: Context, place: AgentPlace) -> None:
+def require_connected(ctx: Context, current: AgentPlace) -> None:
     """Require a connected agent. Raises Invalid with the agent's state."""
-    status = status_of(place.agent, ctx.clock.now())
+    status = status_of(current.agent, ctx.clock.now())
     if status != "connected":
         raise Invalid(f'Agent state is "{status}", it must be in the "connected" state.')
 
 
 async def listening_ports(ctx: Context, subject: Subject, agent_id: UUID) -> WorkspaceAgentListeningPortsResponse:
     """Return open TCP ports of the workspace, except the agent's own, well-known non-HTTP ports, and ports of apps."""
-    place = await load_agent(ctx, subject, agent_id)
-    require_connected(ctx, place)
+    current = await load_agent(ctx, subject, agent_id)
+    require_connected(ctx, current)
     answer = await fetch(ctx, agent_id, "GET", "/api/v0/listening-ports")
     if answer.status != 200:
         raise BadGateway("Internal error fetching listening ports.", f"the agent answered {answer.status}")
@@ -66,8 +66,8 @@ def _port_of(url: str) -> int | None:
 async def pass_through(ctx: Context, subject: Subject, agent_id: UUID, method: str, path: str) -> AgentAnswer:
     """Return the agent's answer to `path` unchanged."""
     action = "read" if method == "GET" else "update"
-    place = await load_agent(ctx, subject, agent_id, action)
-    require_connected(ctx, place)
+    current = await load_agent(ctx, subject, agent_id, action)
+    require_connected(ctx, current)
     return await fetch(ctx, agent_id, method, path)
 
 

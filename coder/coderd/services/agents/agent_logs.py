@@ -62,18 +62,18 @@ class AgentLogLine:
     level: str = ""
 
 
-async def append_logs(ctx: Context, place: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> None:
+async def append_logs(ctx: Context, current: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> None:
     """Store lines and notify followers. Raises Invalid, TooLarge (the agent's log is full, permanently)."""
     if not lines:
         raise Invalid("No logs provided.")
     for line in lines:
         if line.level and line.level not in LOG_LEVELS:
             raise Invalid("Invalid log level provided.", f'invalid log level: "{line.level}"')
-    if not await ctx.db.run(store_logs, place, source_id, lines):
+    if not await ctx.db.run(store_logs, current, source_id, lines):
         raise TooLarge("Logs limit exceeded", f"An agent may write {MAX_LOGS_LENGTH} bytes of logs.")
 
 
-async def store_logs(tx: Tx, place: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
+async def store_logs(tx: Tx, current: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
     """Store lines; return False when the log is full.
 
     Watchers of the workspace are notified of the first line and of the overflow only.
@@ -81,17 +81,17 @@ async def store_logs(tx: Tx, place: AgentPlace, source_id: UUID, lines: Sequence
     rows = [
         NewAgentLog(line.created_at, line.output.replace("\x00", REPLACEMENT), line.level or "info") for line in lines
     ]
-    stored = await log_store.append_logs(tx, place.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
-    ids = {"owner_id": place.owner_id, "workspace_id": place.workspace_id, "agent_id": place.agent.id}
+    stored = await log_store.append_logs(tx, current.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
+    ids = {"owner_id": current.owner_id, "workspace_id": current.workspace_id, "agent_id": current.agent.id}
     await notify_change(tx, "logs", **ids)
-    is_first = stored and place.agent.logs_length == 0
-    if is_first or (not stored and not place.agent.logs_overflowed):
+    is_first = stored and current.agent.logs_length == 0
+    if is_first or (not stored and not current.agent.logs_overflowed):
         await notify_change(tx, "startup", **ids)
     return stored
 
 
 async def add_log_source(
-    ctx: Context, place: AgentPlace, source_id: UUID, display_name: str, icon: str
+    ctx: Context, current: AgentPlace, source_id: UUID, display_name: str, icon: str
 ) -> WorkspaceAgentLogSource:
     """Create a source of logs; an existing one stays as it is. Raises Invalid (a long text, too many)."""
     for name, text in (("display_name", display_name), ("icon", icon)):
@@ -99,7 +99,7 @@ async def add_log_source(
             problem = f"May have {MAX_SOURCE_TEXT} characters."
             raise Invalid("Invalid log source.", problem, [(name, problem)])
     texts = (text.replace("\x00", REPLACEMENT) for text in (display_name, icon))
-    row = LogSourceRow(place.agent.id, source_id, ctx.clock.now(), *texts)
+    row = LogSourceRow(current.agent.id, source_id, ctx.clock.now(), *texts)
     await ctx.db.run(_add_log_source, row)
     return WorkspaceAgentLogSource(
         workspace_agent_id=row.agent_id,

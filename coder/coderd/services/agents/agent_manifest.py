@@ -26,28 +26,28 @@ _Health = agent_pb2.WorkspaceApp.Health
 
 def build_manifest(
     ctx: Context,
-    place: AgentPlace,
+    current: AgentPlace,
     apps: Sequence[AppRow],
     scripts: Sequence[ScriptRow],
     metadata: Sequence[MetadataRow],
     children: Collection[UUID] = (),
 ) -> agent_pb2.Manifest:
-    agent = place.agent
+    agent = current.agent
     manifest = agent_pb2.Manifest(
         agent_id=agent.id.bytes,
         agent_name=agent.name,
-        owner_username=place.owner_username,
-        workspace_id=place.workspace_id.bytes,
-        workspace_name=place.workspace_name,
+        owner_username=current.owner_username,
+        workspace_id=current.workspace_id.bytes,
+        workspace_name=current.workspace_name,
         environment_variables=agent.environment_variables or {},
         directory=agent.directory,
-        vs_code_port_proxy_uri=port_proxy_uri(ctx.config.wildcard_access_url, ctx.access_url, place),
+        vs_code_port_proxy_uri=port_proxy_uri(ctx.config.wildcard_access_url, ctx.access_url, current),
         motd_path=agent.motd_file,
         disable_direct_connections=ctx.config.block_direct_connections,
         derp_force_websockets=ctx.config.derp_force_websockets,
         derp_map=derpmap.to_proto(current_map(ctx)),
         scripts=[_script(script) for script in scripts],
-        apps=[_app(app, place, wildcard=bool(ctx.config.wildcard_access_url)) for app in apps],
+        apps=[_app(app, current, wildcard=bool(ctx.config.wildcard_access_url)) for app in apps],
         metadata=[_metadata(row) for row in metadata],
     )
     manifest.devcontainers.extend(_devcontainer(stored, children) for stored in agent.devcontainers)
@@ -77,12 +77,14 @@ def _uuid(text: str) -> UUID:
         return UUID(int=0)
 
 
-def port_proxy_uri(wildcard: str, access_url: str, place: AgentPlace) -> str:
+def port_proxy_uri(wildcard: str, access_url: str, current: AgentPlace) -> str:
     """Return the URL of this agent's ports in a browser, with `{{port}}` for the number; empty without a wildcard."""
     if not wildcard:
         return ""
     access = urlsplit(access_url)
-    host = wildcard.replace("*", f"{{{{port}}}}--{place.agent.name}--{place.workspace_name}--{place.owner_username}", 1)
+    host = wildcard.replace(
+        "*", f"{{{{port}}}}--{current.agent.name}--{current.workspace_name}--{current.owner_username}", 1
+    )
     port = f":{access.port}" if access.port and ":" not in wildcard else ""
     return f"{access.scheme}://{host}{port}"
 
@@ -102,10 +104,10 @@ def _script(script: ScriptRow) -> agent_pb2.WorkspaceAgentScript:
     return message
 
 
-def _app(app: AppRow, place: AgentPlace, *, wildcard: bool) -> agent_pb2.WorkspaceApp:
+def _app(app: AppRow, current: AgentPlace, *, wildcard: bool) -> agent_pb2.WorkspaceApp:
     name = ""
     if app.subdomain and wildcard:
-        name = subdomain_app_name(app.slug, place.workspace_name, place.owner_username)
+        name = subdomain_app_name(app.slug, current.workspace_name, current.owner_username)
     message = agent_pb2.WorkspaceApp(
         id=app.id.bytes,
         url=app.url,
@@ -137,11 +139,11 @@ def _metadata(row: MetadataRow) -> agent_pb2.WorkspaceAgentMetadata.Description:
 
 
 def monitoring_configuration(
-    place: AgentPlace,
+    current: AgentPlace,
 ) -> agent_pb2.GetResourcesMonitoringConfigurationResponse:
     """Return the memory and volumes to monitor; the window is fixed (docs/protocol/agents.md#limits)."""
     kind = agent_pb2.GetResourcesMonitoringConfigurationResponse
-    monitoring = place.agent.resources_monitoring or {}
+    monitoring = current.agent.resources_monitoring or {}
     message = kind(config=kind.Config(num_datapoints=20, collection_interval_seconds=10))
     memory = monitoring.get("memory")
     if memory:

@@ -26,30 +26,30 @@ if TYPE_CHECKING:
 _log = get_logger("agents")
 
 
-async def note_use(ctx: Context, place: AgentPlace, token: UUID, remote_ip: str) -> None:
+async def note_use(ctx: Context, current: AgentPlace, token: UUID, remote_ip: str) -> None:
     """Note an authentication with a rotated token; only the first one has effects."""
-    if not await ctx.db.read(_is_waiting, place, token):
+    if not await ctx.db.read(_is_waiting, current, token):
         return
-    if await ctx.db.run(_note_first_use, place, token, remote_ip, ctx.clock.now()):
-        _log.info("an agent uses its new token; older ones are revoked", agent=place.agent.id)
+    if await ctx.db.run(_note_first_use, current, token, remote_ip, ctx.clock.now()):
+        _log.info("an agent uses its new token; older ones are revoked", agent=current.agent.id)
 
 
-async def _is_waiting(tx: Tx, place: AgentPlace, token: UUID) -> bool:
-    rows = await token_store.list_agent_tokens(tx, place.workspace_id, place.agent)
+async def _is_waiting(tx: Tx, current: AgentPlace, token: UUID) -> bool:
+    rows = await token_store.list_agent_tokens(tx, current.workspace_id, current.agent)
     return any(row.token == token and row.used_at is None for row in rows)
 
 
-async def _note_first_use(tx: Tx, place: AgentPlace, token: UUID, remote_ip: str, now: datetime) -> bool:
+async def _note_first_use(tx: Tx, current: AgentPlace, token: UUID, remote_ip: str, now: datetime) -> bool:
     # Locked as in the creation of sub-agents: an earlier one by the old token is seen below, a later one is rejected.
-    await job_store.get_job(tx, place.agent.job_id, lock=True)
-    before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
+    await job_store.get_job(tx, current.agent.job_id, lock=True)
+    before = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)
     if not await token_store.mark_used(tx, token, now):
         return False
-    for child in await agent_store.list_sub_agents(tx, place.agent.id):
+    for child in await agent_store.list_sub_agents(tx, current.agent.id):
         # The holder of the old token knows the children's tokens. The agent with the new token requests new ones.
         await agent_store.update_agent(tx, child.id, auth_token=new_uuid())
-    after = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
-    fields = {"agent_name": place.agent.name, "reason": "the agent used its new token"}
+    after = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)
+    fields = {"agent_name": current.agent.name, "reason": "the agent used its new token"}
     event = AuditEvent("workspace", "write", Origin(ip=remote_ip), 200, before, after, additional=fields)
     await audit.write(tx, event, now)
     return True

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 
 async def get_agent(ctx: Context, subject: Subject, agent_id: UUID) -> WorkspaceAgent:
-    place = await load_agent(ctx, subject, agent_id)
+    current = await load_agent(ctx, subject, agent_id)
     parts = await ctx.db.read(load_parts, agent_id)
     if parts is None:
         raise NotFound(UNKNOWN)
-    return present_agent(parts, view_context(ctx, place.workspace_name, place.owner_username))
+    return present_agent(parts, view_context(ctx, current.workspace_name, current.owner_username))
 
 
 async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
@@ -45,10 +45,10 @@ async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
     return AgentParts(detail.agent, detail.log_sources, apps, scripts)
 
 
-async def get_git_ssh_key(ctx: Context, place: AgentPlace) -> AgentGitSSHKey:
+async def get_git_ssh_key(ctx: Context, current: AgentPlace) -> AgentGitSSHKey:
     """Return the owner's key pair with the private key, for use inside the owner's workspace."""
-    await require_user_data(ctx, place)
-    key = await ctx.db.read(ssh_key_store.get_git_ssh_key, place.owner_id)
+    await require_user_data(ctx, current)
+    key = await ctx.db.read(ssh_key_store.get_git_ssh_key, current.owner_id)
     if key is None:
         raise NotFound("The workspace's owner has no SSH key.")
     return AgentGitSSHKey(public_key=key.public_key, private_key=git_ssh_keys.opened(ctx, key.private_key))

@@ -34,35 +34,37 @@ class AppReport:
     uri: str = ""
 
 
-async def report_app_status(ctx: Context, place: AgentPlace, report: AppReport) -> None:
+async def report_app_status(ctx: Context, current: AgentPlace, report: AppReport) -> None:
     """Store a status. Raises Invalid (message too long, unknown app, unknown state)."""
     if len(report.message) > _MAX_STATUS_MESSAGE:
         problem = f"Message must be less than {_MAX_STATUS_MESSAGE} characters."
         raise Invalid("Message is too long.", problem, [("message", problem)])
     if report.state not in _APP_STATES:
         raise Invalid("Failed to parse request.", f"Invalid state: {report.state}")
-    await ctx.db.run(_report_app_status, place, report, site_of(ctx), ctx.clock.now())
+    await ctx.db.run(_report_app_status, current, report, site_of(ctx), ctx.clock.now())
 
 
 async def _report_app_status(
-    tx: Tx, place: AgentPlace, report: AppReport, site: NotificationSite, now: datetime
+    tx: Tx, current: AgentPlace, report: AppReport, site: NotificationSite, now: datetime
 ) -> None:
-    apps = await app_store.list_apps(tx, [place.agent.id])
+    apps = await app_store.list_apps(tx, [current.agent.id])
     detail = next((item for item in apps if item.app.slug == report.app_slug), None)
     if detail is None:
         raise Invalid("Failed to get workspace app.", f'No app found with slug "{report.app_slug}"')
     row = AppStatusRow(
         id=new_uuid(),
         created_at=now,
-        workspace_id=place.workspace_id,
-        agent_id=place.agent.id,
+        workspace_id=current.workspace_id,
+        agent_id=current.agent.id,
         app_id=detail.app.id,
         state=report.state,
         message=report.message.replace("\x00", REPLACEMENT),
         uri=report.uri.replace("\x00", ""),
     )
     await app_store.insert_app_status(tx, row)
-    await task_notifications.app_said(tx, site, place, row, detail.statuses[0].state if detail.statuses else None, now)
+    await task_notifications.app_said(
+        tx, site, current, row, detail.statuses[0].state if detail.statuses else None, now
+    )
     await notify_change(
-        tx, "app_status", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
+        tx, "app_status", owner_id=current.owner_id, workspace_id=current.workspace_id, agent_id=current.agent.id
     )

@@ -35,15 +35,15 @@ _OLDEST = timedelta(days=366)
 "Age before which a reported disconnect is not plausible."
 
 
-async def note_disconnect(tx: Tx, place: AgentPlace, ended: Ended, now: datetime) -> None:
+async def note_disconnect(tx: Tx, current: AgentPlace, ended: Ended, now: datetime) -> None:
     """Store the end of an agent's last connection."""
-    agent = await agent_store.get_agent(tx, place.agent.id)
+    agent = await agent_store.get_agent(tx, current.agent.id)
     goodbye = agent is not None and agent.lifecycle_state in _GOODBYE
     verdict = name_cause(Evidence(ended, goodbye=goodbye))
     await store.add_disconnect(
         tx,
-        place.workspace_id,
-        place.agent.name,
+        current.workspace_id,
+        current.agent.name,
         disconnected_at=now,
         ended=ended,
         cause=verdict.cause,
@@ -51,17 +51,17 @@ async def note_disconnect(tx: Tx, place: AgentPlace, ended: Ended, now: datetime
     )
 
 
-async def note_return(tx: Tx, place: AgentPlace, began: datetime, now: datetime) -> None:
+async def note_return(tx: Tx, current: AgentPlace, began: datetime, now: datetime) -> None:
     """Store the start of a connection. An earlier one without an end, from before `began`, was lost with a server."""
-    last_seen, closed_at = place.agent.last_connected_at, place.agent.disconnected_at
+    last_seen, closed_at = current.agent.last_connected_at, current.agent.disconnected_at
     if last_seen is not None and last_seen < began and (closed_at is None or closed_at <= last_seen):
-        await note_disconnect(tx, place, "lost", last_seen)
-    await store.note_return(tx, place.workspace_id, place.agent.name, now)
+        await note_disconnect(tx, current, "lost", last_seen)
+    await store.note_return(tx, current.workspace_id, current.agent.name, now)
 
 
-async def record_events(tx: Tx, place: AgentPlace, events: Sequence[FlightRecord], now: datetime) -> None:
+async def record_events(tx: Tx, current: AgentPlace, events: Sequence[FlightRecord], now: datetime) -> None:
     """Store the agent's report of the last absence, which may be a disconnect that the server did not notice."""
-    last = await store.list_disconnects(tx, place.workspace_id, place.agent.name, _RECENT)
+    last = await store.list_disconnects(tx, current.workspace_id, current.agent.name, _RECENT)
     # Repeated because an answer was lost: these events explain the earlier absence only.
     known = {(item["at"], item["kind"]) for row in last for item in row.events}
     events = [event for event in events if (event.at.isoformat(), event.kind) not in known]
@@ -81,7 +81,7 @@ async def record_events(tx: Tx, place: AgentPlace, events: Sequence[FlightRecord
         return
     at = began_of(events, now)
     await store.add_disconnect(
-        tx, place.workspace_id, place.agent.name, disconnected_at=at, returned_at=now, ended=ended, **values
+        tx, current.workspace_id, current.agent.name, disconnected_at=at, returned_at=now, ended=ended, **values
     )
 
 
@@ -93,8 +93,8 @@ def began_of(events: Sequence[FlightRecord], now: datetime) -> datetime:
 
 async def list_disconnects(ctx: Context, subject: Subject, agent_id: UUID) -> list[AgentDisconnect]:
     """Return disconnects, newest first, also of agents with that name in earlier builds. Raises NotFound."""
-    place = await load_agent(ctx, subject, agent_id)
-    rows = await ctx.db.read(store.list_disconnects, place.workspace_id, place.agent.name)
+    current = await load_agent(ctx, subject, agent_id)
+    rows = await ctx.db.read(store.list_disconnects, current.workspace_id, current.agent.name)
     return [_present(row) for row in rows]
 
 

@@ -256,14 +256,14 @@ async def token_of(ctx: Context, instance_id: str, agent_name: str) -> str:
     workspace. An instance of several workspaces therefore gets no token.
     """
     places = await ctx.db.read(agent_store.list_agents_by_instance, instance_id)
-    if len({place.workspace_id for place in places}) > 1:
-        claims = [str(place.workspace_id) for place in places]
+    if len({current.workspace_id for current in places}) > 1:
+        claims = [str(current.workspace_id) for current in places]
         _log.warn("several workspaces claim to run on one machine", instance=instance_id, workspaces=claims)
         raise Conflict(
             "More than one workspace claims to run on this instance.",
             "The server's log lists them; stop the workspaces that the machine does not belong to.",
         )
-    matching = [place for place in places if agent_name in {"", place.agent.name}]
+    matching = [current for current in places if agent_name in {"", current.agent.name}]
     if not matching:
         raise NotFound(f"Instance with id {json.dumps(instance_id)} not found.")
     return str(matching[0].agent.auth_token)

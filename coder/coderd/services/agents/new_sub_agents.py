@@ -27,11 +27,11 @@ if TYPE_CHECKING:
 
 
 async def insert_sub_agent(
-    tx: Tx, place: AgentPlace, request: Request, display_apps: list[str], now: datetime
+    tx: Tx, current: AgentPlace, request: Request, display_apps: list[str], now: datetime
 ) -> agent_pb2.CreateSubAgentResponse:
     """Insert a sub-agent with its valid applications. Raises RpcError."""
-    parent = place.agent
-    await lock_parent(tx, place)
+    parent = current.agent
+    await lock_parent(tx, current)
     others = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [parent.job_id])]
     if request.name.lower() in {other.name.lower() for other in others}:
         raise RpcError(0, f'workspace agent name "{request.name}" already exists in this workspace')
@@ -40,14 +40,14 @@ async def insert_sub_agent(
     counts = await agent_store.count_sub_agents_made(tx, parent.job_id)
     if problem := rules.explain_total(*counts, len(request.apps)):
         raise RpcError(0, problem)
-    template = await template_store.get_template(tx, place.template_id)
+    template = await template_store.get_template(tx, current.template_id)
     row = _row(parent, request, display_apps, now)
     apps, faults = validate_apps(request, row, template.max_port_share_level if template is not None else "owner", now)
-    before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
+    before = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)
     await agent_store.insert_agents(tx, [row], apps=apps)
     # Shares of an agent with this name in an earlier build were granted for that agent's ports.
-    await end_port_shares(tx, place, row)
-    await record_change(tx, place, row, "its parent agent created it for a dev container", before, now)
+    await end_port_shares(tx, current, row)
+    await record_change(tx, current, row, "its parent agent created it for a dev container", before, now)
     return agent_pb2.CreateSubAgentResponse(agent=present_sub_agent(row), app_creation_errors=faults)
 
 

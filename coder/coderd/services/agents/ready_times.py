@@ -45,17 +45,17 @@ class ReadyTime:
         )
 
 
-async def measure(tx: Tx, place: AgentPlace, ended_at: datetime) -> ReadyTime | None:
+async def measure(tx: Tx, current: AgentPlace, ended_at: datetime) -> ReadyTime | None:
     """Return the duration after an agent's state was stored; None for a later start, or while another agent starts.
 
     Agents of dev containers come later and do not count.
     """
-    if place.agent.parent_id is not None or not await agent_store.end_first_start(tx, place.agent.id, ended_at):
+    if current.agent.parent_id is not None or not await agent_store.end_first_start(tx, current.agent.id, ended_at):
         return None
     # Locked, so that of two concurrent ends the second one sees the first.
-    job = await job_store.get_job(tx, place.agent.job_id, lock=True)
-    facts = await facts_store.get_build_facts(tx, place.agent.job_id)
-    all_agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [place.agent.job_id])]
+    job = await job_store.get_job(tx, current.agent.job_id, lock=True)
+    facts = await facts_store.get_build_facts(tx, current.agent.job_id)
+    all_agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [current.agent.job_id])]
     agents = [agent for agent in all_agents if agent.parent_id is None]
     if job is None or facts is None or any(agent.lifecycle_state not in ENDED for agent in agents):
         return None

@@ -29,12 +29,12 @@ MAX_VOLUMES = 256
 """Volumes of a reading: agents read the volumes of the template, but a message has room for half a million."""
 
 
-async def take_readings(ctx: Context, place: AgentPlace, datapoints: Sequence[Datapoint]) -> None:
+async def take_readings(ctx: Context, current: AgentPlace, datapoints: Sequence[Datapoint]) -> None:
     """Store a window of an agent's readings, and notify its owner of problems."""
-    thresholds = watched(place.agent.resources_monitoring or {})
+    thresholds = watched(current.agent.resources_monitoring or {})
     if thresholds:
         readings = readings_of(thresholds, datapoints[-MAX_DATAPOINTS:])
-        await ctx.db.run(_take, place, thresholds, readings, notifications.site_of(ctx), ctx.clock.now())
+        await ctx.db.run(_take, current, thresholds, readings, notifications.site_of(ctx), ctx.clock.now())
 
 
 def watched(monitoring: Mapping[str, object]) -> dict[str, int]:
@@ -63,13 +63,13 @@ def readings_of(thresholds: Mapping[str, int], datapoints: Sequence[Datapoint]) 
 
 async def _take(
     tx: Tx,
-    place: AgentPlace,
+    current: AgentPlace,
     thresholds: Mapping[str, int],
     readings: Mapping[str, Sequence[Reading]],
     site: NotificationSite,
     now: datetime,
 ) -> None:
-    stored = await store.list_monitors(tx, place.agent.id)
+    stored = await store.list_monitors(tx, current.agent.id)
     short: list[str] = []
     for path in thresholds:
         before = stored.get(path) or MonitorRow(path, "OK", None)
@@ -80,20 +80,20 @@ async def _take(
             short.append(path)
         if notifies or after != state:
             await store.put_monitor(
-                tx, place.agent.id, MonitorRow(path, after, now + QUIET if notifies else before.quiet_until)
+                tx, current.agent.id, MonitorRow(path, after, now + QUIET if notifies else before.quiet_until)
             )
-    for notice in _notices(place, thresholds, short):
+    for notice in _notices(current, thresholds, short):
         await notifications.enqueue(tx, site, notice, now)
 
 
-def _notices(place: AgentPlace, thresholds: Mapping[str, int], short: Sequence[str]) -> list[Notification]:
-    about: tuple[UUID, ...] = (place.workspace_id, place.owner_id, place.template_id, place.organization_id)
+def _notices(current: AgentPlace, thresholds: Mapping[str, int], short: Sequence[str]) -> list[Notification]:
+    about: tuple[UUID, ...] = (current.workspace_id, current.owner_id, current.template_id, current.organization_id)
     notices = []
     if MEMORY in short:
-        labels = {"workspace": place.workspace_name, "threshold": f"{thresholds[MEMORY]}%"}
-        notices.append(Notification(WORKSPACE_OUT_OF_MEMORY, place.owner_id, labels, about))
+        labels = {"workspace": current.workspace_name, "threshold": f"{thresholds[MEMORY]}%"}
+        notices.append(Notification(WORKSPACE_OUT_OF_MEMORY, current.owner_id, labels, about))
     volumes = [f"{path} ({thresholds[path]}%)" for path in short if path != MEMORY]
     if volumes:
-        labels = {"workspace": place.workspace_name, "volumes": ", ".join(volumes)}
-        notices.append(Notification(WORKSPACE_OUT_OF_DISK, place.owner_id, labels, about))
+        labels = {"workspace": current.workspace_name, "volumes": ", ".join(volumes)}
+        notices.append(Notification(WORKSPACE_OUT_OF_DISK, current.owner_id, labels, about))
     return notices

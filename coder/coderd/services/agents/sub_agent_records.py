@@ -24,31 +24,31 @@ if TYPE_CHECKING:
 _NO_RIGHT = "the agent's token is no longer valid"
 
 
-async def require_right(tx: Tx, place: AgentPlace) -> None:
+async def require_right(tx: Tx, current: AgentPlace) -> None:
     """Require the parent's current token, whose rotation also rotates the tokens of its children. Raises RpcError."""
-    if await find_current_agent(tx, place) is None:
+    if await find_current_agent(tx, current) is None:
         raise RpcError(0, _NO_RIGHT)
 
 
-async def lock_parent(tx: Tx, place: AgentPlace) -> None:
+async def lock_parent(tx: Tx, current: AgentPlace) -> None:
     """Lock the parent's job, so that concurrent changes and rotations see each other. Raises RpcError."""
-    await job_store.get_job(tx, place.agent.job_id, lock=True)
-    await require_right(tx, place)
+    await job_store.get_job(tx, current.agent.job_id, lock=True)
+    await require_right(tx, current)
 
 
-async def end_port_shares(tx: Tx, place: AgentPlace, row: AgentRow) -> None:
+async def end_port_shares(tx: Tx, current: AgentPlace, row: AgentRow) -> None:
     """Delete port shares, which refer to the agent's name: the next agent of that name is another container."""
-    if await share_store.delete_port_shares_of(tx, place.workspace_id, row.name):
+    if await share_store.delete_port_shares_of(tx, current.workspace_id, row.name):
         await notify_shared_less(tx)
 
 
 async def record_change(
-    tx: Tx, place: AgentPlace, row: AgentRow, reason: str, before: AuditSnapshot | None, now: datetime
+    tx: Tx, current: AgentPlace, row: AgentRow, reason: str, before: AuditSnapshot | None, now: datetime
 ) -> None:
     """Notify watchers and write the audit entry of a created or deleted sub-agent."""
-    await notify_change(tx, "state", owner_id=place.owner_id, workspace_id=place.workspace_id)
-    after = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
-    fields = {"agent_name": row.name, "parent_agent_name": place.agent.name, "reason": reason}
+    await notify_change(tx, "state", owner_id=current.owner_id, workspace_id=current.workspace_id)
+    after = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)
+    fields = {"agent_name": row.name, "parent_agent_name": current.agent.name, "reason": reason}
     await audit.write(tx, AuditEvent("workspace", "write", Origin(), 200, before, after, additional=fields), now)
 
 

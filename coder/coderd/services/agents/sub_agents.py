@@ -37,9 +37,9 @@ _NOT_ITS_OWN = "subagent does not belong to this parent agent"
 _TEXTS = ("directory", "architecture", "operating_system")
 
 
-async def create_sub_agent(ctx: Context, place: AgentPlace, request: Request) -> agent_pb2.CreateSubAgentResponse:
+async def create_sub_agent(ctx: Context, current: AgentPlace, request: Request) -> agent_pb2.CreateSubAgentResponse:
     """Create a sub-agent, or fill one that the template declares. Raises RpcError."""
-    if place.agent.parent_id is not None:
+    if current.agent.parent_id is not None:
         raise RpcError(0, "an agent of a dev container cannot have sub-agents")
     for name in _TEXTS:
         if problem := explain_text(getattr(request, name)):
@@ -48,50 +48,50 @@ async def create_sub_agent(ctx: Context, place: AgentPlace, request: Request) ->
         raise RpcError(0, f"an agent may have {rules.MAX_APPS} applications")
     display_apps = [read_display_app(value) for value in request.display_apps]
     if request.HasField("id"):
-        row = await ctx.db.run(_change, place, uuid_untrusted(request.id), request.directory, display_apps)
+        row = await ctx.db.run(_change, current, uuid_untrusted(request.id), request.directory, display_apps)
         return agent_pb2.CreateSubAgentResponse(agent=present_sub_agent(row))
     if problem := rules.explain_name(request.name):
         raise RpcError(0, problem)
-    return await ctx.db.run(insert_sub_agent, place, request, display_apps, ctx.clock.now())
+    return await ctx.db.run(insert_sub_agent, current, request, display_apps, ctx.clock.now())
 
 
-async def list_sub_agents(ctx: Context, place: AgentPlace) -> agent_pb2.ListSubAgentsResponse:
-    rows = await ctx.db.read(_list, place)
+async def list_sub_agents(ctx: Context, current: AgentPlace) -> agent_pb2.ListSubAgentsResponse:
+    rows = await ctx.db.read(_list, current)
     return agent_pb2.ListSubAgentsResponse(agents=[present_sub_agent(row) for row in rows])
 
 
-async def delete_sub_agent(ctx: Context, place: AgentPlace, sub_agent_id: UUID) -> None:
+async def delete_sub_agent(ctx: Context, current: AgentPlace, sub_agent_id: UUID) -> None:
     """Delete a sub-agent, which revokes its token and closes its link. Raises RpcError for any other agent."""
-    await ctx.db.run(_delete, place, sub_agent_id, ctx.clock.now())
+    await ctx.db.run(_delete, current, sub_agent_id, ctx.clock.now())
 
 
-async def _list(tx: Tx, place: AgentPlace) -> list[AgentRow]:
-    rows = await agent_store.list_sub_agents(tx, place.agent.id)
-    await require_right(tx, place)  # after the read: a concurrent rotation must not reveal new tokens to the old one
+async def _list(tx: Tx, current: AgentPlace) -> list[AgentRow]:
+    rows = await agent_store.list_sub_agents(tx, current.agent.id)
+    await require_right(tx, current)  # after the read: a concurrent rotation must not reveal new tokens to the old one
     return rows
 
 
-async def _change(tx: Tx, place: AgentPlace, ident: UUID, directory: str, display_apps: list[str]) -> AgentRow:
+async def _change(tx: Tx, current: AgentPlace, ident: UUID, directory: str, display_apps: list[str]) -> AgentRow:
     """Fill a sub-agent that the template declares: the container sets only its directory and display apps."""
-    await lock_parent(tx, place)
-    row = await _child(tx, place, ident)
+    await lock_parent(tx, current)
+    row = await _child(tx, current, ident)
     changed = replace(row, display_apps=display_apps, directory=directory or row.directory)
     await agent_store.update_agent(tx, ident, display_apps=changed.display_apps, directory=changed.directory)
-    await notify_change(tx, "startup", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=ident)
+    await notify_change(tx, "startup", owner_id=current.owner_id, workspace_id=current.workspace_id, agent_id=ident)
     return changed
 
 
-async def _delete(tx: Tx, place: AgentPlace, ident: UUID, now: datetime) -> None:
-    await lock_parent(tx, place)
-    row = await _child(tx, place, ident)
-    before = await audit_store.take_snapshot(tx, "workspace", place.workspace_id)
+async def _delete(tx: Tx, current: AgentPlace, ident: UUID, now: datetime) -> None:
+    await lock_parent(tx, current)
+    row = await _child(tx, current, ident)
+    before = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)
     await agent_store.delete_agent(tx, ident)
-    await end_port_shares(tx, place, row)
-    await record_change(tx, place, row, "its parent agent deleted it", before, now)
+    await end_port_shares(tx, current, row)
+    await record_change(tx, current, row, "its parent agent deleted it", before, now)
 
 
-async def _child(tx: Tx, place: AgentPlace, ident: UUID) -> AgentRow:
-    rows = await agent_store.list_sub_agents(tx, place.agent.id)
+async def _child(tx: Tx, current: AgentPlace, ident: UUID) -> AgentRow:
+    rows = await agent_store.list_sub_agents(tx, current.agent.id)
     child = next((row for row in rows if row.id == ident), None)
     if child is None:
         raise RpcError(0, _NOT_ITS_OWN)

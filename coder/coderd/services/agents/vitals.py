@@ -31,7 +31,7 @@ _READINGS = ("disk_used", "disk_total", "memory_used", "memory_total", "memory_p
 _PEERS = ("direct", "relayed")
 
 
-async def report(ctx: Context, place: AgentPlace, vitals: AgentVitals) -> None:
+async def report(ctx: Context, current: AgentPlace, vitals: AgentVitals) -> None:
     """Store a reading and the events since the last one. Raises Invalid."""
     if len(vitals.events) > MAX_EVENTS:
         raise Invalid("Too many events.", f"At most {MAX_EVENTS} in one report.")
@@ -41,12 +41,12 @@ async def report(ctx: Context, place: AgentPlace, vitals: AgentVitals) -> None:
     now = ctx.clock.now()
     reading: dict[str, Any] = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
     reading["clock_off_s"] = round((vitals.sent_at - now).total_seconds(), 1)
-    await ctx.db.run(_store, place, reading, vitals, now)
+    await ctx.db.run(_store, current, reading, vitals, now)
 
 
-async def _store(tx: Tx, place: AgentPlace, reading: dict[str, Any], vitals: AgentVitals, now: datetime) -> None:
-    await store.put_vitals(tx, place.agent.id, reading, now)
-    await disconnects.record_events(tx, place, vitals.events, now)
+async def _store(tx: Tx, current: AgentPlace, reading: dict[str, Any], vitals: AgentVitals, now: datetime) -> None:
+    await store.put_vitals(tx, current.agent.id, reading, now)
+    await disconnects.record_events(tx, current, vitals.events, now)
 
 
 def _finite(number: float | None) -> float | None:
@@ -55,10 +55,10 @@ def _finite(number: float | None) -> float | None:
 
 async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLights:
     """Return the health indicators of a machine. Raises NotFound."""
-    place = await load_agent(ctx, subject, agent_id)
+    current = await load_agent(ctx, subject, agent_id)
     now = ctx.clock.now()
-    row, restarts = await ctx.db.read(_load, place, now)
-    agent = place.agent
+    row, restarts = await ctx.db.read(_load, current, now)
+    agent = current.agent
     status = agent_status(
         now,
         created_at=agent.created_at,
@@ -88,10 +88,10 @@ async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLig
     )
 
 
-async def _load(tx: Tx, place: AgentPlace, now: datetime) -> tuple[VitalsRow, int]:
-    row = await store.get_vitals(tx, place.agent.id)
+async def _load(tx: Tx, current: AgentPlace, now: datetime) -> tuple[VitalsRow, int]:
+    row = await store.get_vitals(tx, current.agent.id)
     since = now - timedelta(days=1)
-    return row, await store.count_causes(tx, place.workspace_id, place.agent.name, _NEW_PROCESS, since)
+    return row, await store.count_causes(tx, current.workspace_id, current.agent.name, _NEW_PROCESS, since)
 
 
 def _present(light: Light, now: datetime) -> AgentLight:

@@ -92,8 +92,8 @@ def _present(explanation: WaitExplanation, visible: set[UUID]) -> ProvisionerJob
         provisioner=job.provisioner,
         tags=job.tags,
         parked=bool(job.input.get(store.PARKED)),
-        queue_position=explanation.place.position,
-        queue_size=explanation.place.size,
+        queue_position=explanation.position.position,
+        queue_size=explanation.position.size,
         daemons=[_present_reason(reason, named=named) for reason in reasons],
         expected_start=ExpectedStart(start.earliest, start.latest, start.samples)
         if isinstance(start, Forecast)
@@ -143,7 +143,7 @@ def summarize(explanation: WaitExplanation) -> str:
             return "An idle provisioner takes the job immediately."
         case "queued":
             return (
-                f"The job is number {explanation.place.position} of {explanation.place.size} for {matching} "
+                f"The job is number {explanation.position.position} of {explanation.position.size} for {matching} "
                 f"provisioner{'s' if matching != 1 else ''} that may run it; all are busy or have others to run first."
             )
         case "all_offline":

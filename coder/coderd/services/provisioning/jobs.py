@@ -40,9 +40,9 @@ async def notify_job_change(tx: Tx, job: JobRow) -> None:
     """Notify followers of the job, and watchers of its workspace, when `tx` commits."""
     await notify(tx, JOB_CHANGES, str(job.id))
     if job.type == "workspace_build":
-        place = await job_store.get_job_workspace(tx, job.id)
-        if place is not None:
-            await notify_change(tx, "state", owner_id=place[0], workspace_id=place[1])
+        position = await job_store.get_job_workspace(tx, job.id)
+        if position is not None:
+            await notify_change(tx, "state", owner_id=position[0], workspace_id=position[1])
 
 
 async def cancel_job(tx: Tx, job_id: UUID, now: datetime) -> JobRow:
@@ -85,13 +85,13 @@ async def load_places(tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict
 
 async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool) -> MatchedProvisioners:
     """Count the daemons with a job's tags, and the connected ones. Provisioner types do not count (recorded)."""
-    wanted = as_wanted(job)
+    requirements = as_wanted(job)
     daemons = await daemon_store.list_daemons(tx, job.organization_id)
     offers = [(daemon, as_offer(daemon)) for daemon in daemons]
     matching = [
         daemon
         for daemon, offer in offers
-        if fits(wanted, replace(offer, provisioners=frozenset({wanted.provisioner})), strict=strict)
+        if fits(requirements, replace(offer, provisioners=frozenset({requirements.provisioner})), strict=strict)
     ]
     seen = [daemon.last_seen_at for daemon in matching if daemon.last_seen_at is not None]
     return MatchedProvisioners(
@@ -103,7 +103,7 @@ async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool
 
 def present_job(
     job: JobRow,
-    place: QueuePlace = NO_PLACE,
+    position: QueuePlace = NO_PLACE,
     *,
     worker_name: str = "",
     metadata: ProvisionerJobMetadata | None = None,
@@ -123,8 +123,8 @@ def present_job(
         worker_name=worker_name or UNSET,
         file_id=job.file_id,
         tags=job.tags,
-        queue_position=place.position,
-        queue_size=place.size,
+        queue_position=position.position,
+        queue_size=position.size,
         organization_id=job.organization_id,
         initiator_id=job.initiator_id,
         input=ProvisionerJobInput(
@@ -142,7 +142,9 @@ _NO_METADATA = ProvisionerJobMetadata(
 )
 
 
-def present_detail(detail: JobDetail, place: QueuePlace, available_workers: list[str] | None = None) -> ProvisionerJob:
+def present_detail(
+    detail: JobDetail, position: QueuePlace, available_workers: list[str] | None = None
+) -> ProvisionerJob:
     """Return a job of a list as JSON, with the names of its template, version and workspace."""
     metadata = ProvisionerJobMetadata(
         template_version_name=detail.template_version_name,
@@ -156,7 +158,7 @@ def present_detail(detail: JobDetail, place: QueuePlace, available_workers: list
     )
     return present_job(
         detail.job,
-        place,
+        position,
         worker_name=detail.worker_name,
         metadata=metadata,
         available_workers=available_workers,

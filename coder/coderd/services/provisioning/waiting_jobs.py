@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 HISTORY = timedelta(days=30)
 HISTORY_JOBS = 500
-"""Jobs, and days before, that a forecast is based on."""
+"""Latest jobs within `HISTORY` that a forecast is based on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class WaitExplanation:
 
     job: JobRow
     verdict: Verdict
-    place: QueuePlace
+    position: QueuePlace
     reasons: list[Reason]
     start: Forecast | NoForecast
     remedy: Remedy | None
@@ -65,10 +65,10 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
         no_forecast = NoForecast("the job does not wait")
         name = names.get(job.worker_id, "") if job.worker_id else ""
         return WaitExplanation(job, "not_waiting", NO_PLACE, [], no_forecast, None, name)
-    wanted = as_wanted(job)
+    requirements = as_wanted(job)
     running = await store.list_running(tx)
     daemons = await load_daemons(tx, running)
-    reasons = explain_waiting(wanted, daemons, now, strict=strict)
+    reasons = explain_waiting(requirements, daemons, now, strict=strict)
     waiting = await job_store.list_waiting(tx, [job.organization_id])
     unreachable = {reason.daemon.id for reason in reasons if reason.code == "unreachable"}
     online = [
@@ -76,16 +76,16 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
         for daemon in daemons
         if not (daemon.key_revoked or is_stale(daemon.last_seen_at, now) or daemon.id in unreachable)
     ]
-    place = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
+    position = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
     history = await _history(tx, job, waiting, running, now)
     hopeless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
     return WaitExplanation(
         job=job,
-        verdict=judge(reasons, starts_now=starts_now(wanted, waiting, online, strict=strict)),
-        place=place,
+        verdict=judge(reasons, starts_now=starts_now(requirements, waiting, online, strict=strict)),
+        position=position,
         reasons=reasons,
-        start=forecast(wanted, waiting, daemons, history, now, strict=strict),
-        remedy=find_remedy(wanted, reasons) if hopeless else None,
+        start=forecast(requirements, waiting, daemons, history, now, strict=strict),
+        remedy=find_remedy(requirements, reasons) if hopeless else None,
         worker_name="",
     )
 

@@ -67,10 +67,10 @@ def _region(proxy: WorkspaceProxy) -> Region:
 async def list_proxies(ctx: Context, subject: Subject) -> list[WorkspaceProxy]:
     """Return all proxies, the primary region first. Raises Forbidden."""
     _require(subject, "read")
-    return await everything(ctx)
+    return await list_all_proxies(ctx)
 
 
-async def everything(ctx: Context) -> list[WorkspaceProxy]:
+async def list_all_proxies(ctx: Context) -> list[WorkspaceProxy]:
     """Return the primary region and all proxies, without a check of permissions."""
     rows = await ctx.db.read(store.list_proxies)
     region = primary_region(ctx)

@@ -67,9 +67,9 @@ async def _require_insights(ctx: Context, subject: Subject, window: Window) -> N
     Unknown and deleted ids are no error for users who may view the insights of all templates, as recorded.
     """
     templates = await ctx.db.read(template_store.get_templates, window.template_ids)
-    living = [templates[key] for key in window.template_ids if key in templates and not templates[key].deleted]
-    resources = [template_resource(template) for template in living]
-    if len(living) < len(window.template_ids) or not living:
+    active = [templates[key] for key in window.template_ids if key in templates and not templates[key].deleted]
+    resources = [template_resource(template) for template in active]
+    if len(active) < len(window.template_ids) or not active:
         resources.append(Resource("template"))
     if not all(may(subject, "view_insights", resource) for resource in resources):
         raise NotFound

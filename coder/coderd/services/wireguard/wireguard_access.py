@@ -32,7 +32,7 @@ _ALIAS = "mesh alias"
 class ReachableAgent:
     """An agent that a client may reach, with its addresses."""
 
-    place: AgentPlace
+    current: AgentPlace
     stable: IPv6Address
     "Address that stays the same over builds."
     addresses: tuple[IPv6Address, ...]
@@ -52,8 +52,8 @@ async def require_creation(ctx: Context, subject: Subject, user_id: UUID, *, lim
 
 async def targets_of(ctx: Context, subject: Subject) -> list[ReachableAgent]:
     """Return every current agent that the subject may enter by SSH, which are the agents a client may reach."""
-    places = await ctx.db.read(search_store.list_readable_agents, readers(subject))
-    return [_target(place) for place in places if may(subject, "ssh", agent_resource(place))]
+    agents = await ctx.db.read(search_store.list_readable_agents, readers(subject))
+    return [_target(current) for current in agents if may(subject, "ssh", agent_resource(current))]
 
 
 def of_workspaces(targets: Sequence[ReachableAgent], workspace_ids: Sequence[UUID] | None) -> list[ReachableAgent]:
@@ -61,7 +61,7 @@ def of_workspaces(targets: Sequence[ReachableAgent], workspace_ids: Sequence[UUI
     if workspace_ids is None:
         return list(targets)
     limited_to = set(workspace_ids)
-    return [target for target in targets if target.place.workspace_id in limited_to]
+    return [target for target in targets if target.current.workspace_id in limited_to]
 
 
 def client_address(client_id: UUID) -> IPv6Address:
@@ -74,7 +74,7 @@ def client_alias(client_id: UUID) -> IPv6Address:
     return address_in(TAILSCALE_SERVICE_PREFIX, uuid5(client_id, _ALIAS))
 
 
-def _target(place: AgentPlace) -> ReachableAgent:
+def _target(current: AgentPlace) -> ReachableAgent:
     return ReachableAgent(
-        place, workspace_address(place.workspace_id, place.agent.name), agent_addresses(place.agent.id)
+        current, workspace_address(current.workspace_id, current.agent.name), agent_addresses(current.agent.id)
     )

@@ -107,8 +107,8 @@ async def write_losses(ctx: Context, watched: Sequence[Watched]) -> bool:
 
 async def _read_missed(tx: Tx, ids: Sequence[UUID]) -> dict[UUID, _Missed]:
     agents: dict[UUID, list[str]] = {}
-    for place in await workspace_store.list_agents_of(tx, ids):
-        agents.setdefault(place.workspace_id, []).append(place.agent.name)
+    for current in await workspace_store.list_agents_of(tx, ids):
+        agents.setdefault(current.workspace_id, []).append(current.agent.name)
     rows = await workspace_store.list_with_owners(tx, ids)
     return {row.id: _Missed(row, owner, agents.get(row.id, [])) for row, owner in rows}
 
@@ -125,7 +125,7 @@ async def _write(tx: Tx, changes: Sequence[_Change], now: datetime) -> bool:
 
 
 def _reached(watched: Watched) -> set[UUID]:
-    return {target.place.workspace_id for target in watched.targets}
+    return {target.current.workspace_id for target in watched.targets}
 
 
 def _compare(watched: Watched, missed: Mapping[UUID, _Missed]) -> _Change | None:

@@ -57,13 +57,13 @@ def present_client(
 
 
 def _target_view(target: ReachableAgent) -> WireguardTarget:
-    place = target.place
+    current = target.current
     return WireguardTarget(
-        workspace_id=place.workspace_id,
-        workspace_name=place.workspace_name,
-        owner_name=place.owner_username,
-        agent_id=place.agent.id,
-        agent_name=place.agent.name,
+        workspace_id=current.workspace_id,
+        workspace_name=current.workspace_name,
+        owner_name=current.owner_username,
+        agent_id=current.agent.id,
+        agent_name=current.agent.name,
         address=str(target.stable),
     )
 

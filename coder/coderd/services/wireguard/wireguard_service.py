@@ -96,20 +96,20 @@ class WireguardService:
 
     def apply(self, now: datetime) -> datetime | None:
         """Give the gateway all clients that are not expired at `now`; return when the next one expires."""
-        living = [entry for entry in self._entries if entry.row.expires_at is None or entry.row.expires_at > now]
+        active = [entry for entry in self._entries if entry.row.expires_at is None or entry.row.expires_at > now]
         self._agents = {
-            address.packed: target.place.agent.id
-            for entry in living
+            address.packed: target.current.agent.id
+            for entry in active
             for target in entry.targets
             for address in target.addresses
         }
-        self.gateway.set_clients([_gateway_client(entry) for entry in living])
-        self._log_changes(living)
+        self.gateway.set_clients([_gateway_client(entry) for entry in active])
+        self._log_changes(active)
         self._forget_agents()
-        return min((entry.row.expires_at for entry in living if entry.row.expires_at), default=None)
+        return min((entry.row.expires_at for entry in active if entry.row.expires_at), default=None)
 
-    def _log_changes(self, living: list[Entry]) -> None:
-        present = {entry.row.public_key: entry.row.name for entry in living}
+    def _log_changes(self, active: list[Entry]) -> None:
+        present = {entry.row.public_key: entry.row.name for entry in active}
         for key in present.keys() - self._admitted.keys():
             _log.info("client admitted", client=present[key], public_key=PublicKey(key).short)
         for key in self._admitted.keys() - present.keys():

@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def update_agent(tx: Tx, place: AgentPlace, kind: Change, values: dict[str, Any]) -> None:
-    await agent_store.update_agent(tx, place.agent.id, **values)
-    await notify_agent_change(tx, place, kind)
+async def update_agent(tx: Tx, current: AgentPlace, kind: Change, values: dict[str, Any]) -> None:
+    await agent_store.update_agent(tx, current.agent.id, **values)
+    await notify_agent_change(tx, current, kind)
 
 
-async def notify_agent_change(tx: Tx, place: AgentPlace, kind: Change) -> None:
-    await notify_change(tx, kind, owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id)
+async def notify_agent_change(tx: Tx, current: AgentPlace, kind: Change) -> None:
+    await notify_change(
+        tx, kind, owner_id=current.owner_id, workspace_id=current.workspace_id, agent_id=current.agent.id
+    )

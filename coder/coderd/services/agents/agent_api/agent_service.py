@@ -36,14 +36,14 @@ GIVE_SECRETS = frozenset({"GetManifest", "CreateSubAgent", "ListSubAgents"})
 class AgentService:
     """Handlers of the service for an agent."""
 
-    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: AgentPlace) -> None:
         self._ctx = ctx
-        self._place = place
+        self._current = current
 
     def handlers(self) -> Handlers:
         table: CallTable = {"PushContextState": (_refuse, agent_pb2.PushContextStateRequest)}
         for group in (ConfigurationCalls, StateCalls, LogCalls, UsageCalls, AppCalls, SubAgentCalls):
-            table |= group(self._ctx, self._place).calls()
+            table |= group(self._ctx, self._current).calls()
         return {
             AGENT + name: Unary(self._limited(name, self._checked(fn) if name in GIVE_SECRETS else fn), request)
             for name, (fn, request) in table.items()
@@ -53,14 +53,14 @@ class AgentService:
         budgets = self._ctx.part(ReportBudgets)
 
         async def answer_within_budget(request: Any) -> Message:
-            await budgets.take(self._place.agent.id, name)
+            await budgets.take(self._current.agent.id, name)
             return await answer(request)
 
         return answer_within_budget
 
     def _checked(self, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
         async def answer_if_valid(request: Any) -> Message:
-            if await self._ctx.db.read(find_current_agent, self._place) is None:
+            if await self._ctx.db.read(find_current_agent, self._current) is None:
                 raise RpcError(0, "the agent's token is no longer valid")
             return await answer(request)
 

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 class AppCalls:
     """Health and status calls of an agent."""
 
-    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: AgentPlace) -> None:
         self._ctx = ctx
-        self._place = place
+        self._current = current
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
@@ -52,22 +52,22 @@ class AppCalls:
             if update.health not in agent_pb2.AppHealth.values() or not update.health:
                 raise RpcError(0, f"unknown health status: {update.health}")
             healths[uuid_untrusted(update.id)] = agent_pb2.AppHealth.Name(update.health).lower()
-        await self._ctx.db.run(_store_app_healths, self._place, healths)
+        await self._ctx.db.run(_store_app_healths, self._current, healths)
 
     async def _report_status(self, request: agent_pb2.UpdateAppStatusRequest) -> None:
         """Store a status. Raises Invalid for a message over 160 characters or an unknown application."""
         state = agent_pb2.UpdateAppStatusRequest.AppStatusState.Name(request.state).lower()
         report = AppReport(request.slug, state, request.message, request.uri)
-        await report_app_status(self._ctx, self._place, report)
+        await report_app_status(self._ctx, self._current, report)
 
 
-async def _store_app_healths(tx: Tx, place: AgentPlace, healths: dict[UUID, str]) -> None:
+async def _store_app_healths(tx: Tx, current: AgentPlace, healths: dict[UUID, str]) -> None:
     known = await app_store.list_app_owners(tx, list(healths))
     for app_id, health in healths.items():
         owner = known.get(app_id)
-        if owner is None or owner[0] != place.agent.id:
+        if owner is None or owner[0] != current.agent.id:
             raise RpcError(0, f'workspace app ID "{app_id}" not found')
         if not owner[1]:
             raise RpcError(0, f'workspace app "{app_id}" does not have healthchecks enabled')
         await app_store.update_app_health(tx, app_id, health)
-    await notify_agent_change(tx, place, "app_health")
+    await notify_agent_change(tx, current, "app_health")

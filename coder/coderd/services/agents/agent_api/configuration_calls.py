@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 class ConfigurationCalls:
     """Configuration calls of an agent."""
 
-    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: AgentPlace) -> None:
         self._ctx = ctx
-        self._place = place
+        self._current = current
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
@@ -48,10 +48,10 @@ class ConfigurationCalls:
         }
 
     async def get_manifest(self, _request: agent_pb2.GetManifestRequest) -> agent_pb2.Manifest:
-        apps, scripts, metadata, children = await self._ctx.db.read(_read_parts, self._place.agent)
-        manifest = build_manifest(self._ctx, self._place, apps, scripts, metadata, children)
-        if await may_read_user_data(self._ctx, self._place):
-            manifest.secrets.extend(await user_secrets.for_workspace(self._ctx, self._place.owner_id))
+        apps, scripts, metadata, children = await self._ctx.db.read(_read_parts, self._current.agent)
+        manifest = build_manifest(self._ctx, self._current, apps, scripts, metadata, children)
+        if await may_read_user_data(self._ctx, self._current):
+            manifest.secrets.extend(await user_secrets.for_workspace(self._ctx, self._current.owner_id))
         return manifest
 
     async def get_service_banner(self, _request: agent_pb2.GetServiceBannerRequest) -> agent_pb2.ServiceBanner:
@@ -82,12 +82,12 @@ class ConfigurationCalls:
     async def get_monitoring(
         self, _request: agent_pb2.GetResourcesMonitoringConfigurationRequest
     ) -> agent_pb2.GetResourcesMonitoringConfigurationResponse:
-        return monitoring_configuration(self._place)
+        return monitoring_configuration(self._current)
 
     async def push_monitoring(
         self, request: agent_pb2.PushResourcesMonitoringUsageRequest
     ) -> agent_pb2.PushResourcesMonitoringUsageResponse:
-        await take_readings(self._ctx, self._place, request.datapoints)
+        await take_readings(self._ctx, self._current, request.datapoints)
         return agent_pb2.PushResourcesMonitoringUsageResponse()
 
 

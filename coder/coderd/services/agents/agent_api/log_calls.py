@@ -31,9 +31,9 @@ _log = get_logger("agents")
 class LogCalls:
     """Log calls of an agent."""
 
-    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: AgentPlace) -> None:
         self._ctx = ctx
-        self._place = place
+        self._current = current
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
@@ -55,7 +55,7 @@ class LogCalls:
         for entry in request.logs:
             _log.info(
                 "boundary_request",
-                agent=self._place.agent.id,
+                agent=self._current.agent.id,
                 decision="allow" if entry.allowed else "deny",
                 method=entry.http_request.method,
                 url=entry.http_request.url,
@@ -70,22 +70,22 @@ class LogCalls:
             return True
         now = self._ctx.clock.now()
         rows = [AgentLogLine(now, line.output, _level(line.level)) for line in lines]
-        stored = await self._ctx.db.run(_store_logs, self._place, source_id, rows, now)
+        stored = await self._ctx.db.run(_store_logs, self._current, source_id, rows, now)
         self._update_row(stored=stored)
         return stored
 
     def _update_row(self, *, stored: bool) -> None:
         """Update the logs' state in the cached row, which decides the notices of the next batch."""
-        agent = replace(self._place.agent, logs_length=max(1, self._place.agent.logs_length))
-        self._place = replace(self._place, agent=agent if stored else replace(agent, logs_overflowed=True))
+        agent = replace(self._current.agent, logs_length=max(1, self._current.agent.logs_length))
+        self._current = replace(self._current, agent=agent if stored else replace(agent, logs_overflowed=True))
 
 
-async def _store_logs(tx: Tx, place: AgentPlace, source_id: UUID, rows: list[AgentLogLine], now: datetime) -> bool:
+async def _store_logs(tx: Tx, current: AgentPlace, source_id: UUID, rows: list[AgentLogLine], now: datetime) -> bool:
     if source_id.int == 0:
         source_id = EXTERNAL_SOURCE
-        source = LogSourceRow(place.agent.id, source_id, now, "External", "/emojis/1f310.png")
+        source = LogSourceRow(current.agent.id, source_id, now, "External", "/emojis/1f310.png")
         await agent_store.add_log_source(tx, source)
-    return await store_logs(tx, place, source_id, rows)
+    return await store_logs(tx, current, source_id, rows)
 
 
 def _level(level: int) -> str:

@@ -35,9 +35,9 @@ _LifecycleState = agent_pb2.Lifecycle.State
 class StateCalls:
     """State calls of an agent."""
 
-    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: AgentPlace) -> None:
         self._ctx = ctx
-        self._place = place
+        self._current = current
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
@@ -94,7 +94,7 @@ class StateCalls:
             values |= {"started_at": changed_at, "ready_at": None}
         elif state in ready_times.ENDED:
             values |= {"ready_at": changed_at}
-            ready_time = await self._ctx.db.run(_end_start, self._place, values, changed_at)
+            ready_time = await self._ctx.db.run(_end_start, self._current, values, changed_at)
             if ready_time is not None:
                 ready_time.observe(self._ctx.part(Metrics))
             return
@@ -111,7 +111,7 @@ class StateCalls:
                 dropped = True
                 continue
             results_by_key[clean_text(item.key)] = _trimmed_result(item.result)
-        await self._ctx.db.run(_write_metadata, self._place, results_by_key, self._ctx.clock.now())
+        await self._ctx.db.run(_write_metadata, self._current, results_by_key, self._ctx.clock.now())
         if dropped:
             raise RpcError(0, f"metadata keys of {size} bytes exceeded {MAX_KEYS} bytes")
 
@@ -122,26 +122,26 @@ class StateCalls:
             raise RpcError(0, "script start and end time are required")
         if time_of(timing.start) > time_of(timing.end):
             raise RpcError(0, "script start time cannot be after end time")
-        await self._ctx.db.run(_insert_timing, self._place, script_id, timing)
+        await self._ctx.db.run(_insert_timing, self._current, script_id, timing)
 
     async def _change(self, kind: Change, values: dict[str, Any]) -> None:
-        await self._ctx.db.run(update_agent, self._place, kind, values)
+        await self._ctx.db.run(update_agent, self._current, kind, values)
 
 
 async def _end_start(
-    tx: Tx, place: AgentPlace, values: dict[str, Any], ended_at: datetime
+    tx: Tx, current: AgentPlace, values: dict[str, Any], ended_at: datetime
 ) -> ready_times.ReadyTime | None:
-    await update_agent(tx, place, "lifecycle", values)
-    return await ready_times.measure(tx, place, ended_at)
+    await update_agent(tx, current, "lifecycle", values)
+    return await ready_times.measure(tx, current, ended_at)
 
 
-async def _write_metadata(tx: Tx, place: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
-    await metadata_store.update_metadata(tx, place.agent.id, results, now)
-    await notify_agent_change(tx, place, "metadata")
+async def _write_metadata(tx: Tx, current: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
+    await metadata_store.update_metadata(tx, current.agent.id, results, now)
+    await notify_agent_change(tx, current, "metadata")
 
 
-async def _insert_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
-    scripts = await script_store.list_scripts(tx, [place.agent.id])
+async def _insert_timing(tx: Tx, current: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
+    scripts = await script_store.list_scripts(tx, [current.agent.id])
     if script_id not in {script.id for script in scripts}:
         raise RpcError(0, f'script "{script_id}" is not one of this agent')
     await script_store.insert_script_timing(
@@ -153,7 +153,7 @@ async def _insert_timing(tx: Tx, place: AgentPlace, script_id: UUID, timing: age
         stage=agent_pb2.Timing.Stage.Name(timing.stage).lower(),
         status=agent_pb2.Timing.Status.Name(timing.status).lower(),
     )
-    await notify_agent_change(tx, place, "lifecycle")
+    await notify_agent_change(tx, current, "lifecycle")
 
 
 def _trimmed_result(result: agent_pb2.WorkspaceAgentMetadata.Result) -> tuple[str, str]:

@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 class SubAgentCalls:
     """Sub-agent calls of an agent."""
 
-    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: AgentPlace) -> None:
         self._ctx = ctx
-        self._place = place
+        self._current = current
 
     def calls(self) -> CallTable:
         """Return the calls of this group by name."""
@@ -30,11 +30,11 @@ class SubAgentCalls:
         }
 
     async def create_sub_agent(self, request: agent_pb2.CreateSubAgentRequest) -> agent_pb2.CreateSubAgentResponse:
-        return await sub_agents.create_sub_agent(self._ctx, self._place, request)
+        return await sub_agents.create_sub_agent(self._ctx, self._current, request)
 
     async def list_sub_agents(self, _request: agent_pb2.ListSubAgentsRequest) -> agent_pb2.ListSubAgentsResponse:
-        return await sub_agents.list_sub_agents(self._ctx, self._place)
+        return await sub_agents.list_sub_agents(self._ctx, self._current)
 
     async def delete_sub_agent(self, request: agent_pb2.DeleteSubAgentRequest) -> agent_pb2.DeleteSubAgentResponse:
-        await sub_agents.delete_sub_agent(self._ctx, self._place, uuid_untrusted(request.id))
+        await sub_agents.delete_sub_agent(self._ctx, self._current, uuid_untrusted(request.id))
         return agent_pb2.DeleteSubAgentResponse()

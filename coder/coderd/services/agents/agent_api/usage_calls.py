@@ -39,9 +39,9 @@ _MAX_COUNT = (1 << 63) - 1
 class UsageCalls:
     """Usage calls of an agent."""
 
-    def __init__(self, ctx: Context, place: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: AgentPlace) -> None:
         self._ctx = ctx
-        self._place = place
+        self._current = current
         self._template_name: str | None = None
 
     def calls(self) -> CallTable:
@@ -72,8 +72,8 @@ class UsageCalls:
     async def _store_stats(self, stats: agent_pb2.Stats) -> None:
         """Store a report; usage of the workspace extends its deadline."""
         now = self._ctx.clock.now()
-        if await self._ctx.db.run(_insert_stats, self._place, stats, now):
-            self._ctx.part(LastUse).note(self._place.workspace_id, now)
+        if await self._ctx.db.run(_insert_stats, self._current, stats, now):
+            self._ctx.part(LastUse).note(self._current.workspace_id, now)
         if stats.metrics and self._ctx.config.prometheus_collect_agent_stats:
             samples = (
                 ForwardedSample(
@@ -85,14 +85,14 @@ class UsageCalls:
                 for sample in stats.metrics
                 if sample.type in _METRIC_KINDS
             )
-            self._ctx.part(Metrics).forwarded.take(self._place.agent.id, await self._names(), samples, now)
+            self._ctx.part(Metrics).forwarded.take(self._current.agent.id, await self._names(), samples, now)
 
     async def _names(self) -> tuple[str, str, str, str]:
         """Return the names of the agent, its template, its owner and its workspace."""
         if self._template_name is None:
-            template = await self._ctx.db.read(template_store.get_template, self._place.template_id)
+            template = await self._ctx.db.read(template_store.get_template, self._current.template_id)
             self._template_name = template.name if template else ""
-        return self._place.agent.name, self._template_name, self._place.owner_username, self._place.workspace_name
+        return self._current.agent.name, self._template_name, self._current.owner_username, self._current.workspace_name
 
     async def _record(self, connection_id: UUID, connection: agent_pb2.Connection) -> None:
         """Store the beginning or end of a session to the agent."""
@@ -100,24 +100,24 @@ class UsageCalls:
         at = time_of(connection.timestamp) if connection.HasField("timestamp") else self._ctx.clock.now()
         ip = "127.0.0.1" if connection.ip == "localhost" else address_untrusted(connection.ip)
         if connection.action == agent_pb2.Connection.CONNECT:
-            await self._ctx.db.run(connection_log.record_began, self._place, connection_id, kind, ip, at)
+            await self._ctx.db.run(connection_log.record_began, self._current, connection_id, kind, ip, at)
             return
         reason = clean_text(connection.reason)
         code = connection.status_code
-        await self._ctx.db.run(_record_ended, self._place, connection_id, kind, ip, at, code, reason)
+        await self._ctx.db.run(_record_ended, self._current, connection_id, kind, ip, at, code, reason)
 
 
-async def _insert_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
+async def _insert_stats(tx: Tx, current: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
     """Insert statistics; return whether the workspace is in use."""
     sessions = _session_counts(stats)
     latency = stats.connection_median_latency_ms
     await stats_store.insert_stats(
         tx,
         created_at=now,
-        user_id=place.owner_id,
-        workspace_id=place.workspace_id,
-        template_id=place.template_id,
-        agent_id=place.agent.id,
+        user_id=current.owner_id,
+        workspace_id=current.workspace_id,
+        template_id=current.template_id,
+        agent_id=current.agent.id,
         connections_by_proto={clean_text(name): count for name, count in stats.connections_by_proto.items()},
         connection_count=stats.connection_count,
         connection_median_latency_ms=latency if math.isfinite(latency) else _UNMEASURED,
@@ -130,15 +130,15 @@ async def _insert_stats(tx: Tx, place: AgentPlace, stats: agent_pb2.Stats, now: 
     )
     is_used = stats.connection_count > 0 or any(sessions.values())
     if is_used:
-        await move_deadline(tx, place.build_id, now)
-        await notify_agent_change(tx, place, "stats")
+        await move_deadline(tx, current.build_id, now)
+        await notify_agent_change(tx, current, "stats")
     return is_used
 
 
 async def _record_ended(
-    tx: Tx, place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, code: int, reason: str
+    tx: Tx, current: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, code: int, reason: str
 ) -> None:
-    await connection_log.record_ended(tx, place, connection_id, kind, ip, at, code=code, reason=reason)
+    await connection_log.record_ended(tx, current, connection_id, kind, ip, at, code=code, reason=reason)
 
 
 def _session_counts(stats: agent_pb2.Stats) -> dict[str, int]:

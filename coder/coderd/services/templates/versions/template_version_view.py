@@ -27,7 +27,7 @@ _REDACTED = "*redacted*"
 
 
 def present_version(
-    view: VersionView, job: JobRow, place: QueuePlace = NO_PLACE, *, matched: MatchedProvisioners | None = None
+    view: VersionView, job: JobRow, position: QueuePlace = NO_PLACE, *, matched: MatchedProvisioners | None = None
 ) -> TemplateVersion:
     """Return a version as JSON; `matched` is set while the import is pending."""
     version = view.version
@@ -39,7 +39,7 @@ def present_version(
         updated_at=version.updated_at,
         name=version.name,
         message=version.message,
-        job=present_job(job, place),
+        job=present_job(job, position),
         readme=version.readme,
         created_by=MinimalUser(
             id=version.created_by,

@@ -219,15 +219,19 @@ async def test_watch_workspace() -> None:
 async def test_watch_metadata() -> None:
     async with workspace_world() as (world, _):
         agent = agent_of(await new_workspace(world, "w"))
-        place = await authenticate_agent(world.ctx, Credentials(TOKEN))
+        current = await authenticate_agent(world.ctx, Credentials(TOKEN))
 
         async def report() -> None:
             async def store(tx: Any) -> None:
-                await metadata_store.update_metadata(tx, place.agent.id, {"load": ("7", "")}, world.ctx.clock.now())
+                await metadata_store.update_metadata(tx, current.agent.id, {"load": ("7", "")}, world.ctx.clock.now())
                 from coder.coderd.store.workspaces.change_feed import notify_change
 
                 await notify_change(
-                    tx, "metadata", owner_id=place.owner_id, workspace_id=place.workspace_id, agent_id=place.agent.id
+                    tx,
+                    "metadata",
+                    owner_id=current.owner_id,
+                    workspace_id=current.workspace_id,
+                    agent_id=current.agent.id,
                 )
 
             await world.ctx.db.run(store)

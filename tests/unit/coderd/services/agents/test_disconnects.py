@@ -91,14 +91,14 @@ async def test_only_newest_presence_ends() -> None:
     """An agent reconnects, to this or another replica, before its end is stored; clocks may differ."""
     async with workspace_world() as scene:
         db, now = scene.world.ctx.db, datetime.now(UTC)
-        place = await db.read(agent_store.get_agent_place, UUID(str(scene.agent_id)))
-        assert place is not None
+        current = await db.read(agent_store.get_agent_place, UUID(str(scene.agent_id)))
+        assert current is not None
         old, new = new_uuid(), new_uuid()
         for stay in (old, new):
-            await db.run(connections._mark_connected, now, place, stay, "2.10", now)
-        await db.run(connections._mark_disconnected, now, place, old, "silent")
+            await db.run(connections._mark_connected, now, current, stay, "2.10", now)
+        await db.run(connections._mark_disconnected, now, current, old, "silent")
         assert await _status(scene, "connected") and await disconnects(scene) == []
-        await db.run(connections._mark_disconnected, now, place, new, "closed")
+        await db.run(connections._mark_disconnected, now, current, new, "closed")
         assert await _status(scene, "disconnected")
         assert [item["ended"] for item in await disconnects(scene)] == ["closed"]
 

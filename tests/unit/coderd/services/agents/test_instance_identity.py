@@ -40,9 +40,9 @@ async def ask(view_context: AgentWorld, cloud: str, **body: Any) -> tuple[int, d
 
 
 async def agents_token(view_context: AgentWorld) -> str:
-    place = await view_context.world.ctx.db.read(get_agent_place, view_context.agent_id)
-    assert place is not None
-    return str(place.agent.auth_token)
+    current = await view_context.world.ctx.db.read(get_agent_place, view_context.agent_id)
+    assert current is not None
+    return str(current.agent.auth_token)
 
 
 # ---- Google
