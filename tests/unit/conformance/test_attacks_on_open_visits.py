@@ -32,7 +32,7 @@ WAYS = (
     "application by host",
     "terminal",
     "terminal by ticket",
-    "public port",
+    "port of all users",
     "port of the organization",
 )
 BY_SHARE = {"application by host", "terminal", "terminal by ticket"}
@@ -42,7 +42,7 @@ BY_KEY = set(WAYS) - {"terminal by ticket"}
 INSIDE = {*BY_SHARE, "port of the organization"}
 """Access for members of the organization."""
 
-LEVELS = (("authenticated", "public port"), ("organization", "port of the organization"))
+LEVELS = (("authenticated", "port of all users"), ("organization", "port of the organization"))
 """Sharing levels of the one port, in turn, and their names above."""
 LOSSES: dict[str, tuple[bool, tuple[str, str, Any], set[str]]] = {
     # whether it is shared with a group; (method, path, body); the access that ends

@@ -20,11 +20,11 @@ Installs coder $HAVE from $URL
 
   curl -fsSL $URL/install.sh | sh -s -- [options]
 
-  --method detect|standalone|deb  how (detect: deb where dpkg is and we are root, else standalone)
-  --prefix DIR                    standalone: below DIR/bin (default /usr/local, else ~/.local)
-  --full                          the whole program with the server, not only agent and command line
-  --version VERSION               fail unless this is what the server has
-  --dry-run                       say what would be done
+  --method detect|standalone|deb  how to install (detect: deb with dpkg and as root, else standalone)
+  --prefix DIR                    standalone: install into DIR/bin (default /usr/local, else ~/.local)
+  --full                          install the full program with the server, not only agent and CLI
+  --version VERSION               fail unless the server has this version
+  --dry-run                       print the steps without executing them
 EOF
 }
 
@@ -41,7 +41,7 @@ run() {
 	fi
 }
 
-# With sudo where the target is not ours to write.
+# Run as root if the target is not writable.
 run_as_owner() {
 	if [ -n "$sudo" ]; then
 		run $sudo "$@"
@@ -58,11 +58,11 @@ fetch() {
 	elif command -v busybox >/dev/null 2>&1; then
 		run busybox wget -qO "$2" "$1"
 	else
-		fail "neither curl nor wget nor busybox is here"
+		fail "curl, wget or busybox is required"
 	fi
 }
 
-# Whether the server has a file, asked in a dry run too: what would be done depends on it.
+# Check whether the server has a file, also in a dry run: the steps depend on it.
 offers() {
 	(dry= && fetch "$URL/bin/$1.sha256" /dev/null) >/dev/null 2>&1
 }
@@ -75,10 +75,10 @@ check() {
 	elif command -v shasum >/dev/null 2>&1; then
 		got="$(shasum -a 256 "$1" | cut -d' ' -f1)"
 	else
-		echo "install.sh: no sha256sum here, the checksum is not checked" >&2
+		echo "install.sh: sha256sum is missing, so the checksum is not verified" >&2
 		return 0
 	fi
-	[ "$want" = "$got" ] || fail "what arrived is damaged (checksum $got, not $want); run this again"
+	[ "$want" = "$got" ] || fail "the download is damaged (checksum $got, not $want); run this again"
 }
 
 main() {
@@ -128,7 +128,7 @@ main() {
 	trap 'rm -rf "$folder"' EXIT
 	case "$method" in
 	deb)
-		[ "$os" = linux ] && command -v dpkg >/dev/null 2>&1 || fail "there is no dpkg here; use --method standalone"
+		[ "$os" = linux ] && command -v dpkg >/dev/null 2>&1 || fail "dpkg is missing; use --method standalone"
 		name=coder-linux-$arch.deb
 		;;
 	standalone) name=coder-$edition$os-$arch ;;
@@ -139,8 +139,8 @@ main() {
 	[ -z "$dry" ] || installed="Would have installed"
 	echo "Fetching $URL/bin/$name"
 	fetch "$URL/bin/$name" "$folder/coder" ||
-		fail "the server has no $name (or did not answer); $URL/bin/$name says how to get one"
-	fetch "$URL/bin/$name.sha256" "$folder/coder.sha256" || fail "the server gave no checksum of $name"
+		fail "the server has no $name (or did not answer); $URL/bin/$name says how to get it"
+	fetch "$URL/bin/$name.sha256" "$folder/coder.sha256" || fail "the server sent no checksum of $name"
 	check "$folder/coder" "$folder/coder.sha256"
 
 	if [ "$method" = deb ]; then
@@ -161,7 +161,7 @@ main() {
 		fi
 	fi
 	run_as_owner mkdir -p "$target"
-	# Beside and renamed: a coder that is running keeps its file.
+	# Copy and rename: a running coder keeps its old file.
 	run_as_owner cp "$folder/coder" "$target/.coder.new"
 	run_as_owner chmod 755 "$target/.coder.new"
 	run_as_owner mv -f "$target/.coder.new" "$target/coder"
@@ -198,13 +198,13 @@ $want = $sum.Split(" ")[0]
 $got = (Get-FileHash -Algorithm SHA256 -Path $file).Hash.ToLower()
 if ($got -ne $want) {
 	Remove-Item $file
-	throw "What arrived is damaged (checksum $got, not $want); run this again."
+	throw "The download is damaged (checksum $got, not $want); run this again."
 }
 Move-Item -Force $file (Join-Path $folder "coder.exe")
 $path = [Environment]::GetEnvironmentVariable("Path", "User")
 if (($path -split ";") -notcontains $folder) {
 	[Environment]::SetEnvironmentVariable("Path", "$path;$folder", "User")
-	Write-Output "$folder was added to PATH; it holds in new windows."
+	Write-Output "$folder was added to PATH. Open a new window to use it."
 }
 Write-Output "Installed coder @VERSION@. Log in with: coder login $url"
 """
