@@ -33,7 +33,7 @@ _REASONS = {
         IssueTokenRequest.app_hostname IssueTokenRequest.app_path IssueTokenRequest.app_query MayStayRequest.app_request
         ReportAppStatsRequest.stats _AppStatus.app_slug _AppStatus.state _AppStatus.message _AppStatus.uri _Logs.logs
         _Source.display_name _Source.icon""",
-    "a credential: what does not verify is nobody's (401)": """
+    "a credential: an invalid one is unauthenticated (401)": """
         _AwsIdentity.signature _AwsIdentity.document _AwsIdentity.agent_name _AzureIdentity.signature
         _AzureIdentity.encoding _AzureIdentity.agent_name _GoogleIdentity.json_web_token _GoogleIdentity.agent_name
         UpdateUserPasswordRequest.old_password IssueReconnectingPTYSignedTokenRequest.url

@@ -147,7 +147,7 @@ async def test_proxy_ignores_known_users(monkeypatch: pytest.MonkeyPatch) -> Non
     assert await _answers(authorizer, admit, *[_from(1)] * 3) == ["answered", "limited", "limited"]
     for item in people:
         assert await _answers(authorizer, admit, *[item] * 4 * LIMIT) == ["answered"] * 4 * LIMIT
-    assert await _answers(authorizer, admit, _from(1, "good-9")) == ["limited"], "nobody knows him yet"
+    assert await _answers(authorizer, admit, _from(1, "good-9")) == ["limited"], "the visitor is still unknown"
 
 
 async def test_token_program_is_never_limited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -175,7 +175,7 @@ async def test_visitor_concurrency_is_limited(autojump_clock: trio.testing.MockC
             nursery.start_soon(ask, number)
             await trio.lowlevel.checkpoint()
         async with known.turn("ben"):
-            assert order == [], "nobody waits for her"
+            assert order == [], "no request waits for the second visitor"
         with trio.move_on_after(0.1):
             async with known.turn("ana"):
                 pass

@@ -84,11 +84,11 @@ async def test_what_is_in_order_opens(changes: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"iss": "somebody"}, "by or for somebody else"),
-        ({"iss": None}, "by or for somebody else"),
-        ({"aud": ["other"]}, "by or for somebody else"),
-        ({"aud": []}, "by or for somebody else"),
-        ({"aud": "wsproxy2"}, "by or for somebody else"),
+        ({"iss": "other"}, "another issuer or audience"),
+        ({"iss": None}, "another issuer or audience"),
+        ({"aud": ["other"]}, "another issuer or audience"),
+        ({"aud": []}, "another issuer or audience"),
+        ({"aud": "wsproxy2"}, "another issuer or audience"),
         ({"nbf": NOW.timestamp() + 1}, "not good yet"),
         ({"exp": NOW.timestamp()}, "too old"),
         ({"exp": "soon"}, "cannot be opened"),

@@ -92,7 +92,7 @@ def test_unrouted_paths_share_a_counter() -> None:
 
 def test_invented_paths_share_a_counter(monkeypatch: pytest.MonkeyPatch) -> None:
     """By budget: requests of one do not count for another."""
-    monkeypatch.setattr(rate_limits, "_MOST_PATHS", 100)
+    monkeypatch.setattr(rate_limits, "_MAX_PATHS", 100)
     clock = FakeClock()
     counted = limits(clock, api_rate_limit=50)
     for number in range(150):

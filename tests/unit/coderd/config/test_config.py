@@ -29,7 +29,7 @@ NOT_OURS = {"disable-chat-sharing"}
 """Groups besides `LEFT_OUT`: there are no chats."""
 OTHER_DEFAULTS = {
     "telemetry": "nothing is ever sent, so the honest default is off",
-    "update-check": "nobody is asked unless somebody wants it",
+    "update-check": "off unless an administrator enables it",
     "cache-dir": "recorded as a placeholder",
 }
 

@@ -84,7 +84,7 @@ async def test_lost_client_is_watched(how: str, monkeypatch: pytest.MonkeyPatch)
                 monkeypatch.setattr(absent_clients, "PATIENCE", 0.0)
                 (peer,) = watched
                 world.ctx.part(Coordinator).revoke(peer, watched[peer][1])
-                assert await is_known(), "it asked for its tunnel anew"
+                assert await is_known(), "it requested its tunnel again"
             return
         if how == "unshared":
             assert (await world.patch(acl, {"user_roles": {bob: ""}})).status_code == 204

@@ -94,7 +94,7 @@ def test_document_matches_recorded_operations() -> None:
         if known.request and "requestBody" not in operation:
             wrong.append(f"{name}: takes a {known.request}")
         if known.public and operation.get("security") == [{"CoderSessionToken": []}]:
-            wrong.append(f"{name}: open to everybody")
+            wrong.append(f"{name}: public")
     assert not wrong, "\n".join(wrong)
 
 

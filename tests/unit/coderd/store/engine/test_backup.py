@@ -130,7 +130,7 @@ def test_damaged_or_newer_backups_are_refused(tmp_path: Path) -> None:
         assert refused.value.code == "bad_backup"
     for empty in (dataclasses.replace(valid, rows={}), dataclasses.replace(valid, revision="")):
         write(empty)
-        with pytest.raises(CoderError, match="holds no deployment"):
+        with pytest.raises(CoderError, match="contains no deployment"):
             backup.read_backup(file, tmp_path / "out")
     write(dataclasses.replace(valid, revision="9999", version="v99"))
     with pytest.raises(CoderError, match=r"newer release \(v99, schema 9999\)"):

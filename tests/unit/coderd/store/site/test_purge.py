@@ -38,7 +38,7 @@ async def test_what_is_renewed_meanwhile_stays() -> None:
 
         async def fill(tx: Any) -> None:
             await put_port_share(tx, PortShareRow(ident, "main", 8080, "public", "http", OLD))
-            await tx.execute(insert(node_keys).values(key=b"k" * 32, owner="somebody", seen_at=OLD))
+            await tx.execute(insert(node_keys).values(key=b"k" * 32, owner="owner", seen_at=OLD))
             await tx.execute(insert(large_nodes).values(peer_id=ident, node=b"", told_at=OLD))
             await tx.execute(update(api_keys).where(api_keys.c.id == key).values(expires_at=OLD))
 
