@@ -121,7 +121,7 @@ def request_with(kind: type[msgspec.Struct], **fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "field", "rule"), list(cases()), ids=lambda one: getattr(one, "__name__", str(one))[:40]
 )
-def test_a_bound_has_two_sides(kind: type[msgspec.Struct], field: str, rule: FieldRule) -> None:
+def test_bounds_have_two_sides(kind: type[msgspec.Struct], field: str, rule: FieldRule) -> None:
     rules = TABLE[kind][field]
     for value in rule.inside:
         if all(other.holds(value) for other in rules):

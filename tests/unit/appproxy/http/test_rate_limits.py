@@ -128,7 +128,7 @@ def test_a_bypass_counts_nothing() -> None:
     assert not counted._counters and not counted._paths
 
 
-def test_what_is_not_limited() -> None:
+def test_unlimited_requests() -> None:
     counted = limits(FakeClock())
     assert counted.limit_of(unlimited("asked by load balancers")) == 0
     assert counted.limit_of(FILES) == 12
@@ -244,7 +244,7 @@ _MEANWHILE: dict[str, tuple[Step, ...]] = {
 
 @pytest.mark.parametrize("steps", _MEANWHILE.values(), ids=_MEANWHILE)
 @pytest.mark.parametrize("others", [0, 3])
-async def test_no_place_is_lost(steps: tuple[Step, ...], others: int) -> None:
+async def test_no_reservation_is_lost(steps: tuple[Step, ...], others: int) -> None:
     """A waiting request disconnects in the moment of its admission: the next one gets the reservation."""
     clock, let_in = FakeClock(), []
     counted = limits(clock)
@@ -321,7 +321,7 @@ async def test_ipv6_network_counts_as_one() -> None:
         await enter(counted, "2001:db8::99")
 
 
-async def test_guessing_passwords_is_slowed_down() -> None:
+async def test_password_guesses_are_limited() -> None:
     async with running_coderd(dangerous_disable_rate_limits=False, clock=FakeClock()) as world:
         await world.post("/api/v2/users/first", FIRST_USER)
         for _ in range(60):

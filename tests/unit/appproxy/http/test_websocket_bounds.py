@@ -79,7 +79,7 @@ async def closed_with(stream: trio.SocketStream) -> int:
 EXTENSIONS = [DEFLATE, "permessage-deflate; server_max_window_bits=x", "\xff;;,="]
 
 
-async def test_no_compression_is_agreed_to() -> None:
+async def test_compression_is_never_negotiated() -> None:
     packer = zlib.compressobj(wbits=-15)
     bomb = packer.compress(bytes(8 << 20)) + packer.flush(zlib.Z_SYNC_FLUSH)
     async with running_coderd(first_user=True) as world:

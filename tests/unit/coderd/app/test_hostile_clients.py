@@ -178,7 +178,7 @@ def test_foreign_text_cannot_forge_logs() -> None:
     text.encode()  # half a surrogate pair would keep the line from being written
 
 
-async def test_methods_that_are_not_there() -> None:
+async def test_unknown_methods() -> None:
     async with running_coderd(first_user=True) as world:
         for method, path in (
             ("PATCH", "/api/v2/buildinfo"),

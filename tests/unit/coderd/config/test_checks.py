@@ -20,7 +20,7 @@ AN_ID = "2f3c0a1e-0000-4000-8000-000000000001"
 @pytest.mark.parametrize(
     "value", ["", "{}", '{"a": []}', f'{{"a": ["{AN_ID}"]}}', {"a": [AN_ID]}, {}, None, "null", '{"a": null}']
 )
-def test_a_mapping_of_words(name: str, value: Any) -> None:
+def test_word_mappings(name: str, value: Any) -> None:
     check_config(ServerConfig(**{name: value}))
 
 

@@ -198,7 +198,7 @@ async def test_manifest() -> None:
         assert config.memory.enabled
 
 
-async def test_reports_are_stored_and_shown() -> None:
+async def test_reports_are_stored_and_returned() -> None:
     fields = {
         "apps": [
             provisioner_pb2.App(

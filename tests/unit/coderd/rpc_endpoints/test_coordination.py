@@ -233,7 +233,7 @@ async def test_resume_token_is_useless_to_others() -> None:
 
 
 @pytest.mark.parametrize("is_present", [True, False], ids=["present", "away"])
-async def test_a_foreign_key_is_refused(is_present: bool) -> None:
+async def test_foreign_key_is_refused(is_present: bool) -> None:
     """Of a connected agent, and of a disconnected one: the wrong peer must not be faster after a restart."""
     async with workspace_world() as view_context:
         world = view_context.world

@@ -537,7 +537,7 @@ async def test_built_in_daemons_use_same_link() -> None:
         assert await status_of(world, version) == "succeeded"
 
 
-async def test_the_old_way_to_acquire() -> None:
+async def test_deprecated_acquire() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:

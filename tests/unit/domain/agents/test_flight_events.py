@@ -29,7 +29,7 @@ def _later(wall: float, running: float, awake: float, **rest: Any) -> Look:
         (_later(5, 5, 5, addresses=()), [("network_changed", {"before": "10.0.0.1", "after": ""})]),
     ],
 )
-def test_between_two_looks(after: Look, expected: Any) -> None:
+def test_between_two_samples(after: Look, expected: Any) -> None:
     assert [(event.kind, event.data) for event in flight_events.between(BASE, after, 5.0)] == expected
 
 

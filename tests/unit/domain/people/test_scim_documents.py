@@ -70,7 +70,7 @@ def test_unclear_documents_are_refused(sent: dict[str, Any]) -> None:
     ],
 )
 @pytest.mark.parametrize("title", [str, str.upper, str.capitalize])
-def test_an_operation_that_shuts_out(operation: dict[str, Any], title: Any) -> None:
+def test_deactivating_operation(operation: dict[str, Any], title: Any) -> None:
     written = {title(name): value for name, value in {**PATH, **operation}.items()}
     for name in ("Operations", "operations", "OPERATIONS"):
         assert patched(canonical({name: [{"op": "replace", "path": "active", "value": True}, written]})) == {
@@ -122,5 +122,5 @@ def test_operation_on_other_attribute_is_ignored(operation: Any) -> None:
 
 
 @pytest.mark.parametrize("operations", [1, None, {}, [], "x"])
-def test_operations_that_are_no_list(operations: Any) -> None:
+def test_operations_must_be_a_list(operations: Any) -> None:
     assert patched(canonical({"operations": operations, "active": True})) == {"active": True}

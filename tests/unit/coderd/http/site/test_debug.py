@@ -28,7 +28,7 @@ async def test_profile_covers_this_process() -> None:
         assert "builtins.dict" in texts["heap.txt"]
 
 
-async def test_who_may_profile_and_what() -> None:
+async def test_profile_permissions() -> None:
     async with running_coderd(first_user=True) as world:
         _, token = await world.member()
         assert (await world.post(PROFILE, token="")).status_code == 401

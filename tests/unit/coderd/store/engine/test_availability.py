@@ -61,7 +61,7 @@ def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
         (_wrapped(asyncpg.DiskFullError()), False),
     ],
 )
-def test_errors_mean_away_or_refused(error: Exception, away: bool) -> None:
+def test_errors_distinguish_outage_and_refusal(error: Exception, away: bool) -> None:
     assert means_unavailable(error) is away
 
 

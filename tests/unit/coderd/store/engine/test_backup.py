@@ -71,7 +71,7 @@ async def coder(home: Path, *words: str, code: int = 0) -> str:
     return done.stderr if code else done.stdout
 
 
-async def test_there_and_back(home: Path) -> None:
+async def test_backup_round_trip(home: Path) -> None:
     where, file = home / "data", home / "one.backup"
     async with run_postgres(where, durable=False) as url:
         async with open_database(url) as database:

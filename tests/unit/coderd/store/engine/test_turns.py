@@ -89,7 +89,7 @@ async def test_large_plan_is_stored_in_turns(given: list[None]) -> None:
     assert max(written.sizes) == ROWS
 
 
-async def test_parameters_are_made_in_turns(given: list[None]) -> None:
+async def test_parameters_are_stored_in_turns(given: list[None]) -> None:
     many = [provisioner_pb2.RichParameter(name=str(number)) for number in range(MANY)]
     result = provisionerd_pb2.CompletedJob.TemplateImport(rich_parameters=many)
     assert len(await import_messages._parameter_rows(uuid4(), result, Turns())) == MANY

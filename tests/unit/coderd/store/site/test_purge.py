@@ -30,7 +30,7 @@ def test_conditions_are_rechecked_for_renewed_rows(kind: str) -> None:
     assert outer and inner.endswith(f" WHERE {outer}")
 
 
-async def test_what_is_renewed_meanwhile_stays() -> None:
+async def test_rows_renewed_meanwhile_stay() -> None:
     async with workspace_world(clock=FakeClock(NEW + timedelta(days=30))) as (world, _):
         ctx, workspace = world.ctx, await new_workspace(world, "w")
         ident = UUID(workspace["id"])
