@@ -98,7 +98,7 @@ FREE = {field: reason for reason, fields in _REASONS.items() for field in fields
 """Fields without a rule, each with its reason."""
 
 _ABSENT = (type(None), msgspec.UnsetType)
-_SAID_BY_TYPE = (bool, UUID, datetime)
+_VALIDATED_TYPES = (bool, UUID, datetime)
 """Types that a decoder validates completely: every decoded value is valid. The same holds for enumerations."""
 
 
@@ -156,10 +156,10 @@ def _read_by_doors() -> set[type[msgspec.Struct]]:
     return results
 
 
-def _said_by_type(hint: Any) -> bool:
+def _validated_by_type(hint: Any) -> bool:
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     options = [arg for arg in (typing.get_args(hint) if union else (hint,)) if arg not in _ABSENT]
-    return all(option in _SAID_BY_TYPE or typing.get_origin(option) is typing.Literal for option in options)
+    return all(option in _VALIDATED_TYPES or typing.get_origin(option) is typing.Literal for option in options)
 
 
 def test_every_field_has_rule_or_reason() -> None:
@@ -168,7 +168,7 @@ def test_every_field_has_rule_or_reason() -> None:
     for kind in _read_by_doors():
         hints = typing.get_type_hints(kind)
         for field in msgspec.structs.fields(kind):
-            if field.name not in TABLE.get(kind, {}) and not _said_by_type(hints[field.name]):
+            if field.name not in TABLE.get(kind, {}) and not _validated_by_type(hints[field.name]):
                 without.add(f"{kind.__name__}.{field.encode_name}")
     assert without == FREE.keys(), without ^ FREE.keys()
 

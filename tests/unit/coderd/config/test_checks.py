@@ -27,7 +27,7 @@ def test_word_mappings(name: str, value: Any) -> None:
 @pytest.mark.parametrize("name", MAPPINGS)
 @pytest.mark.parametrize("value", ["{", '"a"', '{"a": 1}', '{"a": [1]}', '{"a": {"b": "c"}}', "1"])
 def test_invalid_mapping_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(CoderError, match=f"--{name.replace('_', '-')} does not say"):
+    with pytest.raises(CoderError, match=f"--{name.replace('_', '-')} does not map"):
         check_config(ServerConfig(**{name: value}))
 
 

@@ -170,13 +170,15 @@ async def _key(world: World, organization: str, name: str, tags: Mapping[str, st
     return str(created.json()["key"])
 
 
-async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list[tuple[str, dict[str, Any]]]:
+async def _connection_attempts(
+    world: World, member: str, stranger: str, narrow: str
+) -> list[tuple[str, dict[str, Any]]]:
     """Return (label, options of a daemon) for callers that must not be admitted."""
     home, far = await _key(world, "default", "home", {"a": "b"}), await _key(world, "elsewhere", "far")
     deleted = await _key(world, "default", "gone")
     assert (await world.delete("/api/v2/organizations/default/provisionerkeys/gone")).status_code == 204
     far_id = (await world.get("/api/v2/organizations/elsewhere")).json()["id"]
-    knocks: list[tuple[str, dict[str, Any]]] = [
+    attempts: list[tuple[str, dict[str, Any]]] = [
         *[
             (
                 f"a key of another organization at {organization}",
@@ -231,7 +233,7 @@ async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list
         ("an empty pre-shared key", {"token": "", "headers": _key_headers(psk="")}),
         ("another kind of daemon", {"token": member, "tags": {"scope": "user"}, "kinds": ("docker",)}),
     ]
-    return [(label, {"token": "", **how}) for label, how in knocks]
+    return [(label, {"token": "", **how}) for label, how in attempts]
 
 
 async def test_daemons_use_their_own_key() -> None:
@@ -242,9 +244,9 @@ async def test_daemons_use_their_own_key() -> None:
         _, stranger = await world.member("stranger", organizations=[elsewhere])
         narrow = (await world.post("/api/v2/users/me/keys/tokens", {"scopes": ["template:read"]}, token=member)).json()
         people = {"admin": world.user_id, "member": member_id}
-        knocks = await _knocks(world, member, stranger, narrow["key"])
-        assert len(knocks) > 50
-        for label, how in knocks:
+        attempts = await _connection_attempts(world, member, stranger, narrow["key"])
+        assert len(attempts) > 50
+        for label, how in attempts:
             if isinstance(tags := how.get("tags"), dict):
                 how["tags"] = {name: value.format(**people) for name, value in tags.items()}
             try:
@@ -434,7 +436,7 @@ async def test_revoked_daemon_loses_its_jobs(monkeypatch: pytest.MonkeyPatch) ->
 # ---- resume tokens at another replica
 
 
-async def _renewed(world: World, resume: str, token: str) -> str:
+async def _resume_token_of(world: World, resume: str, token: str) -> str:
     """Return the response to a resumed link that announced no keys."""
     path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': resume})}"
     kinds = tailnet_pb2.RefreshResumeTokenRequest(), tailnet_pb2.RefreshResumeTokenResponse
@@ -459,7 +461,9 @@ async def test_resume_tokens_are_bound_to_sessions() -> None:
             assert await resume_tokens.read_untrusted(replica.ctx, whole, binding) == (peer, "digest")
             if await opens_terminal_untrusted(replica.ctx.part(SigningKeys), world.ctx.clock.now(), whole, peer):
                 wrong.append("a resume token opened a terminal")
-            again = await resume_tokens.read_untrusted(replica.ctx, await _renewed(replica, whole, token), binding)
+            again = await resume_tokens.read_untrusted(
+                replica.ctx, await _resume_token_of(replica, whole, token), binding
+            )
             if again != (peer, "digest"):
                 wrong.append(f"bound to no keys any more: {again}")
         forged = [

@@ -479,7 +479,7 @@ async def test_new_upload_ends_previous() -> None:
     async with running_coderd(first_user=True) as world:
         under_way = world.ctx.part(ModuleFiles)._uploads
 
-        async def begun() -> bool:
+        async def has_begun() -> bool:
             return len(under_way) == 1
 
         version = await new_version(world)
@@ -491,7 +491,7 @@ async def test_new_upload_ends_previous() -> None:
                 header = pb.DataUpload(upload_type=pb.UPLOAD_TYPE_MODULE_FILES, file_size=2, chunks=2)
                 await unfinished.send(pb.FileUpload(data_upload=header))
                 await unfinished.send(pb.FileUpload(chunk_piece=pb.ChunkPiece(data=b"x")))
-                await eventually(begun)
+                await eventually(has_begun)
                 await _upload(daemon, data, [data], digest)
                 with pytest.raises(RpcError, match="another one began"):
                     await unfinished.receive()
@@ -565,7 +565,7 @@ async def test_jobs_run_once_among_daemons() -> None:
         acquired: list[str] = []
         versions = [await new_version(world) for _ in range(12)]
 
-        async def work(number: int) -> None:
+        async def run_daemon(number: int) -> None:
             async with connected_daemon(world, name=f"d{number}") as daemon:
                 while True:
                     job = await daemon.acquire()
@@ -573,7 +573,7 @@ async def test_jobs_run_once_among_daemons() -> None:
                     await daemon.complete_import(job)
 
         for number in range(4):
-            nursery.start_soon(work, number)
+            nursery.start_soon(run_daemon, number)
         with trio.fail_after(60):
             for version in versions:
                 result = await ended(world, f"/api/v2/templateversions/{version['id']}")

@@ -109,7 +109,7 @@ def _with_time(kind: Any, text: str) -> Iterator[Any]:
     if isinstance(kind, msgspec.inspect.DateTimeType):
         yield text
     elif isinstance(kind, msgspec.inspect.StructType):
-        chosen = {part.encode_name: _first(part.type) for part in kind.fields if part.required}
+        chosen = {part.encode_name: _first_word(part.type) for part in kind.fields if part.required}
         rest = {name: value for name, value in chosen.items() if value is not None}
         for part in kind.fields:
             yield from ({**rest, part.encode_name: value} for value in _with_time(part.type, text))
@@ -122,7 +122,7 @@ def _with_time(kind: Any, text: str) -> Iterator[Any]:
         yield from ({"key": value} for value in _with_time(kind.value_type, text))
 
 
-def _first(kind: Any) -> Any:
+def _first_word(kind: Any) -> Any:
     """Return the first word of an enumeration, for a field whose zero value is invalid."""
     return kind.values[0] if isinstance(kind, msgspec.inspect.LiteralType) else None
 

@@ -26,24 +26,24 @@ from tests.kit.programs.command_line import run_cli
 
 
 @pytest.fixture(scope="module")
-def first() -> Iterator[Path]:
+def first_cluster() -> Iterator[Path]:
     """Return the folder of this file's first cluster in its initial state."""
     with tempfile.TemporaryDirectory(prefix="coder-test-") as folder:
         yield Path(folder) / "data"
 
 
 @pytest.fixture(autouse=True)
-def soon_made(first: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def copied_clusters(first_cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace initialisation with a copy: it takes seconds of computing, and test_postgres.py tests it."""
     plain = postgres._initialise
 
     async def initialise(cluster: Any, programs: Path, durable: bool) -> None:
-        if first.exists() and not cluster.data.exists():
-            subprocess.run(["cp", "-a", first, cluster.data], check=True)
+        if first_cluster.exists() and not cluster.data.exists():
+            subprocess.run(["cp", "-a", first_cluster, cluster.data], check=True)
             return
         await plain(cluster, programs, durable)
-        if not first.exists():
-            subprocess.run(["cp", "-a", cluster.data, first], check=True)
+        if not first_cluster.exists():
+            subprocess.run(["cp", "-a", cluster.data, first_cluster], check=True)
 
     monkeypatch.setattr(postgres, "_initialise", initialise)
 
