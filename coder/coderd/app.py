@@ -225,7 +225,7 @@ def _stops_without_database(in_order: trio.Event) -> Iterator[None]:
     except DatabaseAwayError as error:
         if not in_order.is_set():
             raise
-        _log.warn("the server stopped while its database was away", error=error.reason)
+        _log.warn("the server stopped while its database was unavailable", error=error.reason)
 
 
 async def _run_daemons(factory: ProvisionerFactory, context: Context, left: trio.Event) -> None:

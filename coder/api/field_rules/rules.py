@@ -65,7 +65,7 @@ class FieldRule:
 
 def failed(field: str, tag: str, value: object) -> tuple[str, str]:
     """Return the validation of a field that broke the rule `tag`."""
-    return field, f'Validation failed for tag "{tag}" with value: "{_shown(value)}"'
+    return field, f'Validation failed for tag "{tag}" with value: "{_display_text(value)}"'
 
 
 def first_broken(value: object, rules: Iterable[FieldRule]) -> FieldRule | None:
@@ -89,7 +89,7 @@ def is_zero(value: Any) -> bool:
     return value.int == 0 if isinstance(value, UUID) else value in ("", None, 0, [], {})
 
 
-def _shown(value: Any) -> str:
+def _display_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, list | tuple):

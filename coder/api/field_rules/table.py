@@ -164,8 +164,8 @@ class Fault:
 def faults(body: msgspec.Struct, present: Mapping[str, Any] | None = None) -> list[Fault]:
     """Return the faults of a request, in the order of the table; values in `present` always pass."""
     fields = TABLE.get(type(body), {})
-    related = dict(_RELATED.get(type(body), _nothing)(body))
-    exempt = _EXEMPT.get(type(body), _nobody)(body)
+    related = dict(_RELATED.get(type(body), _no_pairs)(body))
+    exempt = _EXEMPT.get(type(body), _no_fields)(body)
     results = []
     for name, field_rules in fields.items():
         value = getattr(body, name)
@@ -187,11 +187,11 @@ def _plain(value: Any, name: str) -> Any:
 # ---- rules about several fields
 
 
-def _nothing(_body: Any) -> Iterator[tuple[str, str]]:
+def _no_pairs(_body: Any) -> Iterator[tuple[str, str]]:
     return iter(())
 
 
-def _nobody(_body: Any) -> frozenset[str]:
+def _no_fields(_body: Any) -> frozenset[str]:
     return frozenset()
 
 

@@ -26,7 +26,7 @@ from coder.appproxy.apps.proxy_request import ProxyRequest
 from coder.appproxy.apps.upstream import Target
 from coder.base.log import get_logger
 from coder.domain.access.credentials import SIGNED_OUT, Credentials
-from coder.domain.access.origins import HIDDEN, hides_a_stranger
+from coder.domain.access.origins import HIDDEN, hides_foreign_origin
 from coder.domain.access.policy import NIL
 from coder.domain.access.session_cookies import HOST_PREFIX
 from coder.domain.apps import app_headers
@@ -132,12 +132,12 @@ class AppProxy:
 
     async def _serve(self, proxied: ProxyRequest, label: str | None) -> None:
         try:
-            await self._let_through(proxied, label)
+            await self._serve_application(proxied, label)
         except RateLimited as error:
             headers = [(name.lower().encode(), value.encode()) for name, value in error.headers]
             await proxied.show(pages.too_many(error.message, self._dashboard), headers)
 
-    async def _let_through(self, proxied: ProxyRequest, label: str | None) -> None:
+    async def _serve_application(self, proxied: ProxyRequest, label: str | None) -> None:
         if label is None:
             path = parse_app_path(proxied.path)
             if path is None:  # `takes` matched it before
@@ -230,7 +230,7 @@ class AppProxy:
         if not app_headers.carries_ours(proxied.headers):
             return False  # a program that sends an origin also sends its token explicitly
         if origin == HIDDEN and not proxied.is_upgrade:
-            return hides_a_stranger(app_headers.first(proxied.headers, b"sec-fetch-site"))
+            return hides_foreign_origin(app_headers.first(proxied.headers, b"sec-fetch-site"))
         own = {canonical_host(proxied.host, split_untrusted(origin).scheme), self._dashboard_host}
         return host_of_origin(origin) not in own and not self._same_owner(origin, ticket.request)
 

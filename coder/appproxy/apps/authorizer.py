@@ -99,7 +99,7 @@ class KnownVisitors:
             with trio.move_on_after(PATIENCE) as scope:
                 await turns.free.acquire()
             if scope.cancelled_caught:
-                raise RateLimited("Too many of your requests wait to be let in.", headers=[("Retry-After", "1")])
+                raise RateLimited("Too many of your requests wait for admission.", headers=[("Retry-After", "1")])
             try:
                 yield
             finally:

@@ -133,11 +133,11 @@ class _Upload:
                 await self._pass_on(h11.EndOfMessage())
                 return
             else:
-                raise trio.BrokenResourceError("the browser left")
+                raise trio.BrokenResourceError("the browser disconnected")
         data = bytes(await proxied.stream.receive_some(READ_SIZE))
         proxied.connection.receive_data(data)
         if not data:
-            raise trio.BrokenResourceError("the browser left")
+            raise trio.BrokenResourceError("the browser disconnected")
 
     async def _pass_on(self, event: Sent) -> bool:
         """Pass an event on. False when the application takes no more; it may still respond."""
@@ -187,7 +187,7 @@ async def _answer(
         elif not proxied.answered:
             raise BadUpstreamAnswerError
         else:
-            raise trio.BrokenResourceError("the application ended in the middle of its answer")
+            raise trio.BrokenResourceError("the application disconnected during its response")
 
 
 def _head_bytes(proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:

@@ -18,7 +18,7 @@ class TrustedProxies:
         except ValueError as error:
             raise CoderError(
                 "bad_option",
-                "--proxy-trusted-origins holds something that is no address",
+                "--proxy-trusted-origins contains an invalid address",
                 "Write networks like 10.0.0.0/8.",
             ) from error
         self._headers = [name.lower().encode() for name in config.proxy_trusted_headers]

@@ -69,21 +69,21 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
     if isinstance(error, CoderError) and error.code == "database_away":
         return envelope(Unavailable("The database does not answer.", "Try again in a moment."))  # it is logged there
     if _is_full(error):
-        _log.error("a request failed: a disk is full", error=error, where=_where(error))
+        _log.error("a request failed: a disk is full", error=error, where=_innermost_frames(error))
         body = Envelope(
             message="The server has no room left on its disk.", detail="Ask its administrator to free some space."
         )
         return 507, codec.encode(body), []
     if _is_data_error(error):
-        return envelope(Invalid("The request holds a value that cannot be stored.", _UNSTORABLE))
+        return envelope(Invalid("The request contains a value that cannot be stored.", _UNSTORABLE))
     if _sqlstate(error) in {_GONE, _TAKEN}:
         # A missing reference may never have existed, without a check by us: that is our mistake, and must be found.
         note = _log.error if _sqlstate(error) == _GONE else _log.warn
-        note("a request was overtaken by another", error=error, where=_where(error))
+        note("a request was overtaken by another", error=error, where=_innermost_frames(error))
         return envelope(
-            Conflict("Something this is about was changed or taken meanwhile.", "Reload it, and try again.")
+            Conflict("An object of this request was changed or taken meanwhile.", "Reload it, and try again.")
         )
-    _log.error("a request failed", error=error, where=_where(error))
+    _log.error("a request failed", error=error, where=_innermost_frames(error))
     body = Envelope(message="An internal server error occurred.", detail=type(error).__name__)
     return 500, codec.encode(body), []
 
@@ -103,7 +103,7 @@ def _sqlstate(error: BaseException) -> str:
     return str(getattr(getattr(error, "orig", None), "sqlstate", ""))
 
 
-def _where(error: BaseException) -> str:
+def _innermost_frames(error: BaseException) -> str:
     """Return the innermost frames, enough to locate the line without printing values."""
     frames = []
     trace = error.__traceback__

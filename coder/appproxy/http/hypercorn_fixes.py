@@ -303,7 +303,7 @@ class _OneFraming(BoundedHttp):
             parsed = self._received - len(self._receive_buffer)
             if parsed - self._data > self._data + FRAMING_SLACK:
                 self._process_error(self.their_role)
-                raise h11.RemoteProtocolError("a body of next to nothing but chunk headers", error_status_hint=413)
+                raise h11.RemoteProtocolError("a body of mostly chunk headers", error_status_hint=413)
         elif kind is h11.Request:
             self._received, self._data = len(self._receive_buffer), 0
             names = {name for _, name, _ in event.headers._full_items}
@@ -419,7 +419,7 @@ class OneWriteH11(H11Protocol):
             stream.pinging.cancel()
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _is_more(request):
+        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _expects_body(request):
             await super()._create_stream(request)
             return
         # The stream reads its task group during construction.
@@ -433,7 +433,7 @@ class OneWriteH11(H11Protocol):
 _MORE = frozenset({b"upgrade", b"content-length", b"transfer-encoding"})
 
 
-def _is_more(request: h11.Request) -> bool:
+def _expects_body(request: h11.Request) -> bool:
     """Return whether any body may follow the head: immediate responses wait for none. A length of 0 is none."""
     for _, name, value in request.headers._full_items:
         if name in _MORE and (value != b"0" or name != b"content-length"):
@@ -441,7 +441,7 @@ def _is_more(request: h11.Request) -> bool:
     return False
 
 
-class _AtOnce:
+class _InlineTaskGroup:
     """Replacement of a task group: runs the application where the request's last byte was read (7)."""
 
     async def spawn_app(self, app: Any, _config: Config, scope: Any, send: Any) -> Any:
@@ -449,7 +449,7 @@ class _AtOnce:
             if message["type"] != "http.request" or message["more_body"]:
                 return  # these requests have no body to read
             try:
-                await app(scope, _nothing, send, None, None)
+                await app(scope, _wait_nothing, send, None, None)
             except Exception as error:
                 _log.error("a request failed", error=error)
             await send(None)
@@ -457,8 +457,8 @@ class _AtOnce:
         return put
 
 
-async def _nothing() -> Any:
+async def _wait_nothing() -> Any:
     await trio.sleep_forever()
 
 
-_AT_ONCE = _AtOnce()
+_AT_ONCE = _InlineTaskGroup()

@@ -229,10 +229,10 @@ class PatientListener(trio.abc.Listener[trio.abc.Stream]):
             except OSError as error:
                 if error.errno not in _NO_ROOM:
                     raise
-                self._tell(error)
+                self._log_wait(error)
             await trio.sleep(RETRY_ACCEPT)
 
-    def _tell(self, error: OSError) -> None:
+    def _log_wait(self, error: OSError) -> None:
         now = trio.current_time()
         if now - self._logged_at >= LOG_EVERY:
             self._logged_at = now

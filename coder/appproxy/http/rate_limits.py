@@ -30,7 +30,7 @@ Who = TypeVar("Who")
 
 WINDOW = 60.0
 """Seconds."""
-_MOST_PATHS = 4_096
+_MAX_PATHS = 4_096
 """Maximum paths of one caller in one window: enough for a program that visits all workspaces of a large site. A caller
 with more is inventing them: further ones are counted together, for each budget."""
 _NO_ROUTE, _FURTHER = "*", "**"
@@ -39,7 +39,7 @@ BYPASS_HEADER = "X-Coder-Bypass-Ratelimit"
 BYPASS = "bypass"
 """Key of an owner that bypasses the limits."""
 _API_ONLY = (API,)
-_MOST_WAITING = 16
+_WAITING_FACTOR = 16
 """Factor of a refusal budget: waiting requests of one address while a budget of them is in progress."""
 PATIENCE = 10.0
 """Seconds they wait. A client that retries after half a minute is answered while it listens."""
@@ -173,7 +173,7 @@ class RateLimits:
                     counter = self._counter(who, path, route, budget, window)
                     rate = counter.rate(elapsed)
                     if rate >= limit:
-                        raise _spent(limit, window, elapsed)
+                        raise _refusal(limit, window, elapsed)
                     counter.current += 1
                 counted.headers = _headers(limit, max(0, limit - int(rate) - 1), window)
         return counted
@@ -210,8 +210,8 @@ class RateLimits:
             counter.in_progress += 1
             return
         # Some request is in progress whenever the rate is below the limit, so there is one to wait for.
-        if rate >= limit or len(counter.waiting) >= limit * _MOST_WAITING:
-            raise _spent(limit, window, elapsed)
+        if rate >= limit or len(counter.waiting) >= limit * _WAITING_FACTOR:
+            raise _refusal(limit, window, elapsed)
         waiter = _Waiter()
         counter.waiting[waiter] = None
         try:
@@ -224,7 +224,7 @@ class RateLimits:
         finally:
             counter.waiting.pop(waiter, None)
         if not waiter.let_in:
-            raise _spent(limit, *_window(self._clock))
+            raise _refusal(limit, *_window(self._clock))
 
     def _counter(self, who: str, path: str, route: str, budget: Budget, window: int) -> _Counter:
         self._forget(window)
@@ -234,7 +234,7 @@ class RateLimits:
         counter = self._counters.get(key)
         if counter is None and not together:
             self._paths[who] = self._paths.get(who, 0) + 1
-            if self._paths[who] > _MOST_PATHS:
+            if self._paths[who] > _MAX_PATHS:
                 key = _key(who, budget, _FURTHER)
                 counter = self._counters.get(key)
         if counter is None:
@@ -269,7 +269,7 @@ def _headers(limit: int, remaining: int, window: int) -> list[tuple[str, str]]:
     ]
 
 
-def _spent(limit: int, window: int, elapsed: float) -> RateLimited:
+def _refusal(limit: int, window: int, elapsed: float) -> RateLimited:
     return RateLimited(
         f"You've been rate limited for sending more than {limit} requests in 1m0s.",
         headers=[*_headers(limit, 0, window), ("Retry-After", str(max(1, int(WINDOW - elapsed))))],

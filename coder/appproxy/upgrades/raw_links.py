@@ -145,7 +145,7 @@ class Upgrade:
         `fast` leaves the response out altogether (DERP fast start: the client does not wait for it).
         """
         if fast:
-            self._tell(101)
+            self._report_status(101)
         else:
             await self._answer(101, [("connection", "Upgrade"), *headers])
         return ReplayStream(self._stream, self._trailing) if self._trailing else self._stream
@@ -159,13 +159,13 @@ class Upgrade:
     async def _answer(self, status: int, fields: Iterable[tuple[str, str]]) -> None:
         if self.answered:
             raise RuntimeError("the request was answered already")
-        self._tell(status)
+        self._report_status(status)
         reason = _REASONS.get(status, "")
         lines = [f"HTTP/1.1 {status} {reason}"]
         lines += [f"{name}: {value}" for name, value in (*self._headers, *fields)]
         await self._stream.send_all("\r\n".join([*lines, "", ""]).encode("latin-1"))
 
-    def _tell(self, status: int) -> None:
+    def _report_status(self, status: int) -> None:
         self.answered = True
         self.counted.settle(status)
         self.on_answer(status)

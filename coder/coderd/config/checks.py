@@ -30,7 +30,7 @@ def check_config(config: ServerConfig) -> None:
     if config.tls_enable and (not config.tls_cert_file or len(config.tls_cert_file) != len(config.tls_key_file)):
         raise CoderError(
             "bad_option",
-            "TLS is on but --tls-cert-file and --tls-key-file do not pair up",
+            "TLS is enabled but --tls-cert-file and --tls-key-file do not pair up",
             "Give one key file for each certificate file.",
         )
     if config.tls_client_auth not in CLIENT_AUTH:
@@ -97,7 +97,7 @@ def check_mapping(name: str, value: Any, target_kind: str) -> None:
     except (ValueError, TypeError, AttributeError):
         raise CoderError(
             "bad_option",
-            f"--{name.replace('_', '-')} does not say for each word which {target_kind} it stands for: {value!r}",
+            f"--{name.replace('_', '-')} does not map each word to a {target_kind}: {value!r}",
             f'Write it as JSON, such as {{"word at the provider": ["{target_kind}"]}}.',
         ) from None
 
@@ -110,7 +110,7 @@ def check_ssh_option(text: str) -> None:
     except ValueError:
         raise CoderError(
             "bad_option",
-            f"--ssh-config-options: {text!r} is no setting of an SSH client",
+            f"--ssh-config-options: {text!r} is not a setting of an SSH client",
             "Write it as name=value, such as ServerAliveInterval=30.",
         ) from None
 
@@ -124,7 +124,7 @@ def check_links(links: object) -> None:
     if wrong:
         raise CoderError(
             "bad_option",
-            "--support-links is no list of links",
+            "--support-links is not a list of links",
             'Write it as JSON or YAML, such as [{"name": "Wiki", "target": "https://wiki.example.com", "icon": "docs"}].',
         )
 
@@ -137,7 +137,7 @@ def check_parameters(found: object) -> None:
     if not isinstance(found or {}, dict):
         raise CoderError(
             "bad_option",
-            "--oidc-auth-url-params is no object of parameters",
+            "--oidc-auth-url-params is not an object of parameters",
             'Write it as JSON, such as {"access_type": "offline"}.',
         )
 

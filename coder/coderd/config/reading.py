@@ -26,7 +26,7 @@ def server_config(inputs: Inputs, data_dir: Path) -> ServerConfig:
     check_parameters(_struct(resolved, "oidc_auth_url_params"))
     listed = _struct(resolved, "external_auth_providers")
     if listed and not isinstance(listed, list):
-        raise CoderError("bad_option", "--external-auth-providers is no list of providers")
+        raise CoderError("bad_option", "--external-auth-providers is not a list of providers")
     try:
         providers = read_providers(inputs.env, listed)
     except ProviderProblem as error:

@@ -193,7 +193,7 @@ def _option(item: Field[Any], declared: _Declared, of_class: SettingGroup) -> Se
         annotations=tuple(annotations.items()),
         instead=declared.instead,
         enum=declared.enum,
-        shown_default=_shown(default) if declared.shown is None else declared.shown,
+        shown_default=_displayed_default(default) if declared.shown is None else declared.shown,
         path=declared.path,
     )
 
@@ -202,7 +202,7 @@ def _text(default: Any) -> str:
     return str(default) if isinstance(default, Path) else ""
 
 
-def _shown(default: Any) -> str:
+def _displayed_default(default: Any) -> str:
     """Return the displayed default; Go programs show one only if it is not empty."""
     if not default:
         return ""

@@ -20,5 +20,5 @@ async def run(ctx: Context) -> None:
 
 async def turn(ctx: Context, log: Logger) -> float:
     for job in await reap(ctx):
-        log.warn("a job was given up", job=job.id, type=job.type)
+        log.warn("a job was reaped", job=job.id, type=job.type)
     return ctx.config.job_hang_detector_interval.total_seconds()

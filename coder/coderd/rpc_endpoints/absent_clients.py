@@ -29,10 +29,10 @@ LOOK_EVERY = 60.0
 """Seconds between checks of permissions; the end of a session is notified immediately."""
 PATIENCE = 3600.0
 """Seconds after which a client that did not reconnect loses its tunnels."""
-MOST = 4096
+MAX_WATCHED = 4096
 """Maximum of watched clients; beyond it the longest absent one loses its tunnels."""
 
-IsShutOut = Callable[[Iterable[UUID]], Awaitable[bool]]
+IsRevoked = Callable[[Iterable[UUID]], Awaitable[bool]]
 """Returns whether the client may no longer enter one of these agents."""
 
 _log = get_logger("rpc_endpoints")
@@ -45,16 +45,16 @@ class AbsentClients:
         self._ctx = ctx
         self._watched: dict[UUID, tuple[trio.CancelScope, list[UUID]]] = {}
 
-    def watch(self, peer: UUID, caller: Caller, agents: Iterable[UUID], is_shut_out: IsShutOut) -> None:
+    def watch(self, peer: UUID, caller: Caller, agents: Iterable[UUID], is_revoked: IsRevoked) -> None:
         """Watch a lost client of `caller` with tunnels to `agents`; possibly again, before the last loss was
         settled."""
         all_agents = {*agents, *self._forget(peer)}
-        if len(self._watched) >= MOST:
+        if len(self._watched) >= MAX_WATCHED:
             oldest = next(iter(self._watched))
             self._ctx.part(Coordinator).revoke(oldest, self._forget(oldest))
         scope = trio.CancelScope()
         self._watched[peer] = scope, sorted(all_agents)
-        self._ctx.nursery.start_soon(self._watch, peer, scope, caller, partial(is_shut_out, sorted(all_agents)))
+        self._ctx.nursery.start_soon(self._watch, peer, scope, caller, partial(is_revoked, sorted(all_agents)))
 
     def _forget(self, peer: UUID) -> list[UUID]:
         """Stop watching; return the agents it was watched for."""
@@ -65,24 +65,24 @@ class AbsentClients:
         return watched[1]
 
     async def _watch(
-        self, peer: UUID, scope: trio.CancelScope, caller: Caller, is_shut_out: Callable[[], Awaitable[bool]]
+        self, peer: UUID, scope: trio.CancelScope, caller: Caller, is_revoked: Callable[[], Awaitable[bool]]
     ) -> None:
         with scope:
             with trio.move_on_after(PATIENCE):
-                await self._until_shut_out(caller, is_shut_out)
+                await self._until_revoked(caller, is_revoked)
             if self._watched.get(peer, (None,))[0] is scope:  # otherwise it was lost again at this very moment
                 self._ctx.part(Coordinator).revoke(peer, self._watched.pop(peer)[1])
 
-    async def _until_shut_out(self, caller: Caller, is_shut_out: Callable[[], Awaitable[bool]]) -> None:
+    async def _until_revoked(self, caller: Caller, is_revoked: Callable[[], Awaitable[bool]]) -> None:
         sessions = self._ctx.part(SessionRegistry)
         with sessions.opened(caller) as opened:
             try:
-                await opened.run(self._keep_looking, sessions, opened, is_shut_out)
+                await opened.run(self._keep_checking, sessions, opened, is_revoked)
             except SessionEndedError:
                 return
 
-    async def _keep_looking(
-        self, sessions: SessionRegistry, opened: OpenSession, is_shut_out: Callable[[], Awaitable[bool]]
+    async def _keep_checking(
+        self, sessions: SessionRegistry, opened: OpenSession, is_revoked: Callable[[], Awaitable[bool]]
     ) -> None:
         """Check repeatedly, first now: the session may have ended before its notices could be received."""
         rights = self._ctx.part(RightsChanges)
@@ -90,11 +90,11 @@ class AbsentClients:
             changed = rights.next_change()
             try:
                 await sessions.confirm(opened)
-                if await is_shut_out():
+                if await is_revoked():
                     opened.end()
             except Exception as error:
                 # A short outage of the database ends no session.
-                _log.warn("the permissions of a client that is away could not be looked at", error=error)
+                _log.warn("the permissions of a disconnected client could not be checked", error=error)
             with trio.move_on_after(LOOK_EVERY):
                 await trio.sleep(PAUSE)
                 await changed.wait()

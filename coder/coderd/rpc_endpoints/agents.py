@@ -51,7 +51,7 @@ async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
             _log.info("an agent connected", agent=agent.agent.id, workspace=agent.workspace_name, version=version)
             async with monitored(ctx, agent, session, version):
                 await _serve(ctx, session, handlers)
-            _log.info("an agent left", agent=agent.agent.id, reason=session.reason)
+            _log.info("an agent disconnected", agent=agent.agent.id, reason=session.reason)
         else:
             async with watched(ctx, agent, session):
                 await _serve(ctx, session, handlers)

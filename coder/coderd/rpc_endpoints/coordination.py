@@ -178,12 +178,12 @@ async def _serve(ctx: Context, upgrade: Upgrade, peer: TailnetPeer, caller: Call
     with sessions.opened(caller) as opened:
         await sessions.confirm(opened)
         websocket = await upgrade.accept_websocket(binary_only=True)
-        await _serve_open(ctx, websocket, peer, opened, lambda: _is_shut_out(ctx, caller, reached))
+        await _serve_open(ctx, websocket, peer, opened, lambda: _is_revoked(ctx, caller, reached))
 
 
 def _watcher(ctx: Context, peer_id: UUID, caller: Caller) -> LeftBehind:
     absent = ctx.part(AbsentClients)
-    return lambda agents: absent.watch(peer_id, caller, agents, partial(_is_shut_out, ctx, caller))
+    return lambda agents: absent.watch(peer_id, caller, agents, partial(_is_revoked, ctx, caller))
 
 
 async def _subject_now(ctx: Context, caller: Caller) -> Subject | None:
@@ -195,7 +195,7 @@ async def _subject_now(ctx: Context, caller: Caller) -> Subject | None:
     return subject_of(ctx, user, key)
 
 
-async def _is_shut_out(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> bool:
+async def _is_revoked(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> bool:
     """Return whether the caller may no longer enter one of these agents. Agents of older builds do not count."""
     subject = await _subject_now(ctx, caller)
     if subject is None:
@@ -212,19 +212,19 @@ async def _serve_open(
     websocket: WebSocketStream,
     peer: TailnetPeer,
     opened: OpenSession,
-    is_shut_out: Callable[[], Awaitable[bool]],
+    is_revoked: Callable[[], Awaitable[bool]],
 ) -> None:
     link = ClientConnection(websocket, lambda: ctx.part(Coordinator).cut(peer.id))
     with single_failure():
         async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
             nursery.start_soon(link.keep_pinging, session)
             nursery.start_soon(link.leave_when_signed_out, session, opened)
-            nursery.start_soon(link.leave_when_shut_out, session, is_shut_out, ctx.part(RightsChanges))
+            nursery.start_soon(link.leave_when_shut_out, session, is_revoked, ctx.part(RightsChanges))
             nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
             await session.serve(TailnetService(ctx, peer).handlers())
             nursery.cancel_scope.cancel()
             await websocket.close(link.code, link.reason)
-    _log.debug("a client left", peer=peer.id, reason=session.reason)
+    _log.debug("a client disconnected", peer=peer.id, reason=session.reason)
 
 
 class ClientConnection:
@@ -248,10 +248,10 @@ class ClientConnection:
         try:
             await opened.run(trio.sleep_forever)
         except SessionEndedError:
-            await self._shut_out(session, CLOSE_REASON)
+            await self._close_revoked(session, CLOSE_REASON)
 
     async def leave_when_shut_out(
-        self, session: Session, is_shut_out: Callable[[], Awaitable[bool]], rights: RightsChanges
+        self, session: Session, is_revoked: Callable[[], Awaitable[bool]], rights: RightsChanges
     ) -> None:
         """Close the session when permission ends: an open tunnel must not outlive a revoked share or role."""
         changed = rights.next_change()
@@ -260,16 +260,16 @@ class ClientConnection:
                 await changed.wait()
             changed = rights.next_change()
             try:
-                revoked = await is_shut_out()
+                revoked = await is_revoked()
             except Exception as error:
                 # A short outage of the database ends no session.
-                _log.warn("a client's permissions could not be looked at", error=error)
+                _log.warn("a client's permissions could not be checked", error=error)
                 revoked = False
             if revoked:
-                await self._shut_out(session, "no longer allowed")
+                await self._close_revoked(session, "no longer allowed")
             await trio.sleep(min(PAUSE, LOOK_EVERY))
 
-    async def _shut_out(self, session: Session, reason: str) -> None:
+    async def _close_revoked(self, session: Session, reason: str) -> None:
         # A client that is merely lost keeps its tunnels for as long as it uses them.
         self._cut()
         self.code, self.reason = CLOSE_CODE, reason

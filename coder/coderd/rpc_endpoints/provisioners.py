@@ -77,7 +77,7 @@ async def serve_provisioner(ctx: Context, upgrade: Upgrade) -> None:
         await upgrade.count(None, guess=True)
         organization, admission, kinds = await _admit(ctx, upgrade)
     else:
-        organization, admission, kinds = await counted(_admit(ctx, upgrade), _who, upgrade.count)
+        organization, admission, kinds = await counted(_admit(ctx, upgrade), _identity, upgrade.count)
     provisioners.check_tags(admission.tags)
     version = _read_version(request)
     introduction = Introduction(
@@ -122,7 +122,7 @@ async def _admit(ctx: Context, upgrade: Upgrade) -> _Admitted:
     return organization.id, admission, kinds
 
 
-def _who(admitted: _Admitted) -> Caller | str:
+def _identity(admitted: _Admitted) -> Caller | str:
     admission = admitted[1]
     return admission.caller or f"provisioner key {admission.key_id}"
 
@@ -200,7 +200,7 @@ async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admissio
     finally:
         ctx.part(ModuleFiles).forget(worker, link)
         await _leave(presence, worker)
-        _log.info("a provisioner left", daemon=worker.name, id=worker.id)
+        _log.info("a provisioner disconnected", daemon=worker.name, id=worker.id)
 
 
 async def _leave_when_signed_out(ctx: Context, caller: Caller, scope: trio.CancelScope) -> None:
@@ -228,7 +228,7 @@ async def _leave(presence: Presence, worker: Worker) -> None:
         with trio.move_on_after(_LEAVING, shield=True):
             await presence.end()
     except Exception as error:
-        _log.warn("a provisioner that left was not written down as gone", daemon=worker.name, error=error)
+        _log.warn("a disconnected provisioner was not recorded as offline", daemon=worker.name, error=error)
 
 
 async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -> None:
@@ -239,7 +239,7 @@ async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -
     try:
         await job_endings.end_lost_jobs(ctx, worker)
     except Exception as error:
-        _log.warn("lost jobs were not looked for", daemon=worker.name, error=error)
+        _log.warn("lost jobs could not be searched", daemon=worker.name, error=error)
 
 
 async def _leave_on_stop(ctx: Context, scope: trio.CancelScope) -> None:
@@ -263,13 +263,17 @@ async def _leave_when_shut_out(
         try:
             await require_right()
         except Forbidden as error:
-            _log.info("a provisioner is shown out", daemon=link.worker.name, reason=error.detail)
+            _log.info(
+                "a provisioner is disconnected because its authorization ended",
+                daemon=link.worker.name,
+                reason=error.detail,
+            )
             break
         except Unauthenticated:
             pass  # the session notifies
         except Exception as error:
             # A short outage of the database ends no session.
-            _log.warn("a provisioner's right to run was not looked at", daemon=link.worker.name, error=error)
+            _log.warn("a provisioner's authorization could not be checked", daemon=link.worker.name, error=error)
         await trio.sleep(min(PAUSE, LOOK_EVERY))
         with trio.move_on_after(LOOK_EVERY):
             await changed.wait()
@@ -280,5 +284,5 @@ async def _leave_when_shut_out(
                 await link.job_ended.wait()
             await job_endings.end_revoked(ctx, link.worker)
     except Exception as error:
-        _log.warn("jobs of a provisioner that was shown out were not ended", daemon=link.worker.name, error=error)
+        _log.warn("jobs of a revoked provisioner were not ended", daemon=link.worker.name, error=error)
     scope.cancel()

@@ -24,7 +24,7 @@ HIDDEN = "null"
 """Origin that browsers send for sandboxed pages and pages without a referrer."""
 
 
-def hides_a_stranger(site: str) -> bool:
+def hides_foreign_origin(site: str) -> bool:
     """Return whether a page with a HIDDEN origin belongs to another site, according to Sec-Fetch-Site.
 
     A missing header is no proof: browsers do not send it to hosts without TLS, and older ones never do.
@@ -40,7 +40,7 @@ def near_origin(headers: Mapping[str, str], access_url: str) -> bool:
     """
     origin = headers.get("origin", "")
     if origin == HIDDEN:
-        return hides_a_stranger(headers.get("sec-fetch-site", ""))
+        return hides_foreign_origin(headers.get("sec-fetch-site", ""))
     host = host_of_origin(origin)
     near = not host or any(shares_cookies(host, own) for own in _own_hosts(headers, access_url))
     return near and foreign_origin(headers, access_url)

@@ -37,7 +37,7 @@ def read_endpoint(text: str) -> HostPort:
         raise ValueError("it has no port")
     port = decimal(digits)
     if port is None or not 0 < port <= _MAX_PORT:
-        raise ValueError("its port is no number from 1 to 65535")
+        raise ValueError("its port is not a number from 1 to 65535")
     if not host:
         raise ValueError("it has no host")
     return HostPort(_read_host(host), port)

@@ -14,7 +14,7 @@ _MAX_PRODUCT = 10_000
 """Ours: maximum combinations of setproduct."""
 
 
-def _gone(name: str, instead: str) -> Value:
+def _removed_function(name: str, instead: str) -> Value:
     raise EvaluationError(f'the "{name}" function was deprecated in Terraform v0.12 and is gone; use {instead}')
 
 
@@ -148,8 +148,8 @@ COLLECTION_FUNCTIONS: dict[str, Function] = {
     "issensitive": lambda _value: False,
     "keys": sorted,
     "length": _length,
-    "list": lambda *_items: _gone("list", "tolist([ ... ])"),
-    "map": lambda *_items: _gone("map", "tomap({ ... })"),
+    "list": lambda *_items: _removed_function("list", "tolist([ ... ])"),
+    "map": lambda *_items: _removed_function("map", "tomap({ ... })"),
     "ephemeralasnull": lambda value: value,  # nothing rendered here is ephemeral
     "lookup": _lookup,
     "matchkeys": _matchkeys,

@@ -112,7 +112,7 @@ def _item(kind: str, key: str, value: Any, name: str, depth: int) -> Iterator[st
     if key in _INNER and kind != "locals" and _is_block(value):
         yield from _block(key, _INNER[key], value, name, depth)
     elif not _is_word(key):
-        raise HclError(f"{name}: {key!r} is no name of an argument")
+        raise HclError(f"{name}: {key!r} is not an argument name")
     elif kind == "variable" and key == "type" and isinstance(value, str):
         yield f"type = {value}"
     else:

@@ -23,7 +23,7 @@ class EvaluationBudget:
     def spend(self, amount: int) -> None:
         self.left -= amount
         if self.left < 0:
-            raise EvaluationError("the template asks for too much computation")
+            raise EvaluationError("the template requires too much computation")
 
 
 @dataclass(frozen=True, slots=True)

@@ -168,7 +168,7 @@ def read_providers(env: Mapping[str, str], listed: Any) -> tuple[ExternalProvide
     seen: set[str] = set()
     for provider in providers:
         if provider.id in seen:
-            raise ProviderProblem(f"two external auth providers are called {provider.id!r}: give one another ID")
+            raise ProviderProblem(f"two external auth providers have the ID {provider.id!r}: change one")
         seen.add(provider.id)
     return providers
 
@@ -265,7 +265,9 @@ def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None) -> str:
     try:
         compiled(text)
     except PatternProblem as error:
-        raise ProviderProblem(f"external auth provider {ident!r}: REGEX is not one: {error}") from error
+        raise ProviderProblem(
+            f"external auth provider {ident!r}: REGEX is not a regular expression: {error}"
+        ) from error
     return text
 
 

@@ -64,7 +64,7 @@ def person_of(
             "Unverified email", f'Verify the "{email}" email address on your OIDC provider to authenticate!'
         )
     if "@" not in email:
-        raise ClaimProblem("No email", "The email in the OIDC payload is no address.", 400)
+        raise ClaimProblem("No email", "The email in the OIDC payload is not an address.", 400)
     if domains and email.rpartition("@")[2].lower() not in {domain.lower().lstrip("@") for domain in domains}:
         raise ClaimProblem(
             "Email domain", "Your email is not from an authorized domain! Please contact your administrator."

@@ -45,10 +45,10 @@ def cipher_list(names: Sequence[str], *, allow_weak: bool) -> str:
         if name in ALWAYS:
             continue
         if name in WEAK and not allow_weak:
-            raise ValueError(f"{name} is known to be weak and --tls-allow-insecure-ciphers is not given")
+            raise ValueError(f"{name} is known to be weak and --tls-allow-insecure-ciphers is not set")
         spelled = SOUND.get(name) or WEAK.get(name)
         if spelled is None:
-            raise ValueError(f"{name} is no cipher suite this server knows")
+            raise ValueError(f"{name} is not a cipher suite that this server knows")
         results.append(spelled)
     if not results:
         raise ValueError("no suite is for TLS 1.2, so the server would refuse it")

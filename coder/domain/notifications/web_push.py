@@ -32,7 +32,7 @@ def decode_key_untrusted(text: str, length: int) -> bytes:
     try:
         data = base64.b64decode(plain + "=" * (-len(plain) % 4), altchars=b"-_", validate=True)
     except binascii.Error as error:
-        raise ValueError("it is no base64") from error
+        raise ValueError("it is not base64") from error
     if len(data) != length:
         raise ValueError(f"it has {len(data)} bytes instead of {length}")
     return data

@@ -60,7 +60,7 @@ def _merged(fields: Iterable[tuple[str, object]]) -> dict[str, object]:
     results: dict[str, object] = {}
     for name, value in fields:
         if name in results and results[name] != value:
-            raise ValueError(f"{name} is there twice.")
+            raise ValueError(f"{name} occurs twice.")
         results[name] = value
     return results
 
@@ -98,7 +98,7 @@ def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
     kind = str(operation.get("op", "")).lower()
     if path is None or path == "":
         if kind == "remove":
-            raise ValueError("A removal needs a path.")  # RFC 7644 section 3.5.2.2
+            raise ValueError("A removal requires a path.")  # RFC 7644 section 3.5.2.2
         fields = canonical(value) if isinstance(value, Mapping) else {}
     elif isinstance(path, str):
         fields = _at(path.strip(), value, is_removal=kind == "remove")
@@ -106,7 +106,7 @@ def _set_by(operation: Mapping[str, object]) -> dict[str, object]:
         return {}
     sets = kind in {"add", "replace"}
     if "active" in fields and (not sets or fields["active"] is None):
-        raise ValueError("active can be replaced, by true or false, and nothing else.")
+        raise ValueError("active can only be replaced, by true or false.")
     return fields if sets else {}
 
 

@@ -147,9 +147,11 @@ def explain_text(reason: Reason) -> str:
         case "reserved":
             return f"is kept for jobs with tags, because it has {reason.key} (--provisioner-strict-tags)"
         case "lacks_tag":
-            return f"lacks tag {reason.key}={reason.wanted}{_more(reason)}"
+            return f"lacks tag {reason.key}={reason.wanted}{_other_misses(reason)}"
         case "wrong_tag":
-            return f"has {reason.key}={reason.found}, the job requires {reason.key}={reason.wanted}{_more(reason)}"
+            return (
+                f"has {reason.key}={reason.found}, the job requires {reason.key}={reason.wanted}{_other_misses(reason)}"
+            )
         case "scope":
             return _scope_text(reason)
         case "other_provisioner":
@@ -165,7 +167,7 @@ def _scope_text(reason: Reason) -> str:
     return "runs jobs of the organization, this one requires a provisioner of its owner (scope=user)"
 
 
-def _more(reason: Reason) -> str:
+def _other_misses(reason: Reason) -> str:
     return f" and {reason.misses - 1} more" if reason.misses > 1 else ""
 
 

@@ -95,7 +95,7 @@ class ModuleScope:
     def _names(self) -> dict[str, Value]:
         folder = self.source.folder or "."
         names: dict[str, Value] = {
-            "var": _Namespace(lambda name: self._once(("var", name), lambda: self._variable(name))),
+            "var": _Namespace(lambda name: self._cached(("var", name), lambda: self._variable(name))),
             "local": _Namespace(self._local),
             "data": _Namespace(lambda kind: _Namespace(lambda name: self._data(kind, name))),
             "module": _Namespace(self._module),
@@ -108,7 +108,7 @@ class ModuleScope:
                 names[kind] = _Namespace(lambda name, kind=kind: self._resource(kind, name))  # type: ignore[misc]
         return names
 
-    def _once(self, key: tuple[str, ...], compute: Callable[[], Value]) -> Value:
+    def _cached(self, key: tuple[str, ...], compute: Callable[[], Value]) -> Value:
         if key in self._memory:
             return self._memory[key]
         if key in self._running:
@@ -178,7 +178,7 @@ class ModuleScope:
         # A for_each is expanded before local values that depend on parameters are known.
         if self._expanding and self._hangs_on_parameters(expression, frozenset()):
             return UNTYPED
-        return self._once(("local", name), lambda: evaluate(expression, self.scope))
+        return self._cached(("local", name), lambda: evaluate(expression, self.scope))
 
     def _hangs_on_parameters(self, expression: object, seen: frozenset[str]) -> bool:
         if isinstance(expression, tree.HclAttribute):
@@ -242,7 +242,7 @@ class ModuleScope:
         if located is None:
             raise EvaluationError(f'no output "{name}"')
         expression = located.block.body.attributes.get("value")
-        return self._once(("output", name), lambda: None if expression is None else evaluate(expression, self.scope))
+        return self._cached(("output", name), lambda: None if expression is None else evaluate(expression, self.scope))
 
     # --- data and resources
     def _data(self, kind: str, name: str) -> Value:
@@ -265,7 +265,7 @@ class ModuleScope:
         located = next(self.source.of("resource", kind, name), None)
         if located is None:
             raise EvaluationError(f'no resource "{kind}.{name}"')
-        made = self._once(("resource", kind, name), self.request.new_id)
+        made = self._cached(("resource", kind, name), self.request.new_id)
         return _Namespace(lambda attribute: made if attribute == "id" else UNTYPED)
 
     def _collected(self, located: Located, compute: Callable[[Instance], Value]) -> Value:
@@ -282,9 +282,9 @@ class ModuleScope:
         def member(name: str) -> Value:
             if name == "value":
                 key = ("parameter", instance.reference)
-                return self._once(key, lambda: parameter_value(instance))
+                return self._cached(key, lambda: parameter_value(instance))
             if name == "id":
-                return self._once(("id", instance.reference), self.request.new_id)
+                return self._cached(("id", instance.reference), self.request.new_id)
             expression = instance.attribute(name)
             return None if expression is None else evaluate(expression, instance.scope)
 

@@ -66,7 +66,7 @@ def next_step(candidate: AutobuildCandidate, now: datetime) -> AutobuildStep | N
     return None
 
 
-def _stops(c: AutobuildCandidate, now: datetime) -> bool:
+def _autostops(c: AutobuildCandidate, now: datetime) -> bool:
     if c.job_status == "failed" or c.dormant_at is not None or c.transition != "start":
         return False
     if c.owner_status == "suspended":
@@ -74,7 +74,7 @@ def _stops(c: AutobuildCandidate, now: datetime) -> bool:
     return c.deadline is not None and c.deadline <= now
 
 
-def _starts(c: AutobuildCandidate, now: datetime) -> bool:
+def _autostarts(c: AutobuildCandidate, now: datetime) -> bool:
     if c.owner_status != "active" or c.prebuilt or not c.allow_autostart:
         return False
     if c.job_status == "failed" or c.dormant_at is not None or c.transition != "stop":
@@ -89,13 +89,13 @@ def _failed(c: AutobuildCandidate, now: datetime) -> bool:
     return now - c.job_completed_at >= timedelta(milliseconds=c.failure_ttl_ms)
 
 
-def _sleeps(c: AutobuildCandidate, now: datetime) -> bool:
+def _becomes_dormant(c: AutobuildCandidate, now: datetime) -> bool:
     if c.prebuilt or c.dormant_at is not None or not c.dormant_after_ms:
         return False
     return now - c.last_used_at >= timedelta(milliseconds=c.dormant_after_ms)
 
 
-def _goes(c: AutobuildCandidate, now: datetime) -> bool:
+def _is_deleted(c: AutobuildCandidate, now: datetime) -> bool:
     if c.prebuilt or c.dormant_at is None or c.deleting_at is None or not c.delete_after_ms or now < c.deleting_at:
         return False
     if c.transition == "delete" and c.job_status == "failed" and c.job_completed_at is not None:
@@ -104,11 +104,11 @@ def _goes(c: AutobuildCandidate, now: datetime) -> bool:
 
 
 _RULES: tuple[tuple[Callable[[AutobuildCandidate, datetime], bool], AutobuildStep], ...] = (
-    (_stops, AutobuildStep("stop", "autostop")),
-    (_starts, AutobuildStep("start", "autostart")),
+    (_autostops, AutobuildStep("stop", "autostop")),
+    (_autostarts, AutobuildStep("start", "autostart")),
     (_failed, AutobuildStep("stop", "autostop")),
-    (_sleeps, AutobuildStep(None, "dormancy", falls_asleep=True)),
-    (_goes, AutobuildStep("delete", "autodelete")),
+    (_becomes_dormant, AutobuildStep(None, "dormancy", falls_asleep=True)),
+    (_is_deleted, AutobuildStep("delete", "autodelete")),
 )
 
 

@@ -101,20 +101,20 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     @wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         authentication = agent_access.authenticate_agent(context(), credentials())
-        g.place = await counted(authentication, lambda found: f"agent {found.agent.id}", count_request)
+        g.agent = await counted(authentication, lambda found: f"agent {found.agent.id}", count_request)
         # Not the owner's own account: a workspace that sends too much must not block the owner, who can repair it.
-        known_as(f"agents of {g.place.owner_id}")
+        known_as(f"agents of {g.agent.owner_id}")
         return await view(*args, **kwargs)
 
     return guarded
 
 
-def place() -> AgentPlace:
-    result: AgentPlace = g.place
-    return result
+def current_agent() -> AgentPlace:
+    agent: AgentPlace = g.agent
+    return agent
 
 
-def _nothing() -> Response:
+def _empty_response() -> Response:
     # Upstream encodes "no body" as JSON.
     return reply(None)
 
@@ -137,8 +137,8 @@ async def patch_logs() -> Response:
     body = await read_body(_Logs)
     now = context().clock.now()
     lines = [AgentLogLine(parse_rfc3339(line.created_at) or now, line.output, line.level) for line in body.logs]
-    await agent_logs.append_logs(context(), place(), body.log_source_id, lines)
-    return _nothing()
+    await agent_logs.append_logs(context(), current_agent(), body.log_source_id, lines)
+    return _empty_response()
 
 
 @route(blueprint, "POST", "/me/log-source", scope=AGENT, body=_Source, answers=WorkspaceAgentLogSource, status=201)
@@ -146,7 +146,7 @@ async def patch_logs() -> Response:
 async def post_log_source() -> Response:
     """Create a log source; repeating the request changes nothing."""
     body = await read_body(_Source)
-    source = await agent_logs.add_log_source(context(), place(), body.id, body.display_name, body.icon)
+    source = await agent_logs.add_log_source(context(), current_agent(), body.id, body.display_name, body.icon)
     return reply(source, 201)
 
 
@@ -154,7 +154,7 @@ async def post_log_source() -> Response:
 @by_agent
 async def get_git_ssh_key() -> Response:
     """Return the owner's key pair, private half included: it is used inside the owner's own workspace."""
-    return reply(await agents.get_git_ssh_key(context(), place()))
+    return reply(await agents.get_git_ssh_key(context(), current_agent()))
 
 
 @route(blueprint, "PATCH", "/me/app-status", scope=AGENT, body=_AppStatus)
@@ -162,8 +162,8 @@ async def get_git_ssh_key() -> Response:
 async def patch_app_status() -> Response:
     body = await read_body(_AppStatus)
     report = AppReport(body.app_slug, body.state, body.message, body.uri)
-    await app_statuses.report_app_status(context(), place(), report)
-    return _nothing()
+    await app_statuses.report_app_status(context(), current_agent(), report)
+    return _empty_response()
 
 
 @route(
@@ -190,13 +190,13 @@ async def _external_auth(ident: str, match: str) -> Response:
     result = provider_tokens.provider(context(), ident, match)
     if result is None:
         raise agents.external_auth_unknown(match)
-    await agent_access.require_user_data(context(), place())
+    await agent_access.require_user_data(context(), current_agent())
     waiter = None
     if "listen" in request.args:
         waiter = provider_tokens.Waiter(
-            place().agent.id, partial(agent_access.require_user_data_again, context(), place())
+            current_agent().agent.id, partial(agent_access.require_user_data_again, context(), current_agent())
         )
-    return reply(await provider_tokens.for_agent(context(), result, place().owner_id, waiter))
+    return reply(await provider_tokens.for_agent(context(), result, current_agent().owner_id, waiter))
 
 
 @route(
@@ -219,7 +219,9 @@ async def get_git_auth() -> Response:
 async def get_reinit() -> Response:
     """Report when a prebuilt workspace has been claimed, so that its agent restarts."""
     waits = request.args.get("wait", "") in {"1", "t", "T", "true", "TRUE", "True"}
-    waiter = prebuild_claims.ClaimWaiter(place().workspace_id, place().rotated_token or place().agent.auth_token)
+    waiter = prebuild_claims.ClaimWaiter(
+        current_agent().workspace_id, current_agent().rotated_token or current_agent().agent.auth_token
+    )
     return await sse(prebuild_claims.watch_claim(context(), waiter, only_prebuilt=waits))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from quart import Blueprint, Response
 
 from coder.api.agents.agent_health import AgentDisconnect, AgentLights, AgentVitals
-from coder.coderd.http.agents.agents import by_agent, place
+from coder.coderd.http.agents.agents import by_agent, current_agent
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import no_content, read_body, reply
 from coder.coderd.http.server.query import path_uuid
@@ -20,7 +20,7 @@ blueprint = Blueprint("agent_health", __name__, url_prefix="/api/v2/workspaceage
 @by_agent
 async def post_vitals() -> Response:
     """Store one reading and the events since the last."""
-    await vitals.report(context(), place(), await read_body(AgentVitals))
+    await vitals.report(context(), current_agent(), await read_body(AgentVitals))
     return no_content()
 
 

@@ -54,12 +54,12 @@ _API = "/api/v2/external-auth"
 @route(blueprint, "GET", _API, scope="user:read_personal", answers=ListUserExternalAuthResponse)
 async def get_all() -> Response:
     """Return all providers, and the user's links to them with their current state."""
-    return reply(await external_auth.list_mine(context(), _me("read_personal")))
+    return reply(await external_auth.list_mine(context(), _permitted_caller("read_personal")))
 
 
 @route(blueprint, "GET", f"{_API}/<provider>", scope="user:read_personal", answers=ExternalAuth)
 async def get_one(provider: str) -> Response:
-    return reply(await external_auth.show(context(), _me("read_personal"), provider))
+    return reply(await external_auth.show(context(), _permitted_caller("read_personal"), provider))
 
 
 @route(
@@ -73,7 +73,7 @@ async def get_one(provider: str) -> Response:
 async def delete_one(provider: str) -> Response:
     """Delete a link; return whether the token was revoked at the provider, and why not. The link is deleted either
     way."""
-    revoked, problem = await external_auth.unlink(context(), _me("update_personal"), provider)
+    revoked, problem = await external_auth.unlink(context(), _permitted_caller("update_personal"), provider)
     return reply(DeleteExternalAuthByIDResponse(token_revoked=revoked, token_revocation_error=problem or UNSET))
 
 
@@ -86,7 +86,7 @@ async def delete_one(provider: str) -> Response:
     refuses=(502,),
 )
 async def get_device(provider: str) -> Response:
-    _me("read_personal")
+    _permitted_caller("read_personal")
     return reply(await external_auth_device.begin_device(context(), provider))
 
 
@@ -103,7 +103,7 @@ async def get_device(provider: str) -> Response:
 )
 async def post_device(provider: str) -> Response:
     """Create the link once the user has consented."""
-    user_id = _me("update_personal")
+    user_id = _permitted_caller("update_personal")
     body = await read_body(ExternalAuthDeviceExchange)
     await external_auth_device.finish_device(context(), user_id, provider, body.device_code)
     return no_content()
@@ -152,7 +152,7 @@ def _purpose(provider: ExternalProvider) -> str:
     return f"external:{provider.id}"
 
 
-def _me(action: str) -> UUID:
+def _permitted_caller(action: str) -> UUID:
     """Return the caller, whose key must allow the action on personal objects."""
     requester = caller()
     require(requester.subject, action, user_resource(requester.user.id))

@@ -60,7 +60,7 @@ blueprint = Blueprint("oauth2", __name__)
 _WRONG = {400: OAuth2Error, 401: OAuth2Error}
 """Refusals of RFC 6749 section 5.2."""
 _CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")
-_SHOWN = {"authorization_code": "code", "refresh_token": "refresh_token"}
+_CREDENTIAL_FIELDS = {"authorization_code": "code", "refresh_token": "refresh_token"}
 """Name of the field with the exchanged credential, by grant type."""
 
 
@@ -288,7 +288,7 @@ async def _check_form_csrf() -> None:
 @experimental
 @refusing
 async def post_tokens() -> Response:
-    form, client = await by_client(_shown_for_tokens)
+    form, client = await by_client(_credential_of_token_request)
     if form["grant_type"] == "refresh_token":
         return _granted(await oauth2_grants.refresh(context(), client, form["refresh_token"], remote_ip()))
     tokens = await oauth2_grants.exchange_code(
@@ -304,8 +304,8 @@ async def post_tokens() -> Response:
     return _granted(tokens)
 
 
-def _shown_for_tokens(form: Mapping[str, str]) -> str:
-    field = _SHOWN.get(form.get("grant_type", ""))
+def _credential_of_token_request(form: Mapping[str, str]) -> str:
+    field = _CREDENTIAL_FIELDS.get(form.get("grant_type", ""))
     if field is None:
         raise GrantError("unsupported_grant_type", "The grant type is missing or not supported")
     client_id, _ = named_client(form)
@@ -366,7 +366,7 @@ async def delete_tokens() -> Response:
 @refusing
 async def post_revoke() -> Response:
     """Revoke an access or refresh token of the application."""
-    form, client = await by_client(_shown_for_revocation)
+    form, client = await by_client(_credential_of_revocation)
     await about(client.app.id, name=client.app.name)
     await oauth2_revocation.revoke(context(), client, form["token"])
     response = Response(b"", 200)
@@ -374,7 +374,7 @@ async def post_revoke() -> Response:
     return response
 
 
-def _shown_for_revocation(form: Mapping[str, str]) -> str:
+def _credential_of_revocation(form: Mapping[str, str]) -> str:
     named_client(form)
     if not form.get("token"):
         raise GrantError("invalid_request", "missing token parameter")

@@ -102,7 +102,7 @@ async def get_nothing() -> Response:
 @plainly_refusing
 async def get_client(client: str) -> Response:
     """Return the client of the registration token."""
-    return _configuration(await _own(client))
+    return _configuration(await _authenticated_client(client))
 
 
 @route(
@@ -121,7 +121,7 @@ async def get_client(client: str) -> Response:
 @plainly_refusing
 async def put_client(client: str) -> Response:
     """Replace the client's metadata."""
-    row = await _own(client)
+    row = await _authenticated_client(client)
     await about(row.id, name=row.name)
     return _configuration(await oauth2_clients.change(context(), row, await _metadata()))
 
@@ -141,13 +141,13 @@ async def put_client(client: str) -> Response:
 @plainly_refusing
 async def delete_client(client: str) -> Response:
     """Delete the client of the registration token."""
-    row = await _own(client)
+    row = await _authenticated_client(client)
     await about(row.id, name=row.name)
     await oauth2_clients.remove(context(), row)
     return no_content()
 
 
-async def _own(client: str) -> OAuth2AppRow:
+async def _authenticated_client(client: str) -> OAuth2AppRow:
     """Return the client of the registration token, counted. Raises GrantError, RateLimited."""
     try:
         result = await oauth2_clients.find_client(

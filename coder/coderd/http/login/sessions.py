@@ -150,12 +150,12 @@ async def post_passcode_request() -> Response:
 )
 async def post_passcode_change() -> Response:
     body = await read_body(ChangePasswordWithOneTimePasscodeRequest)
-    await _about_person(body.email)
+    await _declare_user(body.email)
     await sessions.change_with_passcode(context(), body.email, body.password, body.one_time_passcode)
     return no_content()
 
 
-async def _about_person(email: str) -> None:
+async def _declare_user(email: str) -> None:
     """Look up the user by email for the audit entry, without a session; an unknown address costs the same queries."""
     if "\0" not in email:
         await about(await user_with_email(context(), email) or NIL)

@@ -8,7 +8,7 @@ from quart import Blueprint, Response
 
 from coder.api.base.errors import Response as Envelope
 from coder.api.people.groups import CreateGroupRequest, Group, GroupMembersResponse, PatchGroupRequest
-from coder.coderd.http.people.user_search import USER_PAGE, asked_page
+from coder.coderd.http.people.user_search import USER_PAGE, requested_page
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.json import message, read_body, reply
@@ -148,5 +148,5 @@ async def _group_response(row: GroupRow) -> Response:
 
 
 async def _members(row: GroupRow) -> Response:
-    page = asked_page("Invalid member search query.")
+    page = requested_page("Invalid member search query.")
     return reply(await groups.members_page(context(), subject(), row, page))

@@ -16,7 +16,7 @@ from coder.api.people.organizations import (
 )
 from coder.api.people.roles import UpdateRoles
 from coder.api.people.user_names import MinimalUser
-from coder.coderd.http.people.user_search import USER_PAGE, asked_page, check_terms
+from coder.coderd.http.people.user_search import USER_PAGE, check_terms, requested_page
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.declarations import search
@@ -121,9 +121,9 @@ async def get_members(organization: str) -> Response:
 )
 async def get_paginated_members(organization: str) -> Response:
     row = await _organization(organization)
-    page = asked_page("Invalid member search query.")
-    rows, count = await members.list_members(context(), subject(), row, page)
-    titles = await members.role_titles(context(), row.id, rows)
+    page = requested_page("Invalid member search query.")
+    members, count = await members.list_members(context(), subject(), row, page)
+    titles = await members.role_titles(context(), row.id, members)
     return reply(
         PaginatedMembersResponse(
             members=[members.member_with_user_view(member, titles) for member in rows], count=count
@@ -217,7 +217,7 @@ async def get_available_users(organization: str, user: str) -> Response:
     await users.find_person(context(), subject(), user)
     if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
         raise Forbidden
-    rows, _ = await users.list_users(context(), subject(), asked_page())
+    rows, _ = await users.list_users(context(), subject(), requested_page())
     return reply([user_views.minimal_user(item) for item in rows if row.id in item.organization_ids])
 
 

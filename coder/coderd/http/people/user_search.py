@@ -22,7 +22,7 @@ _STATUSES = ("active", "dormant", "suspended")
 _LOGIN_TYPES = ("", "github", "none", "oidc", "password", "token")
 
 
-def asked_page(message: str = "Invalid user search query.") -> UserFilter:
+def requested_page(message: str = "Invalid user search query.") -> UserFilter:
     """Return the current request's filter of a list of users. Raises Invalid, for a wrong search with the words
     `message`."""
     query = Query()

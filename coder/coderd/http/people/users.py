@@ -14,7 +14,7 @@ from coder.api.people.passwords import UpdateUserPasswordRequest, UserLoginType
 from coder.api.people.roles import UpdateRoles, UserRoles
 from coder.api.people.user_requests import CreateUserRequestWithOrgs, UpdateUserProfileRequest
 from coder.api.people.users import GetUsersResponse, User
-from coder.coderd.http.people.user_search import USER_PAGE, asked_page
+from coder.coderd.http.people.user_search import USER_PAGE, requested_page
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.json import message, no_content, read_body, reply
@@ -52,7 +52,7 @@ blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
 )
 async def get_users() -> Response:
     """Return all users for callers that may read them; only the caller for the others."""
-    rows, count = await users.list_users(context(), subject(), asked_page())
+    rows, count = await users.list_users(context(), subject(), requested_page())
     return reply(GetUsersResponse(users=[user_views.user_view(row) for row in rows], count=count))
 
 

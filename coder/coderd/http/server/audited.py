@@ -56,7 +56,7 @@ def around(view: View, how: Audited) -> View:
     if how is LOGIN:
         return _around_login(view)
     if how.key == "view":
-        return _around_telling(view, how)
+        return _around_declaring(view, how)
 
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
@@ -187,7 +187,7 @@ async def about(
     g.about = _About(key, name, by, action or how.action, before)
 
 
-def _around_telling(view: View, how: Audited) -> View:
+def _around_declaring(view: View, how: Audited) -> View:
     @functools.wraps(view)
     async def recorded(*args: Any, **kwargs: Any) -> Any:
         result = await _ask(view, args, kwargs)

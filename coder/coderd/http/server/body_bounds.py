@@ -150,7 +150,7 @@ class BodyShare:
 def _too_much() -> RateLimited:
     return RateLimited(
         "Too much data is being sent concurrently.",
-        "Other requests of yours are still being received; wait until they have ended and try again.",
+        "Your other requests are still being received; wait until they have completed and try again.",
     )
 
 

@@ -113,4 +113,6 @@ async def _receive(limit: int, share: Holds, keep: Callable[[bytes], Awaitable[N
             # Every byte extends the deadline, so that a slow line is served and a trickle is not.
             scope.deadline = min(scope.deadline + len(piece) / BODY_SLOWEST, last)
         return
-    raise TooSlow("Request body came too slowly.", f"{size} bytes had come; send it faster or in smaller requests.")
+    raise TooSlow(
+        "Request body arrived too slowly.", f"{size} bytes had arrived; send it faster or in smaller requests."
+    )

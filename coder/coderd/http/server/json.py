@@ -220,7 +220,7 @@ def _decode_as_go(raw: bytes) -> Any:
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ValueError(f"{name} is no JSON")
+    raise ValueError(f"{name} is not JSON")
 
 
 def required_detail(value: str = "") -> str:

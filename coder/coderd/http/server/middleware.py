@@ -49,7 +49,7 @@ Receive = Callable[[], Awaitable[Message]]
 
 
 @cache  # bounded by the server's number of routes
-def shown_route(route: str) -> str:
+def route_label(route: str) -> str:
     """Return a route in the form of upstream's router: `/users/{user}`."""
     return _ROUTE_ARGUMENT.sub(r"{\1}", route)
 
@@ -74,7 +74,7 @@ class Middleware:
         self._access_scheme = access.scheme
         self._access_host = canonical_host(access.netloc, access.scheme) if ctx.config.redirect_to_access_url else ""
         self._metrics: Metrics = ctx.part(Metrics)
-        self._metrics.at_scrape.append(self._show_open)
+        self._metrics.at_scrape.append(self._set_open_metrics)
         self._open: dict[str, Message] = {}
         """Requests in progress, by request id."""
 
@@ -88,7 +88,7 @@ class Middleware:
         if has_too_many(scope["query_string"]):
             await _refuse_parameters(receive, send, scope["type"])
             return
-        if self._access_host and scope["type"] == "http" and self._is_elsewhere(scope):
+        if self._access_host and scope["type"] == "http" and self._is_foreign_host(scope):
             await _redirect(send, self.ctx.access_url, scope)
             return
         if scope["type"] == "websocket" and self._foreign(scope):
@@ -142,7 +142,7 @@ class Middleware:
             del self._open[request_id]
             self._record(scope, status, time.perf_counter() - started, request_id)
 
-    def _is_elsewhere(self, scope: Message) -> bool:
+    def _is_foreign_host(self, scope: Message) -> bool:
         """Return whether the request used another host than the access URL's. Probes of machines may do that."""
         if scope["path"].startswith(_ANY_HOST):
             return False
@@ -161,7 +161,7 @@ class Middleware:
         write = _log.warn if failed else _log.debug
         write(
             scope.get("method", "GET"),
-            path=_shown_path(scope),
+            path=_logged_path(scope),
             status=status,
             took_ms=round(took * 1000, 2),
             remote=(scope.get("client") or ("",))[0],
@@ -173,7 +173,7 @@ class Middleware:
         if route is None or not status:  # a client that disconnected before the response has no status
             return
         # A route becomes a label, never a path from a client.
-        path, method = shown_route(route), scope.get("method", "GET")
+        path, method = route_label(route), scope.get("method", "GET")
         self._metrics["coderd_api_requests_processed_total"].add(str(status), method, path)
         if status == UPGRADED:
             self._metrics["coderd_api_websocket_durations_seconds"].observe(took, path)
@@ -183,9 +183,9 @@ class Middleware:
     def _count_probe(self, scope: Message, result: str) -> None:
         """Count a ping of a WebSocket as answered, or as unanswered when the next was due."""
         if "coder_route" in scope:
-            self._metrics["coderd_api_websocket_probes_total"].add(shown_route(scope["coder_route"]), result)
+            self._metrics["coderd_api_websocket_probes_total"].add(route_label(scope["coder_route"]), result)
 
-    def _show_open(self, metrics: Metrics) -> None:
+    def _set_open_metrics(self, metrics: Metrics) -> None:
         """Set the metrics of requests in progress, by route."""
         requests: Counter[tuple[str, str]] = Counter()
         sockets: Counter[str] = Counter()
@@ -193,7 +193,7 @@ class Middleware:
             route = scope.get("coder_route")
             if route is None:
                 continue
-            path = shown_route(route)
+            path = route_label(route)
             if scope["type"] == "websocket":
                 sockets[path] += 1
             else:
@@ -208,7 +208,7 @@ class Middleware:
             scope["client"] = (self._proxies.address(client[0], scope["headers"]), client[1])
 
 
-def _shown_path(scope: Message) -> str:
+def _logged_path(scope: Message) -> str:
     """Return the path as received, percent-encoded, so that no control character reaches the log; secrets are masked
     for any route and encoding."""
     path = masked_path(scope["path"])

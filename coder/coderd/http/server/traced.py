@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from coder.coderd.http.server.middleware import shown_route
+from coder.coderd.http.server.middleware import route_label
 from coder.coderd.services.telemetry.tracing import Tracing
 
 Message = dict[str, Any]
@@ -43,6 +43,6 @@ class Traced:
             finally:
                 route = scope.get("coder_route")
                 if route is not None:
-                    span.update_name(f"{method} {shown_route(route)}")
-                    span.set_attribute("http.route", shown_route(route))
+                    span.update_name(f"{method} {route_label(route)}")
+                    span.set_attribute("http.route", route_label(route))
                 span.set_attribute("coder.request_id", scope.get("coder_request_id", ""))

@@ -47,7 +47,7 @@ async def get_programs() -> Response:
 async def get_binary(name: str) -> Response:
     shelf = context().part(Binaries)
     if name.endswith((".sha256", ".asc")):
-        return await _beside(shelf, *name.rsplit(".", 1))
+        return await _companion_file(shelf, *name.rsplit(".", 1))
     binary = await shelf.find(name, _accepted(request.headers.get("Accept-Encoding", "")))
     if binary is None:
         raise NotFound(f"There is no {name} on this server.", shelf.explain_missing(name))
@@ -75,7 +75,7 @@ async def get_binary(name: str) -> Response:
     return framed(response)
 
 
-async def _beside(shelf: Binaries, name: str, kind: str) -> Response:
+async def _companion_file(shelf: Binaries, name: str, kind: str) -> Response:
     binary = await shelf.find(name)
     body = f"{binary.sha256}  {name}\n".encode() if binary and kind == "sha256" else None
     if kind == "asc":

@@ -145,7 +145,7 @@ async def get_tailnet() -> Response:
 
 
 def _page(title: str, *lines: str) -> Response:
-    text = "\n".join(lines) or "Nobody."
+    text = "\n".join(lines) or "No peers."
     body = f"<!doctype html><html><head><title>{title}</title></head><body><h1>{title}</h1><pre>"
     return Response(f"{body}{html.escape(text)}</pre></body></html>", content_type="text/html; charset=utf-8")
 

@@ -16,7 +16,7 @@ from coder.api.tasks.tasks import (
     TasksListResponse,
     UpdateTaskInputRequest,
 )
-from coder.coderd.http.agents.agents import by_agent, place
+from coder.coderd.http.agents.agents import by_agent, current_agent
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, subject
 from coder.coderd.http.server.body_reading import read_bytes
@@ -194,5 +194,5 @@ async def post_log_snapshot(task: str) -> Response:
     """Store the conversation that the task's own agent sends before it stops."""
     task_id = path_uuid(task)
     raw = await read_bytes(MAX_SNAPSHOT)
-    await task_conversation.keep_snapshot(context(), place(), task_id, request.args.get("format", ""), raw)
+    await task_conversation.keep_snapshot(context(), current_agent(), task_id, request.args.get("format", ""), raw)
     return no_content()

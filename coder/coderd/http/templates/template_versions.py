@@ -249,7 +249,7 @@ async def get_dynamic_parameters(version: str) -> Response:
 )
 async def follow_dynamic_parameters(version: str) -> None:
     """Send the current form, then its response to every change, in order. An invalid request ends it with 1001."""
-    owner_id = _asked_owner(subject().user_id)
+    owner_id = _requested_owner(subject().user_id)
     ask = partial(load_version, context(), subject(), path_uuid(version))
     await while_allowed(ask, lambda loaded: _follow_form(loaded, owner_id))
 
@@ -292,7 +292,7 @@ async def _form(version: str) -> ParameterForm:
     return await open_form(context(), subject(), loaded)
 
 
-def _asked_owner(default: UUID) -> UUID:
+def _requested_owner(default: UUID) -> UUID:
     """Parse `?user_id=` of the socket. Raises Invalid."""
     body = websocket.args.get("user_id", "")
     if body in {"", "me"}:

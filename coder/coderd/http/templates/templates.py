@@ -23,7 +23,7 @@ from coder.api.templates.templates import (
     TemplateExample,
     UpdateTemplateMeta,
 )
-from coder.coderd.http.people.user_search import USER_PAGE, asked_page, check_terms
+from coder.coderd.http.people.user_search import USER_PAGE, check_terms, requested_page
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import caller, context, subject
 from coder.coderd.http.server.declarations import NOTHING, search
@@ -308,7 +308,7 @@ async def patch_acl(template: str) -> Response:
 )
 async def get_acl_available(template: str) -> Response:
     """Return the candidates for access that match `q`; users are paginated."""
-    page = asked_page()
+    page = requested_page()
     return reply(await template_acl.list_available(context(), subject(), path_uuid(template), page))
 
 

@@ -121,7 +121,7 @@ async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bo
     if people_only:
         accounts = select(users.c.id).where(users.c.is_service_account)
         statement = statement.where(workspaces.c.owner_id.not_in(accounts))
-    await _write_and_tell(tx, statement.values(user_acl={}, group_acl={}))
+    await _write_and_notify(tx, statement.values(user_acl={}, group_acl={}))
     await notify_shared_less(tx)
 
 
@@ -130,7 +130,7 @@ async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     await notify_shared_less(tx)
     # Locks in the order of a template change, which continues with the template's workspaces.
     await tx.execute(_without(templates, organization_id, user_id))
-    await _write_and_tell(tx, _without(workspaces, organization_id, user_id))
+    await _write_and_notify(tx, _without(workspaces, organization_id, user_id))
 
 
 def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
@@ -139,7 +139,7 @@ def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
     return matching.values(user_acl=lists.op("-", return_type=lists.type)(key))
 
 
-async def _write_and_tell(tx: Tx, statement: Update) -> None:
+async def _write_and_notify(tx: Tx, statement: Update) -> None:
     """Watchers of a workspace use a shared copy until a change is notified."""
     changed = await tx.execute(statement.returning(workspaces.c.owner_id, workspaces.c.id))
     await notify_changes(tx, "settings", [(row.owner_id, row.id) for row in changed])

@@ -242,7 +242,7 @@ async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | N
 APPLICATION = "oauth2_provider_app"
 """Login type of access tokens of OAuth2 applications."""
 NO_SESSIONS = ("token", APPLICATION)
-SHOWN_SESSIONS = 500
+MAX_LISTED_SESSIONS = 500
 """Maximum of one list: a program that signs in each minute would otherwise make it endless."""
 
 
@@ -256,7 +256,7 @@ async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
         select(*_KEY_COLUMNS)
         .where(_sessions_of(user_id), api_keys.c.expires_at > now)
         .order_by(api_keys.c.last_used.desc(), api_keys.c.id)
-        .limit(SHOWN_SESSIONS)
+        .limit(MAX_LISTED_SESSIONS)
     )
     return [KeyRow(*row) for row in await tx.execute(statement)]
 
@@ -294,7 +294,7 @@ async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool =
         await _end_unused_codes(tx, [row.id for row in deleted], {row.user_id for row in deleted})
     consent = tuple_(_MADE.c.app_id, _MADE.c.user_id, _MADE.c.grant_id)
     for some in _slices(consents):
-        await end_made_keys(tx, consent.in_(some))
+        await revoke_made_keys(tx, consent.in_(some))
     return len(deleted)
 
 
@@ -316,7 +316,7 @@ async def _consents_of(tx: Tx, condition: ColumnElement[bool]) -> list[tuple[UUI
     return [(row[0], row[1], row[2]) for row in await tx.execute(statement.distinct())]
 
 
-async def end_made_keys(tx: Tx, condition: ColumnElement[bool]) -> None:
+async def revoke_made_keys(tx: Tx, condition: ColumnElement[bool]) -> None:
     """Delete keys that applications created, by a condition on their consents. Creating a key holds the key that
     creates it: a key created in between is found by the next pass, and after the last pass none can be created."""
     chosen = api_keys.c.id.in_(select(_MADE.c.api_key_id).where(condition))

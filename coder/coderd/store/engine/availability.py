@@ -17,7 +17,8 @@ _log = get_logger("database")
 
 
 DRIVER_ERRORS = (OSError, DBAPIError, PostgresError, InterfaceError, InternalClientError)
-"""Errors that work on a database raises when it is unavailable; `means_away` excludes the ones with other meanings."""
+"""Errors that work on a database raises when it is unavailable; `means_unavailable` excludes the ones with other
+meanings."""
 _BROKEN = (OSError, InterfaceError, InternalClientError)
 """Connecting failed (TimeoutError is an OSError), or the connection ended during an operation, which leaves the driver
 in an unknown state."""
@@ -64,7 +65,7 @@ class Availability:
         return 0.0 if began is None else self._now() - began
 
 
-def means_away(error: Exception) -> bool:
+def means_unavailable(error: Exception) -> bool:
     """Return whether the database was unavailable, rather than refused a statement.
 
     SQLSTATE class 08 is the connection; 57P01 to 57P03: it is shutting down, has crashed, is starting.

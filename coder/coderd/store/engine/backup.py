@@ -107,15 +107,15 @@ def read_backup(source: Path, into: Path) -> Manifest:
     except OSError as error:
         raise CoderError("bad_backup", f"cannot read {source}") from error
     if manifest.format != _FORMAT or _sha256(into) != manifest.sha256:
-        raise CoderError("bad_backup", f"{source} is damaged: its checksum does not fit", "Use another backup.")
+        raise CoderError("bad_backup", f"{source} is damaged: its checksum does not match", "Use another backup.")
     if not manifest.holds_deployment:
         raise CoderError(
-            "bad_backup", f"{source} holds no deployment: it was made of an empty database", "Use another backup."
+            "bad_backup", f"{source} contains no deployment: it is a backup of an empty database", "Use another backup."
         )
     if manifest.revision not in known_revisions():
         raise CoderError(
             "schema_newer",
-            f"the backup was made by a newer release ({manifest.version}, schema {manifest.revision})",
+            f"the backup is from a newer release ({manifest.version}, schema {manifest.revision})",
             "Restore it with that release.",
         )
     return manifest

@@ -28,7 +28,7 @@ from coder.base.errors import CoderError
 from coder.base.groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.store.access.auth_changes import take_mark, watch_statements
-from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_away
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
 
 T = TypeVar("T")
@@ -250,7 +250,7 @@ class Database:
             try:
                 result = await self._thread.call(lambda: _retried(unit))
             except DRIVER_ERRORS as error:
-                if not means_away(error):
+                if not means_unavailable(error):
                     raise
                 self.availability.failed(error)
                 raise DatabaseAwayError(error) from None

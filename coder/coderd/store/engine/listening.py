@@ -150,7 +150,7 @@ class Listeners:
                 with trio.fail_after(_PING_TIMEOUT):
                     await self._database.call(lambda: _add_listener(connection, channel, notice))
             except (*DRIVER_ERRORS, trio.TooSlowError) as error:
-                _log.warn("listening failed, connecting again", channel=channel, error=error)
+                _log.warn("listening failed, reconnecting", channel=channel, error=error)
                 await self._drop(connection, lost)
             else:
                 # Only after success: otherwise a cancelled subscriber would leave the channel marked, without notices
@@ -202,7 +202,7 @@ class Listeners:
                     await self._ping()
                 self._connection = None
                 self.counters.losses += 1
-                _log.warn("the listening connection was lost, connecting again")
+                _log.warn("the listening connection was lost, reconnecting")
         finally:
             connection, self._connection = self._connection, None
             if connection is not None:

@@ -35,7 +35,7 @@ async def require_deployment(database: Database) -> None:
     if not await _reached_revision(database):
         raise CoderError(
             "no_database",
-            "the database has no tables of a deployment; the server makes them at its first start",
+            "the database has no tables of a deployment; the server creates them at its first start",
             "Check that --postgres-url or --global-config name the database you mean.",
         )
 

@@ -78,7 +78,7 @@ def find_cluster(data_path: Path, account: Account) -> Cluster | None:
     try:
         root = data_path / "postgres"
         if data_path.is_dir() and not is_reachable(data_path, account):
-            noted = _noted(data_path)
+            noted = _read_location(data_path)
             if noted is None:
                 return None
             root = noted
@@ -117,7 +117,7 @@ def _external_root(data_path: Path) -> Path:
     Without the note the directory is new. A folder at that location then belonged to another directory of the same path
     that was removed, and a new deployment must not find its users. It is left alone, and the new folder gets a number.
     """
-    noted = _noted(data_path)
+    noted = _read_location(data_path)
     if noted is not None:
         return noted
     note = data_path / _NOTE
@@ -129,7 +129,7 @@ def _external_root(data_path: Path) -> Path:
     return root
 
 
-def _noted(data_path: Path) -> Path | None:
+def _read_location(data_path: Path) -> Path | None:
     with contextlib.suppress(FileNotFoundError):
         noted = Path((data_path / _NOTE).read_text().strip())
         if noted.parent == _SYSTEM_ROOT:

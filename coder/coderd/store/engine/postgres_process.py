@@ -113,7 +113,7 @@ def _end_orphans(cluster: Cluster) -> None:
     backends after a crash.
     """
     for pid in _find_orphans(cluster):
-        _log.warn("ending a process of the previous PostgreSQL", pid=pid)
+        _log.warn("killing a process of the previous PostgreSQL", pid=pid)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGQUIT)
 
@@ -216,7 +216,7 @@ async def stop(running: RunningPostgres) -> None:
         while _is_running(running):  # noqa: ASYNC110
             await trio.sleep(0.005)
         return
-    _log.error("PostgreSQL did not stop in time and is ended the hard way", pid=running.pid)
+    _log.error("PostgreSQL did not stop in time and is killed", pid=running.pid)
     os.kill(running.pid, signal.SIGQUIT)
     if running.process:
         running.process.wait()

@@ -175,7 +175,7 @@ async def delete_app(tx: Tx, app_id: UUID) -> None:
     """Delete it with its secrets, codes and tokens; the users' access tokens for it are deleted, too."""
     await lock_app(tx, app_id)
     await _end_tokens(tx, oauth2_provider_app_tokens.c.app_id == app_id)
-    await key_store.end_made_keys(tx, oauth2_provider_app_made_keys.c.app_id == app_id)
+    await key_store.revoke_made_keys(tx, oauth2_provider_app_made_keys.c.app_id == app_id)
     await tx.execute(delete(oauth2_provider_apps).where(oauth2_provider_apps.c.id == app_id))
 
 
@@ -304,7 +304,7 @@ async def end_grant(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
     """Revoke one consent: its refresh token, its access token, and the keys created with that."""
     await lock_consents(tx, app_id, user_id)
     tokens, made_keys = oauth2_provider_app_tokens, oauth2_provider_app_made_keys
-    for table, end in ((tokens, _end_tokens), (made_keys, key_store.end_made_keys)):
+    for table, end in ((tokens, _end_tokens), (made_keys, key_store.revoke_made_keys)):
         await end(tx, and_(table.c.app_id == app_id, table.c.user_id == user_id, table.c.grant_id == grant_id))
 
 
@@ -352,13 +352,13 @@ async def end_made_of_others(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str)
     """Revoke the keys the application created under an earlier consent: only the newest counts."""
     made_keys = oauth2_provider_app_made_keys
     own = and_(made_keys.c.app_id == app_id, made_keys.c.user_id == user_id)
-    await key_store.end_made_keys(tx, and_(own, made_keys.c.grant_id != grant_id))
+    await key_store.revoke_made_keys(tx, and_(own, made_keys.c.grant_id != grant_id))
 
 
 async def end_made_by(tx: Tx, app_id: UUID, user_id: UUID) -> None:
     """Revoke everything the application created with the user's consent."""
     made_keys = oauth2_provider_app_made_keys
-    await key_store.end_made_keys(tx, and_(made_keys.c.app_id == app_id, made_keys.c.user_id == user_id))
+    await key_store.revoke_made_keys(tx, and_(made_keys.c.app_id == app_id, made_keys.c.user_id == user_id))
 
 
 async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID, *, renewed: bool = False) -> None:

@@ -14,7 +14,7 @@ from coder.coderd.store.tables.node_keys import node_keys
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-MOST = 1024
+MAX_KEYS = 1024
 """Keys kept for one owner, two a node; the oldest are deleted, so that an owner cannot fill the table."""
 
 _keys = node_keys.c
@@ -32,6 +32,6 @@ async def claim_keys(tx: Tx, keys: Sequence[bytes], owner: str, now: datetime) -
     foreign = [key for key in keys if key not in taken]
     if foreign:
         return foreign
-    oldest = select(_keys.key).where(_keys.owner == owner).order_by(_keys.seen_at.desc()).offset(MOST)
+    oldest = select(_keys.key).where(_keys.owner == owner).order_by(_keys.seen_at.desc()).offset(MAX_KEYS)
     await tx.execute(delete(node_keys).where(_keys.key.in_(oldest)))
     return []

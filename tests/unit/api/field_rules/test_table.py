@@ -33,7 +33,7 @@ _REASONS = {
         IssueTokenRequest.app_hostname IssueTokenRequest.app_path IssueTokenRequest.app_query MayStayRequest.app_request
         ReportAppStatsRequest.stats _AppStatus.app_slug _AppStatus.state _AppStatus.message _AppStatus.uri _Logs.logs
         _Source.display_name _Source.icon""",
-    "a credential: what does not verify is nobody's (401)": """
+    "a credential: an invalid one is unauthenticated (401)": """
         _AwsIdentity.signature _AwsIdentity.document _AwsIdentity.agent_name _AzureIdentity.signature
         _AzureIdentity.encoding _AzureIdentity.agent_name _GoogleIdentity.json_web_token _GoogleIdentity.agent_name
         UpdateUserPasswordRequest.old_password IssueReconnectingPTYSignedTokenRequest.url
@@ -98,7 +98,7 @@ FREE = {field: reason for reason, fields in _REASONS.items() for field in fields
 """Fields without a rule, each with its reason."""
 
 _ABSENT = (type(None), msgspec.UnsetType)
-_SAID_BY_TYPE = (bool, UUID, datetime)
+_VALIDATED_TYPES = (bool, UUID, datetime)
 """Types that a decoder validates completely: every decoded value is valid. The same holds for enumerations."""
 
 
@@ -121,7 +121,7 @@ def request_with(kind: type[msgspec.Struct], **fields: Any) -> Any:
 @pytest.mark.parametrize(
     ("kind", "field", "rule"), list(cases()), ids=lambda one: getattr(one, "__name__", str(one))[:40]
 )
-def test_a_bound_has_two_sides(kind: type[msgspec.Struct], field: str, rule: FieldRule) -> None:
+def test_bounds_have_two_sides(kind: type[msgspec.Struct], field: str, rule: FieldRule) -> None:
     rules = TABLE[kind][field]
     for value in rule.inside:
         if all(other.holds(value) for other in rules):
@@ -156,10 +156,10 @@ def _read_by_doors() -> set[type[msgspec.Struct]]:
     return results
 
 
-def _said_by_type(hint: Any) -> bool:
+def _validated_by_type(hint: Any) -> bool:
     union = typing.get_origin(hint) in (typing.Union, types.UnionType)
     options = [arg for arg in (typing.get_args(hint) if union else (hint,)) if arg not in _ABSENT]
-    return all(option in _SAID_BY_TYPE or typing.get_origin(option) is typing.Literal for option in options)
+    return all(option in _VALIDATED_TYPES or typing.get_origin(option) is typing.Literal for option in options)
 
 
 def test_every_field_has_rule_or_reason() -> None:
@@ -168,7 +168,7 @@ def test_every_field_has_rule_or_reason() -> None:
     for kind in _read_by_doors():
         hints = typing.get_type_hints(kind)
         for field in msgspec.structs.fields(kind):
-            if field.name not in TABLE.get(kind, {}) and not _said_by_type(hints[field.name]):
+            if field.name not in TABLE.get(kind, {}) and not _validated_by_type(hints[field.name]):
                 without.add(f"{kind.__name__}.{field.encode_name}")
     assert without == FREE.keys(), without ^ FREE.keys()
 

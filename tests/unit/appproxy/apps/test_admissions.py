@@ -44,7 +44,7 @@ LIMIT = 3
 "Admissions a minute, in this file."
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 REQUEST = AppRequest("subdomain", "/", "admin", "dev", "main", "web", "")
-SOMEBODY = UUID(int=7)
+USER_ID = UUID(int=7)
 SETTINGS: dict[str, Any] = {"dangerous_disable_rate_limits": False, "wildcard_access_url": "*.apps.test"}
 APP_HOST = {"Host": "web--dev--admin.apps.test"}
 UPGRADE = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "eA=="}
@@ -68,12 +68,12 @@ QUESTIONS: dict[str, Ask] = {
 }
 
 
-async def _answers(authorizer: AppAuthorizer, ask: Ask, *received: Credentials) -> list[str]:
+async def _answers(authorizer: AppAuthorizer, make_query: Ask, *received: Credentials) -> list[str]:
     """Return the result of each query."""
     ends = []
     for item in received:
         try:
-            await ask(authorizer, item)
+            await make_query(authorizer, item)
             ends.append("answered")
         except (AppRefusedError, RateLimited) as error:
             ends.append("limited" if isinstance(error, RateLimited) else "refused")
@@ -84,22 +84,22 @@ def _from(number: int, token: str = "") -> Credentials:
     return Credentials(token, False, f"192.0.2.{number}")
 
 
-@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
-async def test_address_queries_are_limited(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make_query", QUESTIONS.values(), ids=QUESTIONS)
+async def test_address_queries_are_limited(make_query: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     asked = 0
     find = app_access._find_workspace
 
-    async def counted(*arguments: Any) -> Any:
+    async def count_query(*arguments: Any) -> Any:
         nonlocal asked
         asked += 1
         return await find(*arguments)
 
-    monkeypatch.setattr(app_access, "_find_workspace", counted)
+    monkeypatch.setattr(app_access, "_find_workspace", count_query)
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
         authorizer = LocalAppAuthorizer(world.ctx)
-        ends = await _answers(authorizer, ask, *[_from(1, "wrong")] * 2, *[_from(1)] * 4)
+        ends = await _answers(authorizer, make_query, *[_from(1, "wrong")] * 2, *[_from(1)] * 4)
         assert "limited" not in ends[:LIMIT] and ends[LIMIT:] == ["limited"] * 3 and asked == LIMIT
-        assert "limited" not in await _answers(authorizer, ask, _from(2))
+        assert "limited" not in await _answers(authorizer, make_query, _from(2))
 
 
 class FakePrimary:
@@ -119,7 +119,7 @@ class FakePrimary:
 
 def _remote(monkeypatch: pytest.MonkeyPatch) -> tuple[RemoteAppAuthorizer, FakePrimary]:
     async def read(_keys: Any, _now: Any, token: str) -> tuple[Ticket, float]:
-        return _ticket(SOMEBODY if token else NIL), (NOW + timedelta(minutes=1)).timestamp()
+        return _ticket(USER_ID if token else NIL), (NOW + timedelta(minutes=1)).timestamp()
 
     monkeypatch.setattr(app_tickets, "read_ticket_untrusted", read)
     config, clock, primary = ServerConfig(), FakeClock(), FakePrimary()
@@ -131,13 +131,15 @@ def _remote(monkeypatch: pytest.MonkeyPatch) -> tuple[RemoteAppAuthorizer, FakeP
     return RemoteAppAuthorizer(world), primary
 
 
-@pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
-async def test_proxy_address_queries_are_limited(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("make_query", QUESTIONS.values(), ids=QUESTIONS)
+async def test_proxy_address_queries_are_limited(make_query: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     """A stranger must not use up the capacity of the proxy's other visitors."""
     authorizer, primary = _remote(monkeypatch)
-    ends = await _answers(authorizer, ask, *[_from(1, f"wrong-{number}") for number in range(2)], *[_from(1)] * 4)
+    ends = await _answers(
+        authorizer, make_query, *[_from(1, f"wrong-{number}") for number in range(2)], *[_from(1)] * 4
+    )
     assert "limited" not in ends[:LIMIT] and ends[LIMIT:] == ["limited"] * 3 and primary.asked == LIMIT
-    assert "limited" not in await _answers(authorizer, ask, _from(2), _from(3, "wrong"))
+    assert "limited" not in await _answers(authorizer, make_query, _from(2), _from(3, "wrong"))
 
 
 async def test_proxy_ignores_known_users(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,21 +149,24 @@ async def test_proxy_ignores_known_users(monkeypatch: pytest.MonkeyPatch) -> Non
     assert await _answers(authorizer, admit, *[_from(1)] * 3) == ["answered", "limited", "limited"]
     for item in people:
         assert await _answers(authorizer, admit, *[item] * 4 * LIMIT) == ["answered"] * 4 * LIMIT
-    assert await _answers(authorizer, admit, _from(1, "good-9")) == ["limited"], "nobody knows him yet"
+    assert await _answers(authorizer, admit, _from(1, "good-9")) == ["limited"], "the visitor is still unknown"
 
 
 async def test_token_program_is_never_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
         authorizer = LocalAppAuthorizer(world.ctx)
-        for ask in (QUESTIONS["admit"], lambda one, received: one.look_again(_ticket(SOMEBODY), Visitor(received))):
-            assert "limited" not in await _answers(authorizer, ask, *[_from(1, world.token)] * 4 * LIMIT)
+        for make_query in (
+            QUESTIONS["admit"],
+            lambda one, received: one.look_again(_ticket(USER_ID), Visitor(received)),
+        ):
+            assert "limited" not in await _answers(authorizer, make_query, *[_from(1, world.token)] * 4 * LIMIT)
         assert authorizer._known._turns == {}
 
 
 async def test_visitor_concurrency_is_limited(autojump_clock: trio.testing.MockClock) -> None:
     known, now, maximum, order = KnownVisitors(2), 0, 0, []
 
-    async def ask(number: int) -> None:
+    async def make_query(number: int) -> None:
         nonlocal now, maximum
         async with known.turn("ana"):
             now += 1
@@ -172,10 +177,10 @@ async def test_visitor_concurrency_is_limited(autojump_clock: trio.testing.MockC
 
     async with trio.open_nursery() as nursery:
         for number in range(6):
-            nursery.start_soon(ask, number)
+            nursery.start_soon(make_query, number)
             await trio.lowlevel.checkpoint()
         async with known.turn("ben"):
-            assert order == [], "nobody waits for her"
+            assert order == [], "no request waits for the second visitor"
         with trio.move_on_after(0.1):
             async with known.turn("ana"):
                 pass
@@ -204,7 +209,7 @@ async def _refused(*_arguments: Any) -> str:
 
 async def test_open_streams_are_always_rechecked(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer, primary = _remote(monkeypatch)
-    with authorizer.watched(Visitor(_from(1, "good")), _ticket(SOMEBODY)) as scope:
+    with authorizer.watched(Visitor(_from(1, "good")), _ticket(USER_ID)) as scope:
         for _ in range(2 * LIMIT):
             await authorizer.judge()
         assert primary.asked == 2 * LIMIT and not scope.cancel_called
@@ -224,18 +229,18 @@ async def test_open_streams_are_always_rechecked(monkeypatch: pytest.MonkeyPatch
 async def test_limited_stranger_blocks_no_others(method: str, path: str, headers: dict[str, str]) -> None:
     async with running_coderd(first_user=True, clock=FakeClock(), **SETTINGS) as world:
 
-        async def ask(token: str = "") -> httpx.Response:
+        async def make_query(token: str = "") -> httpx.Response:
             world.client.cookies.clear()
             mine = {"Coder-Session-Token": token} if token else {}
             return await world.request(method, path, headers={**headers, **mine}, token="")
 
-        statuses = [(await ask()).status_code for _ in range(LIMIT)]
+        statuses = [(await make_query()).status_code for _ in range(LIMIT)]
         assert len(set(statuses)) == 1 and statuses[0] != 429
-        refused = await ask()
+        refused = await make_query()
         assert refused.status_code == 429 and int(refused.headers["retry-after"]) > 0
         assert "rate limited" in refused.text
         if method != "OPTIONS":  # browsers send no credentials there
-            assert (await ask(world.token)).status_code in {400, 404}
+            assert (await make_query(world.token)).status_code in {400, 404}
 
 
 @pytest.mark.parametrize("headers", [{}, APP_HOST, APP_HOST | UPGRADE])
@@ -278,7 +283,7 @@ async def test_visitor_is_logged_hourly(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 async def _visit(usage: AppUsage, ip: str, user_agent: str) -> None:
-    workspace = SimpleNamespace(id=SOMEBODY, organization_id=SOMEBODY, owner_id=SOMEBODY, name="dev")
+    workspace = SimpleNamespace(id=USER_ID, organization_id=USER_ID, owner_id=USER_ID, name="dev")
     visited: Any = SimpleNamespace(request=REQUEST, view=SimpleNamespace(workspace=workspace), agent=None)
     await usage.log_request(visited, None, ip, user_agent, 200)
 

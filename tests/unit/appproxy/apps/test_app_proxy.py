@@ -17,7 +17,7 @@ from coder.appproxy.apps.authorizer import AppProxySettings
 HEAD = h11.Request(method="GET", target="/@me/dev/apps/web/", headers=[("host", "proxy.test")])
 
 
-async def _served(admit: Any) -> list[int]:
+async def _statuses_after_disconnect(admit: Any) -> list[int]:
     """Return the reported statuses when the visitor disconnects during admission."""
 
     async def no_ticket(*_: Any) -> None:
@@ -44,7 +44,7 @@ async def test_answered_request_is_reported() -> None:
     async def refuse(*_: Any) -> None:
         raise AppRefusedError("not_found")
 
-    assert await _served(refuse) == [404]
+    assert await _statuses_after_disconnect(refuse) == [404]
 
 
 @pytest.mark.parametrize("ends", [trio.sleep_forever, None])
@@ -54,4 +54,4 @@ async def test_client_gone_before_answer_has_no_status(ends: Any) -> None:
             raise trio.BrokenResourceError("the browser left")
         await ends()
 
-    assert await _served(leave) == []
+    assert await _statuses_after_disconnect(leave) == []

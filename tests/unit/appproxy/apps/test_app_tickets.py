@@ -77,30 +77,30 @@ def test_sealed_key_claims() -> None:
         {"more": 1},
     ],
 )
-async def test_what_is_in_order_opens(changes: dict[str, Any]) -> None:
+async def test_valid_sealed_key_opens(changes: dict[str, Any]) -> None:
     assert await open_key_untrusted(OneKey(), NOW, write_jwe(GOOD | changes)) == "id-secret"
 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"iss": "somebody"}, "by or for somebody else"),
-        ({"iss": None}, "by or for somebody else"),
-        ({"aud": ["other"]}, "by or for somebody else"),
-        ({"aud": []}, "by or for somebody else"),
-        ({"aud": "wsproxy2"}, "by or for somebody else"),
+        ({"iss": "other"}, "another issuer or audience"),
+        ({"iss": None}, "another issuer or audience"),
+        ({"aud": ["other"]}, "another issuer or audience"),
+        ({"aud": []}, "another issuer or audience"),
+        ({"aud": "wsproxy2"}, "another issuer or audience"),
         ({"nbf": NOW.timestamp() + 1}, "not good yet"),
         ({"exp": NOW.timestamp()}, "too old"),
         ({"exp": "soon"}, "cannot be opened"),
     ],
 )
-async def test_each_claim_is_looked_at(changes: dict[str, Any], words: str) -> None:
+async def test_every_claim_is_checked(changes: dict[str, Any], words: str) -> None:
     with pytest.raises(TokenRefused, match=words):
         await open_key_untrusted(OneKey(), NOW, write_jwe(GOOD | changes))
 
 
 @pytest.mark.parametrize("missing", GOOD)
-async def test_each_claim_must_be_there(missing: str) -> None:
+async def test_every_claim_is_required(missing: str) -> None:
     with pytest.raises(TokenRefused):
         await open_key_untrusted(OneKey(), NOW, write_jwe({name: GOOD[name] for name in GOOD if name != missing}))
 

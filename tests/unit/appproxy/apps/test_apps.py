@@ -114,15 +114,15 @@ async def test_path_application(tmp_path: Path) -> None:
         await _addresses(s)
         await _bodies(s)
         await _refusals(s)
-        await _others(s)
+        await _other_users(s)
         await _websocket(s)
         await _secure_port(s, tmp_path)
         await _terminal(s)
-        await _use_is_counted(s)
-        await _who_may_stay(s)
+        await _counted_use(s)
+        await _rechecked_streams(s)
         await _foreign_pages(s)
         await _passed_through(s)
-        await _unwell(s)
+        await _unhealthy_app(s)
 
 
 async def _ticket_alone(s: Scene, cookie: str) -> None:
@@ -211,7 +211,7 @@ async def _until(stream: trio.SocketStream, mark: bytes) -> bytes:
     return data
 
 
-async def _unwell(s: Scene) -> None:
+async def _unhealthy_app(s: Scene) -> None:
     """Check that an unhealthy application can still be reached, so that its owner can repair it."""
     await s.world.ctx.db.run(app_store.update_app_health, await _app_id(s, "query"), "unhealthy")
     assert (await s.get("/@admin/dev/apps/query/x")).status_code == 200
@@ -247,7 +247,7 @@ async def _refusals(s: Scene) -> None:
         assert page.headers["content-type"] == "text/html; charset=utf-8"
 
 
-async def _others(s: Scene) -> None:
+async def _other_users(s: Scene) -> None:
     """Check access of other users: by path nothing is shared, by host as the template allows."""
     _, token = await s.world.member("bob")
     for slug in ("web", "all", "open"):
@@ -269,7 +269,7 @@ async def _others(s: Scene) -> None:
     assert answer.status_code == 200, answer.text
     assert (await s.host(f"{s.app.port}--main--dev--admin", token=token)).status_code == 200
     await _cross_origin(s)
-    await _signing_in(s, token)
+    await _sign_in_handover(s, token)
 
 
 async def _cross_origin(s: Scene) -> None:
@@ -288,7 +288,7 @@ async def _cross_origin(s: Scene) -> None:
         assert "access-control-allow-origin" not in real.headers
 
 
-async def _signing_in(s: Scene, token: str) -> None:
+async def _sign_in_handover(s: Scene, token: str) -> None:
     """Check the sign-in of a separate host, which has no session yet: the dashboard hands over a sealed key."""
     away = await s.host("all--dev--admin", "/deep?a=1")
     assert away.status_code == 303
@@ -342,7 +342,7 @@ async def _websocket(s: Scene) -> None:
     await socket.aclose()
 
 
-async def _who_may_stay(s: Scene) -> None:
+async def _rechecked_streams(s: Scene) -> None:
     """Check that open streams are rechecked: a stream outlives neither session nor permission."""
     world, visits = s.world, s.world.ctx.part(OpenVisits)
     dana, token = await world.member("dana")
@@ -361,7 +361,7 @@ async def _who_may_stay(s: Scene) -> None:
     brief = await connect_websocket(replace(own, token=Secret(second)), "/ws")
     assert (await world.post("/api/v2/users/logout", token=second)).status_code == 200
     with trio.fail_after(60):
-        await _ended(brief)  # immediately, without a check
+        await _expect_end(brief)  # immediately, without a check
     await _shared_ports_end(s, token)
     sockets = [
         await connect_websocket(own, "/ws"),
@@ -374,7 +374,7 @@ async def _who_may_stay(s: Scene) -> None:
     assert (await world.patch(shared, {"user_roles": {dana: ""}})).status_code == 204
     with trio.fail_after(60):
         for socket in sockets:
-            await _ended(socket)
+            await _expect_end(socket)
 
 
 async def _shared_ports_end(s: Scene, token: str) -> None:
@@ -400,7 +400,7 @@ async def _shared_ports_end(s: Scene, token: str) -> None:
         socket = await connect_websocket(guest, "/ws")
         assert (await end()).status_code == 200
         with trio.fail_after(60):
-            await _ended(socket)
+            await _expect_end(socket)
     await s.world.patch(template, {"max_port_share_level": "public"})
     assert (await s.world.post(f"{path}/port-share", share)).status_code == 200
     socket = await connect_websocket(guest, "/ws")
@@ -412,17 +412,17 @@ async def _shared_ports_end(s: Scene, token: str) -> None:
     assert (await s.host(label, token=stranger)).status_code == 404
     await s.world.ctx.part(OpenVisits).look()  # as every minute
     with trio.fail_after(60):
-        await _ended(socket)
+        await _expect_end(socket)
 
 
-async def _ended(socket: Any) -> None:
+async def _expect_end(socket: Any) -> None:
     with suppress(trio.BrokenResourceError):
         while await socket.receive_message() is not None:
             pass
     await trio.aclose_forcefully(socket)
 
 
-async def _use_is_counted(s: Scene) -> None:
+async def _counted_use(s: Scene) -> None:
     await s.world.ctx.part(AppUsage).report()
     log = (await s.world.get("/api/v2/connectionlog?q=type:workspace_app")).json()["connection_logs"]
     entry = next(
@@ -536,7 +536,7 @@ async def test_pages_and_settings(tmp_path: Path) -> None:
         assert 'http-equiv="refresh"' in waiting.text
         await _hosts_and_origins(s)
         await _settings_of_paths(s)
-        await _stopped(s)
+        await _stopped_workspace(s)
 
 
 async def _hosts_and_origins(s: Scene) -> None:
@@ -575,14 +575,14 @@ async def _settings_of_paths(s: Scene) -> None:
     ctx.config = usual
 
 
-async def _stopped(s: Scene) -> None:
+async def _stopped_workspace(s: Scene) -> None:
     workspace = f"/api/v2/workspaces/{s.agent.workspace['id']}"
     assert (await s.world.post(f"{workspace}/builds", {"transition": "stop"})).status_code == 201
 
-    async def stopped() -> bool:
+    async def is_stopped() -> bool:
         return bool((await s.world.get(workspace)).json()["latest_build"]["status"] == "stopped")
 
-    await eventually(stopped)
+    await eventually(is_stopped)
     page = await s.get(f"{WEB}/")
     assert page.status_code == 400
     assert "<h1>400 - Workspace Offline</h1>" in page.text

@@ -33,7 +33,7 @@ def test_address(peer: str, header: str, address: str) -> None:
     assert proxies.address(peer, lines) == address
 
 
-def test_nobody_is_trusted_by_default() -> None:
+def test_no_proxy_is_trusted_by_default() -> None:
     assert TrustedProxies(ServerConfig()).address("10.0.0.1", [(b"x-forwarded-for", b"1.2.3.4")]) == "10.0.0.1"
 
 

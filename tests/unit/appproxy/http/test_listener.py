@@ -46,7 +46,7 @@ def _application(events: list[str]) -> Application:
         return Response("too much", 413)
 
     @app.post("/slow")
-    async def slow() -> str:
+    async def slow_handler() -> str:
         seen = 0
         first = True
         async for piece in request.body:

@@ -29,7 +29,7 @@ def limits(clock: FakeClock, **settings: Any) -> RateLimits:
     return RateLimits(ctx)
 
 
-def asked(counted: RateLimits, path: str, *budgets: Budget, who: str = "ip") -> dict[str, str]:
+def count_headers(counted: RateLimits, path: str, *budgets: Budget, who: str = "ip") -> dict[str, str]:
     return dict(counted.count(who, path, budgets or (PASSWORDS,), route=path.rstrip("/")).headers)
 
 
@@ -37,29 +37,29 @@ def test_the_window_slides() -> None:
     clock = FakeClock()
     counted = limits(clock)
     for left in range(59, -1, -1):
-        assert asked(counted, LOGIN)["X-Ratelimit-Remaining"] == str(left)
+        assert count_headers(counted, LOGIN)["X-Ratelimit-Remaining"] == str(left)
     with pytest.raises(RateLimited) as caught:
-        asked(counted, LOGIN)
+        count_headers(counted, LOGIN)
     assert caught.value.message == "You've been rate limited for sending more than 60 requests in 1m0s."
     assert "Retry-After" in dict(caught.value.headers)
-    asked(counted, LOGIN, who="other")
-    asked(counted, "/api/v2/users/otp/request")
+    count_headers(counted, LOGIN, who="other")
+    count_headers(counted, "/api/v2/users/otp/request")
     clock.advance(90)  # half of the last window still counts
     for _ in range(30):
-        asked(counted, LOGIN)
+        count_headers(counted, LOGIN)
     with pytest.raises(RateLimited):
-        asked(counted, LOGIN)
+        count_headers(counted, LOGIN)
     clock.advance(120)
-    asked(counted, LOGIN)
+    count_headers(counted, LOGIN)
 
 
 def test_trailing_slash_counts_the_same() -> None:
     counted = limits(FakeClock())
     for _ in range(30):
-        asked(counted, LOGIN)
-        asked(counted, LOGIN + "/")
+        count_headers(counted, LOGIN)
+        count_headers(counted, LOGIN + "/")
     with pytest.raises(RateLimited):
-        asked(counted, LOGIN + "//")
+        count_headers(counted, LOGIN + "//")
 
 
 def routed(counted: RateLimits, path: str, *budgets: Budget, who: str = "ip") -> Counted:
@@ -92,7 +92,7 @@ def test_unrouted_paths_share_a_counter() -> None:
 
 def test_invented_paths_share_a_counter(monkeypatch: pytest.MonkeyPatch) -> None:
     """By budget: requests of one do not count for another."""
-    monkeypatch.setattr(rate_limits, "_MOST_PATHS", 100)
+    monkeypatch.setattr(rate_limits, "_MAX_PATHS", 100)
     clock = FakeClock()
     counted = limits(clock, api_rate_limit=50)
     for number in range(150):
@@ -104,7 +104,7 @@ def test_invented_paths_share_a_counter(monkeypatch: pytest.MonkeyPatch) -> None
         routed(counted, f"/api/v2/files/{number}", FILES)
     with pytest.raises(RateLimited):
         routed(counted, "/api/v2/files/12", FILES)
-    asked(counted, LOGIN)
+    count_headers(counted, LOGIN)
     routed(counted, "/api/v2/workspaces/0", API)  # a path with a counter keeps it
     for number in range(100):
         routed(counted, f"/api/v2/workspaces/{number}", API, who="other")
@@ -128,9 +128,9 @@ def test_a_bypass_counts_nothing() -> None:
     assert not counted._counters and not counted._paths
 
 
-def test_what_is_not_limited() -> None:
+def test_unlimited_requests() -> None:
     counted = limits(FakeClock())
-    assert counted.limit_of(unlimited("asked by load balancers")) == 0
+    assert counted.limit_of(unlimited("count_headers by load balancers")) == 0
     assert counted.limit_of(FILES) == 12
     assert limits(FakeClock(), api_rate_limit=-1).limit_of(API) == 0
     assert limits(FakeClock(), dangerous_disable_rate_limits=True).limit_of(PASSWORDS) == 0
@@ -158,7 +158,7 @@ async def _all_at_once(counted: RateLimits, statuses: list[int]) -> tuple[int, i
     """Return how many were admitted and refused, and how many were in progress at each start of a response."""
     let_in, refused, open_now, seen = 0, 0, 0, []
 
-    async def ask(status: int) -> None:
+    async def send_guess(status: int) -> None:
         nonlocal let_in, refused, open_now
         try:
             admission = await enter(counted)
@@ -173,7 +173,7 @@ async def _all_at_once(counted: RateLimits, statuses: list[int]) -> tuple[int, i
 
     async with trio.open_nursery() as nursery:
         for status in statuses:
-            nursery.start_soon(ask, status)
+            nursery.start_soon(send_guess, status)
     return let_in, refused, seen
 
 
@@ -244,7 +244,7 @@ _MEANWHILE: dict[str, tuple[Step, ...]] = {
 
 @pytest.mark.parametrize("steps", _MEANWHILE.values(), ids=_MEANWHILE)
 @pytest.mark.parametrize("others", [0, 3])
-async def test_no_place_is_lost(steps: tuple[Step, ...], others: int) -> None:
+async def test_no_reservation_is_lost(steps: tuple[Step, ...], others: int) -> None:
     """A waiting request disconnects in the moment of its admission: the next one gets the reservation."""
     clock, let_in = FakeClock(), []
     counted = limits(clock)
@@ -321,7 +321,7 @@ async def test_ipv6_network_counts_as_one() -> None:
         await enter(counted, "2001:db8::99")
 
 
-async def test_guessing_passwords_is_slowed_down() -> None:
+async def test_password_guesses_are_limited() -> None:
     async with running_coderd(dangerous_disable_rate_limits=False, clock=FakeClock()) as world:
         await world.post("/api/v2/users/first", FIRST_USER)
         for _ in range(60):

@@ -78,7 +78,7 @@ async def test_https_by_server_name(tmp_path: Path) -> None:
             assert (await client.get(f"https://127.0.0.1:{port}/healthz")).text == "OK"
 
 
-def test_files_that_are_no_pair(tmp_path: Path) -> None:
+def test_mismatched_key_pair_is_refused(tmp_path: Path) -> None:
     first, second = certificate(tmp_path, "one.test"), certificate(tmp_path, "two.test")
     for cert, key in ((first[0], second[1]), (first[0], "/nonexistent")):
         with pytest.raises(CoderError) as caught:

@@ -44,7 +44,9 @@ def frame(opcode: int, data: bytes, *, final: bool = True, bits: int = 0) -> byt
 
 
 @contextlib.asynccontextmanager
-async def opened(world: World, path: str, extensions: str = DEFLATE) -> AsyncIterator[tuple[trio.SocketStream, bytes]]:
+async def open_websocket(
+    world: World, path: str, extensions: str = DEFLATE
+) -> AsyncIterator[tuple[trio.SocketStream, bytes]]:
     """Yield the connection after the handshake, and the response's head."""
     parts = urlsplit(world.url)
     async with await trio.open_tcp_stream(parts.hostname or "", parts.port or 0) as stream:
@@ -79,12 +81,12 @@ async def closed_with(stream: trio.SocketStream) -> int:
 EXTENSIONS = [DEFLATE, "permessage-deflate; server_max_window_bits=x", "\xff;;,="]
 
 
-async def test_no_compression_is_agreed_to() -> None:
+async def test_compression_is_never_negotiated() -> None:
     packer = zlib.compressobj(wbits=-15)
     bomb = packer.compress(bytes(8 << 20)) + packer.flush(zlib.Z_SYNC_FLUSH)
     async with running_coderd(first_user=True) as world:
         for extensions in EXTENSIONS:
-            async with opened(world, ECHO, extensions) as (stream, head):
+            async with open_websocket(world, ECHO, extensions) as (stream, head):
                 assert b" 101 " in head.splitlines()[0], extensions
                 assert b"extensions" not in head.lower(), extensions
                 await stream.send_all(frame(BINARY, bomb, bits=COMPRESSED))
@@ -94,7 +96,7 @@ async def test_no_compression_is_agreed_to() -> None:
 @pytest.mark.parametrize("pieces", [1, 50])
 async def test_oversized_message_ends_connection(pieces: int) -> None:
     """Also a message without end: the received bytes count."""
-    async with running_coderd(first_user=True) as world, opened(world, ECHO) as (stream, _):
+    async with running_coderd(first_user=True) as world, open_websocket(world, ECHO) as (stream, _):
         piece = bytes(PUBLIC_LIMIT // pieces + 1)
         with contextlib.suppress(trio.BrokenResourceError):
             await stream.send_all(frame(BINARY, piece, final=pieces == 1))
@@ -111,14 +113,14 @@ async def test_send_only_stream_drops_messages() -> None:
         async def is_open() -> bool:
             return f'coderd_api_concurrent_websockets{{path="{TELLS}"}} 1' in await metrics.exposition()
 
-        async def is_gone() -> bool:
+        async def is_closed() -> bool:
             return not await is_open()
 
-        async with opened(world, TELLS) as (stream, _):
+        async with open_websocket(world, TELLS) as (stream, _):
             for _ in range(100):
                 await stream.send_all(frame(TEXT, b"x" * 1000))
             assert await is_open()
-        await eventually(is_gone)
+        await eventually(is_closed)
 
 
 @pytest.mark.parametrize(

@@ -111,17 +111,17 @@ async def test_a_killed_builtin_database_returns(open_path: Path) -> None:
         pid_file = world.ctx.config.data_path / "postgres/data/postmaster.pid"
         os.kill(int(pid_file.read_text().splitlines()[0]), signal.SIGKILL)
 
-        async def answers() -> Any:
+        async def health_status() -> Any:
             return (await world.get("/api/v2/users/me/secrets")).json()
 
-        async def is_back() -> bool:
-            return isinstance(await answers(), list)
+        async def is_reconnected() -> bool:
+            return isinstance(await health_status(), list)
 
         async def listens() -> bool:
             return world.ctx.db.is_listening
 
-        await eventually(is_back)
-        assert [secret["name"] for secret in await answers()] == ["a"]
+        await eventually(is_reconnected)
+        assert [secret["name"] for secret in await health_status()] == ["a"]
         await eventually(listens)
 
 

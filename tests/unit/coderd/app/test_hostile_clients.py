@@ -26,7 +26,7 @@ async def _connect(world: World) -> trio.SocketStream:
     return await trio.open_tcp_stream(parts.hostname or "", parts.port or 0)
 
 
-async def _everything(stream: trio.SocketStream) -> bytes:
+async def _read_to_end(stream: trio.SocketStream) -> bytes:
     """Read until the server closes."""
     received = b""
     async with stream:
@@ -45,7 +45,7 @@ async def test_trickling_body_times_out(monkeypatch: pytest.MonkeyPatch) -> None
         stream = await _connect(world)
         head = f"POST /api/v2/authcheck HTTP/1.1\r\nHost: x\r\nCoder-Session-Token: {world.token}\r\n"
         await stream.send_all(head.encode() + b'Content-Length: 1000\r\n\r\n{"checks"')
-        answer = await _everything(stream)  # to the end: the connection is closed, too
+        answer = await _read_to_end(stream)  # to the end: the connection is closed, too
         assert b" 408 " in answer.splitlines()[0]
         body = json.loads(answer.partition(b"\r\n\r\n")[2])
         check("Response", body)
@@ -60,7 +60,7 @@ async def test_trickling_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None
         with contextlib.suppress(trio.BrokenResourceError):  # its time may end in the middle
             for _ in range(3):  # bytes of a head extend no deadline
                 await stream.send_all(b"X-A: b\r\n")
-        assert b"200 OK" not in await _everything(stream)
+        assert b"200 OK" not in await _read_to_end(stream)
 
 
 async def test_second_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -70,7 +70,7 @@ async def test_second_head_times_out(monkeypatch: pytest.MonkeyPatch) -> None:
         assert b" 200 " in await stream.receive_some()
         monkeypatch.setattr(hypercorn_fixes, "HEAD_PATIENCE", 0.05)  # now that one request was in time
         await stream.send_all(b"GET /healthz")
-        assert await _everything(stream) == b""
+        assert await _read_to_end(stream) == b""
 
 
 async def test_unread_body_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +81,7 @@ async def test_unread_body_is_not_awaited(monkeypatch: pytest.MonkeyPatch) -> No
             for framing in (b"Content-Length: 9\r\n\r\n", b"Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"):
                 stream = await _connect(world)
                 await stream.send_all(f"{method} {path} HTTP/1.1\r\nHost: x\r\n".encode() + framing)
-                assert (await _everything(stream)).startswith(b"HTTP/1.1 "), (path, framing)
+                assert (await _read_to_end(stream)).startswith(b"HTTP/1.1 "), (path, framing)
 
 
 async def test_oversized_body_is_refused_early(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +94,7 @@ async def test_oversized_body_is_refused_early(monkeypatch: pytest.MonkeyPatch) 
         check("Response", answer.json())
         stream = await _connect(world)
         await stream.send_all(b"GET /api/v2/buildinfo HTTP/1.1\r\nHost: x\r\nX-Long: " + b"x" * (1 << 18))
-        assert b" 431 " in (await _everything(stream)).splitlines()[0]
+        assert b" 431 " in (await _read_to_end(stream)).splitlines()[0]
 
 
 _NESTED = (
@@ -178,7 +178,7 @@ def test_foreign_text_cannot_forge_logs() -> None:
     text.encode()  # half a surrogate pair would keep the line from being written
 
 
-async def test_methods_that_are_not_there() -> None:
+async def test_unknown_methods() -> None:
     async with running_coderd(first_user=True) as world:
         for method, path in (
             ("PATCH", "/api/v2/buildinfo"),

@@ -100,11 +100,11 @@ async def test_watchers_jobs_and_sessions_cross() -> None:
         created = await other.post(f"{workspace}/builds", {"transition": "stop"})
         assert created.status_code == 201, created.text
 
-        async def stopped() -> bool:
+        async def is_stopped() -> bool:
             result = (await other.get(f"/api/v2/workspacebuilds/{created.json()['id']}")).json()
             return bool(result["job"]["status"] == "succeeded")
 
-        await eventually(stopped)
+        await eventually(is_stopped)
         headers = {"Coder-Session-Token": other.token}
         async with other.client.stream("GET", f"{workspace}/watch", headers=headers) as events:
             with trio.fail_after(60):
@@ -128,10 +128,10 @@ async def test_revocation_reaches_other_replica() -> None:
         await view_context.world.put(f"/api/v2/users/{user_id}/roles", {"roles": []})
         assert (await view_context.world.get(listing, token=token)).json()["count"] == 1  # here at once
 
-        async def gone() -> bool:
+        async def is_revoked() -> bool:
             return bool((await other.get(listing, token=token)).json()["count"] == 1)
 
-        await eventually(gone)
+        await eventually(is_revoked)
         assert UUID(user_id).int
 
 

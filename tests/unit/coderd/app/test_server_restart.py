@@ -85,7 +85,7 @@ async def hold_link(
         await trio.sleep_forever()
 
 
-async def say(stream: Any, text: bytes) -> None:
+async def echo_text(stream: Any, text: bytes) -> None:
     with trio.fail_after(60):
         await stream.send_all(text)
         received = b""
@@ -104,7 +104,7 @@ async def test_streams_survive_and_agents_return(direct: bool) -> None:
             await nursery.start(partial(run_agent, view_context, direct=direct))
             link = await nursery.start(partial(hold_link, view_context, direct=direct))
             stream = await link.connect(7)
-            await say(stream, b"before")
+            await echo_text(stream, b"before")
         async with server_at(port, database) as world:
             world.token = view_context.world.token
             again = AgentWorld(world, view_context.workspace, view_context.agent_id, view_context.token)
@@ -113,7 +113,7 @@ async def test_streams_survive_and_agents_return(direct: bool) -> None:
                 return bool((await again.agent())["status"] == "connected")
 
             await eventually(connected)
-            await say(stream, b"after")
+            await echo_text(stream, b"after")
             assert world.ctx.agent_dialer is not None
-            await say(await world.ctx.agent_dialer.dial(view_context.agent_id, 7), b"from the new server")
+            await echo_text(await world.ctx.agent_dialer.dial(view_context.agent_id, 7), b"from the new server")
             nursery.cancel_scope.cancel()

@@ -58,7 +58,7 @@ async def test_every_answer_has_its_shape() -> None:
             check_list(name, answer.json())
 
 
-async def test_signed_out_callers_hear_401() -> None:
+async def test_signed_out_callers_get_401() -> None:
     public = {"/api/v2/buildinfo", "/api/v2/users/authmethods", "/api/v2/updatecheck", "/api/v2/entitlements"}
     async with running_coderd() as world:
         for path in {*ONE, *MANY} - public:

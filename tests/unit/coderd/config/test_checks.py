@@ -20,14 +20,14 @@ AN_ID = "2f3c0a1e-0000-4000-8000-000000000001"
 @pytest.mark.parametrize(
     "value", ["", "{}", '{"a": []}', f'{{"a": ["{AN_ID}"]}}', {"a": [AN_ID]}, {}, None, "null", '{"a": null}']
 )
-def test_a_mapping_of_words(name: str, value: Any) -> None:
+def test_word_mappings(name: str, value: Any) -> None:
     check_config(ServerConfig(**{name: value}))
 
 
 @pytest.mark.parametrize("name", MAPPINGS)
 @pytest.mark.parametrize("value", ["{", '"a"', '{"a": 1}', '{"a": [1]}', '{"a": {"b": "c"}}', "1"])
 def test_invalid_mapping_is_refused(name: str, value: Any) -> None:
-    with pytest.raises(CoderError, match=f"--{name.replace('_', '-')} does not say"):
+    with pytest.raises(CoderError, match=f"--{name.replace('_', '-')} does not map"):
         check_config(ServerConfig(**{name: value}))
 
 

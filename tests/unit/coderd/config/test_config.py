@@ -29,7 +29,7 @@ NOT_OURS = {"disable-chat-sharing"}
 """Groups besides `LEFT_OUT`: there are no chats."""
 OTHER_DEFAULTS = {
     "telemetry": "nothing is ever sent, so the honest default is off",
-    "update-check": "nobody is asked unless somebody wants it",
+    "update-check": "off unless an administrator enables it",
     "cache-dir": "recorded as a placeholder",
 }
 
@@ -121,7 +121,7 @@ def test_only_listed_settings_lack_effect() -> None:
     assert WITHOUT_EFFECT.keys() >= HARMLESS and all(WITHOUT_EFFECT.values())
 
 
-def test_settings_without_effect_are_told() -> None:
+def test_ignored_settings_are_reported() -> None:
     given = Inputs(
         flags={"boundary-log-retention": "1h", "http-address": "127.0.0.1:0", "telemetry": "true"},
         env={"CODER_CLUSTER_HOST": "example.com", "CODER_PROMETHEUS_ADDRESS": "127.0.0.1:2112"},
@@ -131,7 +131,7 @@ def test_settings_without_effect_are_told() -> None:
     assert ignored_settings(config.resolved) == ["--cluster-host", "--boundary-log-retention"]
 
 
-def test_former_names_still_count() -> None:
+def test_former_names_are_accepted() -> None:
     env = {
         "CODER_NOTIFICATIONS_EMAIL_FROM": "a@b.c",
         "CODER_NOTIFICATIONS_EMAIL_AUTH_PASSWORD": "pw",

@@ -30,37 +30,37 @@ from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, workspa
 from tests.kit.paths import ROOT
 from tests.kit.server.server_in_process import FIRST_USER
 
-Look = Callable[[AgentWorld], Awaitable[Any]]
+Observation = Callable[[AgentWorld], Awaitable[Any]]
 
 ELSEWHERE = Path(__file__).with_name("observed_elsewhere.tsv")
 HOUR = timedelta(hours=1)
 
 
-def header(name: str, pattern: str = "(.*)") -> Look:
+def header(name: str, pattern: str = "(.*)") -> Observation:
     """Return a header of a dashboard page; empty where it does not match."""
 
-    async def look(machine: AgentWorld) -> Any:
+    async def probe(machine: AgentWorld) -> Any:
         match = re.search(pattern, (await machine.world.get("/")).headers.get(name, ""))
         return match[1] if match else ""
 
-    return look
+    return probe
 
 
-def answer(path: str, *keys: str) -> Look:
-    async def look(machine: AgentWorld) -> Any:
+def response_field(path: str, *keys: str) -> Observation:
+    async def probe(machine: AgentWorld) -> Any:
         result = (await machine.world.get(path)).json()
         for key in keys:
             result = result.get(key)
         return result
 
-    return look
+    return probe
 
 
-def session_cookie(attribute: str) -> Look:
-    async def look(machine: AgentWorld) -> bool:
+def session_cookie(attribute: str) -> Observation:
+    async def probe(machine: AgentWorld) -> bool:
         return f"; {attribute}" in await new_session_cookie(machine)
 
-    return look
+    return probe
 
 
 async def new_session_cookie(machine: AgentWorld) -> str:
@@ -139,25 +139,25 @@ async def help_for_agents(machine: AgentWorld) -> str:
     return str((await machine.agent())["troubleshooting_url"])
 
 
-def kept(kind: str) -> Look:
+def retention_age(kind: str) -> Observation:
     """Return the age at which rows are purged; the purge uses `retention.limits` only."""
 
-    async def look(machine: AgentWorld) -> Any:
+    async def probe(machine: AgentWorld) -> Any:
         now = machine.world.ctx.clock.now()
         result = limits(machine.world.ctx, now).get(kind)
         return result and now - result
 
-    return look
+    return probe
 
 
-def own_region(attribute: str) -> Look:
+def own_region(attribute: str) -> Observation:
     """Return a field of the relay map for clients; it is built at the start."""
 
-    async def look(machine: AgentWorld) -> Any:
+    async def probe(machine: AgentWorld) -> Any:
         result = build_derp_map(machine.world.ctx.config, machine.world.url)
         return getattr(result.regions.get(999), attribute, None)
 
-    return look
+    return probe
 
 
 async def debug_builds(machine: AgentWorld) -> int:
@@ -171,7 +171,7 @@ async def debug_builds(machine: AgentWorld) -> int:
     return answered.status_code
 
 
-OBSERVED: dict[str, tuple[Any, Look, Any]] = {
+OBSERVED: dict[str, tuple[Any, Observation, Any]] = {
     "additional_csp_policy": (
         ("media-src https://a.example",),
         header("content-security-policy", "(media-src https.*)"),
@@ -185,20 +185,28 @@ OBSERVED: dict[str, tuple[Any, Look, Any]] = {
     ),
     "secure_auth_cookie": (True, session_cookie("Secure"), True),
     "samesite_auth_cookie": ("none", session_cookie("SameSite=None"), True),
-    "docs_url": ("https://a.example", answer("/api/v2/appearance", "docs_url"), "https://a.example"),
-    "derp_force_websockets": (True, answer("/api/v2/workspaceagents/connection", "derp_force_websockets"), True),
+    "docs_url": ("https://a.example", response_field("/api/v2/appearance", "docs_url"), "https://a.example"),
+    "derp_force_websockets": (
+        True,
+        response_field("/api/v2/workspaceagents/connection", "derp_force_websockets"),
+        True,
+    ),
     "derp_server_enable": (False, own_region("region_id"), None),
     "disable_password_auth": (True, password_logins, [201, 403]),
-    "cli_upgrade_message": ("ask Carla", answer("/api/v2/buildinfo", "upgrade_message"), "ask Carla"),
-    "workspace_hostname_suffix": ("dev", answer("/api/v2/deployment/ssh", "hostname_suffix"), "dev"),
-    "ssh_hostname_prefix": ("dev-", answer("/api/v2/deployment/ssh", "hostname_prefix"), "dev-"),
+    "cli_upgrade_message": ("ask Carla", response_field("/api/v2/buildinfo", "upgrade_message"), "ask Carla"),
+    "workspace_hostname_suffix": ("dev", response_field("/api/v2/deployment/ssh", "hostname_suffix"), "dev"),
+    "ssh_hostname_prefix": ("dev-", response_field("/api/v2/deployment/ssh", "hostname_prefix"), "dev-"),
     "derp_server_region_code": ("home", own_region("region_code"), "home"),
     "derp_server_region_name": ("Home", own_region("region_name"), "Home"),
-    "default_quiet_hours_schedule": ("CRON_TZ=UTC 30 4 * * *", answer("/api/v2/users/me/quiet-hours", "time"), "04:30"),
+    "default_quiet_hours_schedule": (
+        "CRON_TZ=UTC 30 4 * * *",
+        response_field("/api/v2/users/me/quiet-hours", "time"),
+        "04:30",
+    ),
     "default_token_lifetime": (3 * HOUR, token_lifetime, 3 * HOUR),
     "terms_of_service_url": (
         "https://a.example/terms",
-        answer("/api/v2/users/authmethods", "terms_of_service_url"),
+        response_field("/api/v2/users/authmethods", "terms_of_service_url"),
         "https://a.example/terms",
     ),
     "ssh_keygen_algorithm": ("ecdsa", new_ssh_key, "ecdsa-sha2-nistp256"),
@@ -209,13 +217,13 @@ OBSERVED: dict[str, tuple[Any, Look, Any]] = {
     "agent_stats_refresh_interval": (timedelta(seconds=7), report_interval, timedelta(seconds=7)),
     "agent_fallback_troubleshooting_url": ("https://a.example/help", help_for_agents, "https://a.example/help"),
     "enable_terraform_debug_mode": (True, debug_builds, 201),
-    "api_keys_retention": (2 * HOUR, kept("expired_api_keys"), 2 * HOUR),
-    "workspace_agent_logs_retention": (2 * HOUR, kept("workspace_agent_logs"), 2 * HOUR),
+    "api_keys_retention": (2 * HOUR, retention_age("expired_api_keys"), 2 * HOUR),
+    "workspace_agent_logs_retention": (2 * HOUR, retention_age("workspace_agent_logs"), 2 * HOUR),
 }
 """By setting: another value than the default, its observation, and the result then."""
 
 
-BESIDE: dict[str, dict[str, Any]] = {"strict_transport_security_options": {"strict_transport_security": 600}}
+DEPENDENCIES: dict[str, dict[str, Any]] = {"strict_transport_security_options": {"strict_transport_security": 600}}
 """Other settings that a setting depends on."""
 
 
@@ -224,14 +232,14 @@ async def test_every_setting_has_its_effect() -> None:
         world = machine.world
         await world.member("carla")
         plain = world.ctx.config
-        for name, (value, look, expected) in OBSERVED.items():
-            world.ctx.config = default = replace(plain, **BESIDE.get(name, {}))
-            before = await look(machine)
+        for name, (value, probe, expected) in OBSERVED.items():
+            world.ctx.config = default = replace(plain, **DEPENDENCIES.get(name, {}))
+            before = await probe(machine)
             changed: dict[str, Any] = {name: value}
             if name == "support_links":
                 changed = {"resolved": server_config(Inputs(flags={"support-links": value}), Path("/nowhere")).resolved}
             world.ctx.config = replace(default, **changed)
-            seen = await look(machine)
+            seen = await probe(machine)
             assert seen == expected != before, name
             world.ctx.config = plain
 
@@ -251,14 +259,14 @@ def names_of(option: ServerOption) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?<!\w-)({'|'.join(map(re.escape, sorted(names)))})(?![\w-])")
 
 
-def elsewhere() -> dict[str, str]:
+def other_observations() -> dict[str, str]:
     rows = [line.split("\t") for line in ELSEWHERE.read_text().splitlines()[1:]]
     assert [row[0] for row in rows] == sorted({row[0] for row in rows})
     return {row[0]: row[1] for row in rows}
 
 
 def test_every_setting_is_accounted_for() -> None:
-    known = elsewhere()
+    known = other_observations()
     options = {option.name: option for option in OPTIONS}
     accounted = (*OBSERVED, *FORMER, *REFUSED, *WITHOUT_EFFECT)
     assert {*known, *accounted} == set(options)

@@ -37,7 +37,7 @@ def send(address: str, **settings: Any) -> None:
     delivery._mail(ServerConfig(**values), MESSAGE, CARLA, NOW)
 
 
-def test_what_a_mail_server_sees(tmp_path: Path) -> None:
+def test_mail_server_observations(tmp_path: Path) -> None:
     file = tmp_path / "password"
     file.write_text("of the file\n")
     with mail_server() as (box, address):

@@ -28,15 +28,15 @@ class Site:
     """Id of an organization besides the default one."""
 
 
-Look = Callable[[Site], Awaitable[Any]]
+Observation = Callable[[Site], Awaitable[Any]]
 
 
-async def sent_there(site: Site) -> dict[str, list[str]]:
+async def redirect_query(site: Site) -> dict[str, list[str]]:
     async with http_client(site.world.url) as browser:
         return parse_qs(urlsplit((await browser.get(CALLBACK)).headers["location"]).query)
 
 
-async def come_in(site: Site) -> httpx.Response:
+async def sign_in(site: Site) -> httpx.Response:
     """Sign in as a new user."""
     number = next(_numbers)
     site.idp.claims = {
@@ -59,18 +59,18 @@ async def come_in(site: Site) -> httpx.Response:
         return await browser.get(CALLBACK, params={"code": "good", "state": state})
 
 
-def new_user(*names: str) -> Look:
+def new_user(*names: str) -> Observation:
     """Return a fact about a new user, without the numbers that distinguish users."""
 
-    async def look(site: Site) -> Any:
-        answer = await come_in(site)
+    async def observe(site: Site) -> Any:
+        answer = await sign_in(site)
         assert answer.status_code == 307, answer.text
         result = (await site.world.get("/api/v2/users/me", token=answer.cookies["coder_session_token"])).json()
         for name in names:
             result = result[name]
         return result.rstrip("0123456789") if isinstance(result, str) else result
 
-    return look
+    return observe
 
 
 async def email_of_new_user(site: Site) -> str:
@@ -81,44 +81,44 @@ async def site_roles(site: Site) -> list[str]:
     return [role["name"] for role in await new_user("roles")(site)]
 
 
-async def is_in_the_second(site: Site) -> bool:
+async def is_in_second_organization(site: Site) -> bool:
     return site.second in await new_user("organization_ids")(site)
 
 
 async def refusal(site: Site) -> bool:
-    return "Ask Carla." in (await come_in(site)).text
+    return "Ask Carla." in (await sign_in(site)).text
 
 
 async def foreign_issuer(site: Site) -> int:
     site.idp.url, before = "http://elsewhere", site.idp.url
     try:
-        return (await come_in(site)).status_code
+        return (await sign_in(site)).status_code
     finally:
         site.idp.url = before
 
 
-def button(name: str) -> Look:
+def button(name: str) -> Observation:
     """Return a button of the login page."""
 
-    async def look(site: Site) -> str:
+    async def observe(site: Site) -> str:
         return str((await site.world.get("/api/v2/users/authmethods")).json()["oidc"][name])
 
-    return look
+    return observe
 
 
-def parameter(name: str) -> Look:
-    async def look(site: Site) -> Any:
-        return (await sent_there(site)).get(name)
+def parameter(name: str) -> Observation:
+    async def observe(site: Site) -> Any:
+        return (await redirect_query(site)).get(name)
 
-    return look
+    return observe
 
 
 @dataclass(frozen=True)
 class Case:
     value: Any
-    look: Look
+    observe: Observation
     seen: Any
-    beside: dict[str, Any] = field(default_factory=dict)
+    dependencies: dict[str, Any] = field(default_factory=dict)
     """Other settings that the setting depends on."""
 
 
@@ -135,7 +135,7 @@ OBSERVED: dict[str, Case] = {
     "oidc_scopes": Case(("openid", "groups"), parameter("scope"), ["openid groups"]),
     "oidc_signups_disabled_text": Case("Ask Carla.", refusal, True, {"oidc_allow_signups": False}),
     "oidc_user_role_default": Case(("auditor",), site_roles, ["auditor"], {"oidc_user_role_field": "roles"}),
-    "oidc_organization_mapping": Case("", is_in_the_second, True, {"oidc_organization_field": "orgs"}),
+    "oidc_organization_mapping": Case("", is_in_second_organization, True, {"oidc_organization_field": "orgs"}),
     "dangerous_oidc_skip_issuer_checks": Case(True, foreign_issuer, 307),
 }
 
@@ -153,8 +153,8 @@ async def test_every_oidc_setting_has_its_effect() -> None:
             default = world.ctx.config
             for name, case in OBSERVED.items():
                 changed: dict[str, Any] = {name: case.value or {"word": [site.second]}}
-                world.ctx.config = replace(default, **case.beside)
-                before = await case.look(site)
-                world.ctx.config = replace(default, **case.beside, **changed)
-                seen = await case.look(site)
+                world.ctx.config = replace(default, **case.dependencies)
+                before = await case.observe(site)
+                world.ctx.config = replace(default, **case.dependencies, **changed)
+                seen = await case.observe(site)
                 assert seen == case.seen != before, name

@@ -18,7 +18,7 @@ def test_every_blueprint_is_registered_once() -> None:
     ]
     assert sorted(blueprint.import_name for blueprint in BLUEPRINTS) == sorted(made)
     assert len({blueprint.name for blueprint in BLUEPRINTS}) == len(BLUEPRINTS)
-    assert BLUEPRINTS[-1].name == "site", "it takes what nobody else wants"
+    assert BLUEPRINTS[-1].name == "site", "it takes all remaining paths"
 
 
 def test_no_module_is_named_by_text() -> None:

@@ -26,13 +26,13 @@ async def test_every_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     all_took_two = trio.Event()
 
     def noting(name: str, turn: _Turn) -> _Turn:
-        async def take(*about: Any) -> float:
+        async def record_turn(*about: Any) -> float:
             took[name].append(await turn(*about))
             if all(len(rests) > 1 for rests in took.values()):
                 all_took_two.set()
             return OFTEN.total_seconds()
 
-        return take
+        return record_turn
 
     for name in NAMES:
         module = import_module(f"{loops.__name__}.{name}")

@@ -57,7 +57,7 @@ async def test_unreapable_job_blocks_no_other(monkeypatch: pytest.MonkeyPatch) -
 
         async def end(tx: Any, job: JobRow, *rest: Any) -> Any:
             if str(job.id) == stuck:
-                raise ValueError("a row that nobody foresaw")
+                raise ValueError("an unexpected row")
             return await really(tx, job, *rest)
 
         monkeypatch.setattr(reaping, "end_with_error", end)

@@ -20,22 +20,22 @@ async def test_client_lost_again_is_rewatched(
     ends = [trio.Event(), trio.Event()]
     waiting = iter(ends)
 
-    async def until_shut_out(*_: Any) -> None:
+    async def until_revoked(*_: Any) -> None:
         await next(waiting).wait()
 
-    async def is_shut_out(_agents: Any) -> bool:
+    async def is_revoked(_agents: Any) -> bool:
         return False
 
-    monkeypatch.setattr(AbsentClients, "_until_shut_out", until_shut_out)
+    monkeypatch.setattr(AbsentClients, "_until_revoked", until_revoked)
     revoked: list[tuple[UUID, list[UUID]]] = []
     coordinator = SimpleNamespace(revoke=lambda peer, agents: revoked.append((peer, agents)))
     peer, first, second = uuid4(), uuid4(), uuid4()
     async with trio.open_nursery() as nursery:
         absent = AbsentClients(cast("Any", SimpleNamespace(nursery=nursery, part=lambda _kind: coordinator)))
-        absent.watch(peer, cast("Any", None), [first], is_shut_out)
+        absent.watch(peer, cast("Any", None), [first], is_revoked)
         await trio.testing.wait_all_tasks_blocked()
         ends[0].set()
-        absent.watch(peer, cast("Any", None), [second], is_shut_out)
+        absent.watch(peer, cast("Any", None), [second], is_revoked)
         await trio.testing.wait_all_tasks_blocked()
         assert revoked == []
         ends[1].set()

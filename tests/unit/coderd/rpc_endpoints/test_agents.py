@@ -127,36 +127,36 @@ async def test_connection_times_follow_the_connection() -> None:
         assert (await view_context.agent())["status"] == "connecting"
         async with connected_agent(view_context):
 
-            async def connected() -> Any:
+            async def is_connected() -> Any:
                 result = await view_context.agent()
                 return result if result["status"] == "connected" else None
 
-            result = await eventually(connected)
+            result = await eventually(is_connected)
             assert result["api_version"] == "2.10"
             assert result["first_connected_at"] == result["last_connected_at"]
 
-        async def disconnected() -> Any:
+        async def is_disconnected() -> Any:
             return (await view_context.agent())["status"] == "disconnected"
 
-        await eventually(disconnected)
+        await eventually(is_disconnected)
         async with connected_agent(view_context):
-            await eventually(connected)
+            await eventually(is_connected)
 
 
 async def test_second_connection_outlives_first() -> None:
     async with workspace_world() as view_context, trio.open_nursery() as nursery:
 
-        async def connected() -> Any:
+        async def is_connected() -> Any:
             return (await view_context.agent())["status"] == "connected"
 
         async with connected_agent(view_context) as first:
-            await eventually(connected)
+            await eventually(is_connected)
             async with connected_agent(view_context) as second:
                 await second.call("GetManifest", agent_pb2.GetManifestRequest(), agent_pb2.Manifest)
                 first.session.close("test")
                 await first.websocket.aclose()
                 for _ in range(20):
-                    assert await connected()
+                    assert await is_connected()
         nursery.cancel_scope.cancel()
 
 
@@ -198,7 +198,7 @@ async def test_manifest() -> None:
         assert config.memory.enabled
 
 
-async def test_reports_are_stored_and_shown() -> None:
+async def test_reports_are_stored_and_returned() -> None:
     fields = {
         "apps": [
             provisioner_pb2.App(

@@ -51,7 +51,7 @@ from tests.unit.coderd.app.test_replicas import replica_of
 
 # ---- the link of an agent whose authorization has ended
 
-LOSSES = ("stopped", "started anew", "abandoned", "deleted", "its owner suspended")
+LOSSES = ("stopped", "restarted", "abandoned", "deleted", "its owner suspended")
 """Making a workspace dormant also stops it: its agent runs until then, but users cannot enter."""
 ROLES = ("agent", "other")
 AS_AGENT = sorted(
@@ -72,7 +72,7 @@ async def _lose(world: World, loss: str, workspace: str, owner: str) -> None:
     path = f"/api/v2/workspaces/{workspace}"
     asked: dict[str, tuple[str, str, Any]] = {
         "stopped": ("POST", f"{path}/builds", {"transition": "stop"}),
-        "started anew": ("POST", f"{path}/builds", {"transition": "start"}),
+        "restarted": ("POST", f"{path}/builds", {"transition": "start"}),
         "abandoned": ("POST", f"{path}/abandon", None),
         "deleted": ("POST", f"{path}/builds", {"transition": "delete"}),
         "its owner suspended": ("PUT", f"/api/v2/users/{owner}/status/suspend", None),
@@ -83,7 +83,7 @@ async def _lose(world: World, loss: str, workspace: str, owner: str) -> None:
     await settled(world, workspace)
 
 
-async def _heard(session: Session, name: str) -> str:
+async def _result_of(session: Session, name: str) -> str:
     """Return the result of one message: an answer, a refusal, or the end."""
     method = id_fields.methods()[name]
     full = f"/{method.containing_service.full_name}/{method.name}"
@@ -117,16 +117,16 @@ async def test_agent_links_end_with_authorization(monkeypatch: pytest.MonkeyPatc
                     for path in paths
                 ]
                 for link in links:
-                    assert await _heard(link, "Agent.GetManifest") == "answered"
+                    assert await _result_of(link, "Agent.GetManifest") == "answered"
                 await _lose(world, loss, workspace["id"], owner)
                 for role, link in zip(ROLES, links, strict=True):
                     for name in sorted(GIVE_SECRETS):
-                        if await _heard(link, f"Agent.{name}") == "answered":
+                        if await _result_of(link, f"Agent.{name}") == "answered":
                             wrong.append(f"{loss}: {role} got the secrets of {name}")
                     with trio.fail_after(60):
                         await link.wait_closed()
                     for name in AS_AGENT:
-                        if (answer := await _heard(link, name)) != "ended":
+                        if (answer := await _result_of(link, name)) != "ended":
                             wrong.append(f"{loss}: {role} {name}: {answer}")
             for path in paths:
                 with pytest.raises(HttpError) as refused:
@@ -158,7 +158,7 @@ NEITHER: tuple[dict[str, str], ...] = (
 """Tags of no user: only daemons for the organization may have them."""
 
 
-def _shown(key: str = "", psk: str | None = None) -> dict[str, str]:
+def _key_headers(key: str = "", psk: str | None = None) -> dict[str, str]:
     headers = {"Coder-Provisioner-Daemon-Key": key} if key else {}
     return headers if psk is None else {**headers, "Coder-Provisioner-Daemon-PSK": psk}
 
@@ -170,15 +170,20 @@ async def _key(world: World, organization: str, name: str, tags: Mapping[str, st
     return str(created.json()["key"])
 
 
-async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list[tuple[str, dict[str, Any]]]:
+async def _connection_attempts(
+    world: World, member: str, stranger: str, narrow: str
+) -> list[tuple[str, dict[str, Any]]]:
     """Return (label, options of a daemon) for callers that must not be admitted."""
     home, far = await _key(world, "default", "home", {"a": "b"}), await _key(world, "elsewhere", "far")
     deleted = await _key(world, "default", "gone")
     assert (await world.delete("/api/v2/organizations/default/provisionerkeys/gone")).status_code == 204
     far_id = (await world.get("/api/v2/organizations/elsewhere")).json()["id"]
-    knocks: list[tuple[str, dict[str, Any]]] = [
+    attempts: list[tuple[str, dict[str, Any]]] = [
         *[
-            (f"a key of another organization at {organization}", {"headers": _shown(key), "organization": organization})
+            (
+                f"a key of another organization at {organization}",
+                {"headers": _key_headers(key), "organization": organization},
+            )
             for key, organization in (
                 (home, "elsewhere"),
                 (home, far_id),
@@ -187,25 +192,25 @@ async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list
             )
         ],
         *[
-            (f"a key with tags {tags}", {"headers": _shown(home), "tags": tags})
+            (f"a key with tags {tags}", {"headers": _key_headers(home), "tags": tags})
             for tags in ({"a": "b"}, {"scope": "user"}, {"scope": "organization"}, {"": ""}, {"owner": world.user_id})
         ],
         *[
-            (f"a key that is none: {key[:6]}", {"headers": _shown(key)})
+            (f"a key that is none: {key[:6]}", {"headers": _key_headers(key)})
             for key in (deleted, home[:-1], home + "x", home.upper(), f"{home},{far}", "x", "0" * 43)
         ],
-        ("key and pre-shared key", {"headers": _shown(home, PSK)}),
-        ("key and session", {"headers": _shown(home), "token": world.token}),
-        ("key, session and tags", {"headers": _shown(home), "token": world.token, "tags": {"scope": "user"}}),
+        ("key and pre-shared key", {"headers": _key_headers(home, PSK)}),
+        ("key and session", {"headers": _key_headers(home), "token": world.token}),
+        ("key, session and tags", {"headers": _key_headers(home), "token": world.token, "tags": {"scope": "user"}}),
         *[
-            (f"a pre-shared key {psk!r}", {"headers": _shown(psk=psk), "tags": tags})
+            (f"a pre-shared key {psk!r}", {"headers": _key_headers(psk=psk), "tags": tags})
             for psk in (PSK[:-1], PSK + "x", PSK.upper(), PSK.encode().hex(), "x")
             for tags in ({}, {"scope": "user"})
         ],
         *[
             (
                 f"the pre-shared key at {organization}",
-                {"headers": _shown(psk=PSK), "organization": organization, "tags": tags},
+                {"headers": _key_headers(psk=PSK), "organization": organization, "tags": tags},
             )
             for organization in ("elsewhere", far_id)
             for tags in ({}, {"scope": "user"}, {"owner": world.user_id})
@@ -224,11 +229,11 @@ async def _knocks(world: World, member: str, stranger: str, narrow: str) -> list
             for tags in ({"scope": "user"}, {}, {"scope": "user", "owner": "{admin}"})
         ],
         *[(f"a narrow key with {tags}", {"token": narrow, "tags": tags}) for tags in ({"scope": "user"}, {})],
-        *[(f"nobody with {tags}", {"token": "", "tags": tags}) for tags in ({}, {"scope": "user"})],
-        ("an empty pre-shared key", {"token": "", "headers": _shown(psk="")}),
+        *[(f"no credentials with {tags}", {"token": "", "tags": tags}) for tags in ({}, {"scope": "user"})],
+        ("an empty pre-shared key", {"token": "", "headers": _key_headers(psk="")}),
         ("another kind of daemon", {"token": member, "tags": {"scope": "user"}, "kinds": ("docker",)}),
     ]
-    return [(label, {"token": "", **how}) for label, how in knocks]
+    return [(label, {"token": "", **how}) for label, how in attempts]
 
 
 async def test_daemons_use_their_own_key() -> None:
@@ -239,9 +244,9 @@ async def test_daemons_use_their_own_key() -> None:
         _, stranger = await world.member("stranger", organizations=[elsewhere])
         narrow = (await world.post("/api/v2/users/me/keys/tokens", {"scopes": ["template:read"]}, token=member)).json()
         people = {"admin": world.user_id, "member": member_id}
-        knocks = await _knocks(world, member, stranger, narrow["key"])
-        assert len(knocks) > 50
-        for label, how in knocks:
+        attempts = await _connection_attempts(world, member, stranger, narrow["key"])
+        assert len(attempts) > 50
+        for label, how in attempts:
             if isinstance(tags := how.get("tags"), dict):
                 how["tags"] = {name: value.format(**people) for name, value in tags.items()}
             try:
@@ -365,7 +370,7 @@ async def _worker(world: World, name: str, roles: dict[str, Any]) -> tuple[dict[
     organization = (await world.get(_ELSEWHERE)).json()["id"]
     if not roles:
         key = await _key(world, "elsewhere", "k")
-        return {"user": "", "key": ""}, {"token": "", "headers": _shown(key), "organization": organization}
+        return {"user": "", "key": ""}, {"token": "", "headers": _key_headers(key), "organization": organization}
     user, token = await world.member(name, roles.get("site"), organizations=[organization])
     if "organization" in roles:
         granted = await world.put(f"{_ELSEWHERE}/members/{user}/roles", {"roles": roles["organization"]})
@@ -420,7 +425,7 @@ async def test_revoked_daemon_loses_its_jobs(monkeypatch: pytest.MonkeyPatch) ->
                 wrong.append(f"{loss}: its job is {status}")
             try:
                 async with connected_daemon(world, name=f"d{number}", tags=tags, **how):
-                    wrong.append(f"{loss}: came in anew")
+                    wrong.append(f"{loss}: was admitted again")
             except HttpError as error:
                 assert error.status in {401, 403, 404}, f"{loss}: {error.status}"
             deleted = await world.delete(_ELSEWHERE)
@@ -431,7 +436,7 @@ async def test_revoked_daemon_loses_its_jobs(monkeypatch: pytest.MonkeyPatch) ->
 # ---- resume tokens at another replica
 
 
-async def _renewed(world: World, resume: str, token: str) -> str:
+async def _resume_token_of(world: World, resume: str, token: str) -> str:
     """Return the response to a resumed link that announced no keys."""
     path = f"/api/v2/tailnet?{urlencode({'version': '2.0', 'resume_token': resume})}"
     kinds = tailnet_pb2.RefreshResumeTokenRequest(), tailnet_pb2.RefreshResumeTokenResponse
@@ -456,7 +461,9 @@ async def test_resume_tokens_are_bound_to_sessions() -> None:
             assert await resume_tokens.read_untrusted(replica.ctx, whole, binding) == (peer, "digest")
             if await opens_terminal_untrusted(replica.ctx.part(SigningKeys), world.ctx.clock.now(), whole, peer):
                 wrong.append("a resume token opened a terminal")
-            again = await resume_tokens.read_untrusted(replica.ctx, await _renewed(replica, whole, token), binding)
+            again = await resume_tokens.read_untrusted(
+                replica.ctx, await _resume_token_of(replica, whole, token), binding
+            )
             if again != (peer, "digest"):
                 wrong.append(f"bound to no keys any more: {again}")
         forged = [

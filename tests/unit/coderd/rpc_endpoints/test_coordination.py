@@ -66,7 +66,7 @@ async def test_lost_client_is_watched(how: str, monkeypatch: pytest.MonkeyPatch)
         async def is_known() -> bool:
             return key in agent._node.peers()
 
-        async def is_forgotten() -> bool:
+        async def is_dropped() -> bool:
             return key not in agent._node.peers()
 
         async with _as_client(view_context, token, key):
@@ -84,13 +84,13 @@ async def test_lost_client_is_watched(how: str, monkeypatch: pytest.MonkeyPatch)
                 monkeypatch.setattr(absent_clients, "PATIENCE", 0.0)
                 (peer,) = watched
                 world.ctx.part(Coordinator).revoke(peer, watched[peer][1])
-                assert await is_known(), "it asked for its tunnel anew"
+                assert await is_known(), "it requested its tunnel again"
             return
         if how == "unshared":
             assert (await world.patch(acl, {"user_roles": {bob: ""}})).status_code == 204
         elif how == "suspended":
             assert (await world.put(f"/api/v2/users/{bob}/status/suspend")).status_code == 200
-        await eventually(is_forgotten)
+        await eventually(is_dropped)
         assert not watched
 
 
@@ -154,22 +154,22 @@ async def test_resumed_peer_loses_revoked_tunnels(monkeypatch: pytest.MonkeyPatc
         acl = f"/api/v2/workspaces/{view_context.workspace['id']}/acl"
         assert (await world.patch(acl, {"user_roles": {bob: "use"}})).status_code == 204
 
-        async def knows() -> bool:
+        async def has_client() -> bool:
             return first.key in agent._node.peers()
 
-        async def knows_not() -> bool:
-            return not await knows()
+        async def has_forgotten() -> bool:
+            return not await has_client()
 
         async with coordinating(world, "/api/v2/tailnet?version=2.0", token) as first:
             await first.tell(first.key)
             await first.ask(view_context.agent_id)
-            await eventually(knows)
+            await eventually(has_client)
             resume = await first.resume_token()
             async with coordinating(world, "/api/v2/tailnet?version=2.0", token, resume=resume) as second:
                 await second.tell(first.key, first.disco)
                 assert "overwritten" in await first.refusal()
                 assert (await world.patch(acl, {"user_roles": {bob: ""}})).status_code == 204
-                await eventually(knows_not)
+                await eventually(has_forgotten)
                 await second.ask(view_context.agent_id)
                 assert "unauthorized" in await second.refusal()
 
@@ -233,7 +233,7 @@ async def test_resume_token_is_useless_to_others() -> None:
 
 
 @pytest.mark.parametrize("is_present", [True, False], ids=["present", "away"])
-async def test_a_foreign_key_is_refused(is_present: bool) -> None:
+async def test_foreign_key_is_refused(is_present: bool) -> None:
     """Of a connected agent, and of a disconnected one: the wrong peer must not be faster after a restart."""
     async with workspace_world() as view_context:
         world = view_context.world
@@ -245,13 +245,13 @@ async def test_a_foreign_key_is_refused(is_present: bool) -> None:
             async def is_there() -> bool:
                 return world.ctx.part(Coordinator).core.node_of(view_context.agent_id) is not None
 
-            async def is_away() -> bool:
+            async def is_disconnected() -> bool:
                 return not await is_there()
 
             await eventually(is_there)
             if not is_present:
                 await stack.aclose()
-                await eventually(is_away)
+                await eventually(is_disconnected)
             async with coordinating(world, "/api/v2/tailnet?version=2.0", bob) as thief:
                 await thief.tell(key)
                 assert "another peer" in await thief.refusal()

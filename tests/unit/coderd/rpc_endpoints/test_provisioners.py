@@ -480,7 +480,7 @@ async def test_new_upload_ends_previous() -> None:
     async with running_coderd(first_user=True) as world:
         under_way = world.ctx.part(ModuleFiles)._uploads
 
-        async def begun() -> bool:
+        async def has_begun() -> bool:
             return len(under_way) == 1
 
         version = await new_version(world)
@@ -492,7 +492,7 @@ async def test_new_upload_ends_previous() -> None:
                 header = pb.DataUpload(upload_type=pb.UPLOAD_TYPE_MODULE_FILES, file_size=2, chunks=2)
                 await unfinished.send(pb.FileUpload(data_upload=header))
                 await unfinished.send(pb.FileUpload(chunk_piece=pb.ChunkPiece(data=b"x")))
-                await eventually(begun)
+                await eventually(has_begun)
                 await _upload(daemon, data, [data], digest)
                 with pytest.raises(RpcError, match="another one began"):
                     await unfinished.receive()
@@ -538,7 +538,7 @@ async def test_built_in_daemons_use_same_link() -> None:
         assert await status_of(world, version) == "succeeded"
 
 
-async def test_the_old_way_to_acquire() -> None:
+async def test_deprecated_acquire() -> None:
     async with running_coderd(first_user=True) as world:
         version = await new_version(world)
         async with connected_daemon(world) as daemon:
@@ -566,7 +566,7 @@ async def test_jobs_run_once_among_daemons() -> None:
         acquired: list[str] = []
         versions = [await new_version(world) for _ in range(12)]
 
-        async def work(number: int) -> None:
+        async def run_daemon(number: int) -> None:
             async with connected_daemon(world, name=f"d{number}") as daemon:
                 while True:
                     job = await daemon.acquire()
@@ -574,7 +574,7 @@ async def test_jobs_run_once_among_daemons() -> None:
                     await daemon.complete_import(job)
 
         for number in range(4):
-            nursery.start_soon(work, number)
+            nursery.start_soon(run_daemon, number)
         with trio.fail_after(60):
             for version in versions:
                 result = await ended(world, f"/api/v2/templateversions/{version['id']}")

@@ -29,7 +29,7 @@ EXAMPLES = {e["name"]: e for e in load_json("http_examples.json") if e["name"] n
 RECORDED_AGENT = "fac7844c-9f44-43c5-9018-b69f9a953d68"
 
 
-async def ask(view_context: AgentWorld, request: str) -> tuple[int, dict[str, str], str]:
+async def replay(view_context: AgentWorld, request: str) -> tuple[int, dict[str, str], str]:
     host, port = view_context.world.url.removeprefix("http://").split(":")
     stream = await trio.open_tcp_stream(host, int(port))
     async with stream:
@@ -72,7 +72,7 @@ async def test_refusals_are_word_for_word() -> None:
     async with workspace_world() as view_context:
         host = view_context.world.url.removeprefix("http://")
         for name, example in EXAMPLES.items():
-            status, headers, body = await ask(view_context, for_our_server(view_context, example))
+            status, headers, body = await replay(view_context, for_our_server(view_context, example))
             assert status == int(example["response_head"].split(" ")[1]), name
             # We are one minor version ahead of the recorded server.
             expected = (

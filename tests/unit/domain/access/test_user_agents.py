@@ -21,6 +21,6 @@ FIREFOX = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.
     ],
     ids=["browser", "none", "ours", "controls", "endless", "no text"],
 )
-def test_what_is_kept(header: str, left: str) -> None:
+def test_user_agent_is_shortened(header: str, left: str) -> None:
     assert kept(header) == left
     kept(header).encode()

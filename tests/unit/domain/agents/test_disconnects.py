@@ -43,7 +43,7 @@ STORIES = [
 
 
 @pytest.mark.parametrize(("cause", "ended", "events"), STORIES)
-def test_the_story_names_its_cause(cause: str, ended: Any, events: Any) -> None:
+def test_events_name_the_cause(cause: str, ended: Any, events: Any) -> None:
     assert name_cause(read_events(ended, events)).cause == cause
 
 

@@ -29,7 +29,7 @@ def _later(wall: float, running: float, awake: float, **rest: Any) -> Look:
         (_later(5, 5, 5, addresses=()), [("network_changed", {"before": "10.0.0.1", "after": ""})]),
     ],
 )
-def test_between_two_looks(after: Look, expected: Any) -> None:
+def test_between_two_samples(after: Look, expected: Any) -> None:
     assert [(event.kind, event.data) for event in flight_events.between(BASE, after, 5.0)] == expected
 
 
@@ -39,5 +39,5 @@ def test_start_reports_previous_process_end() -> None:
     died = flight_events.started(BASE, now, "died").data
     assert (died["previous"], died["same_boot"], died["oom_kills"]) == ("died", True, 1)
     rebooted = flight_events.started(BASE, _later(60, 1, 1, boot_id="b2", oom_kills=0), "died").data
-    assert rebooted["same_boot"] is False and "oom_kills" not in rebooted, "the counter began anew"
+    assert rebooted["same_boot"] is False and "oom_kills" not in rebooted, "the counter restarted"
     assert flight_events.started(BASE, now, "stopped").data["previous"] == "stopped"

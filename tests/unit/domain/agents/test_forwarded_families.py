@@ -20,5 +20,5 @@ def test_families_have_recorded_kind_and_labels() -> None:
     assert recorded == dict(KNOWN) and len(KNOWN) > 80
 
 
-def test_ours_are_among_them() -> None:
+def test_our_families_are_known() -> None:
     assert {name: KNOWN[name][0] for name in FAMILIES} == dict(FAMILIES)

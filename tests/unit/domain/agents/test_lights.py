@@ -66,7 +66,7 @@ def test_each_limit_has_three_sides(name: str) -> None:
         assert lights.measured(name, number, "", NOW, NOW).standing == standing
 
 
-def test_what_worries() -> None:
+def test_warning_values() -> None:
     assert lights.host_light(replace(FINE, disk_used=98), NOW, NOW).standing == "bad"
     assert lights.host_light(replace(FINE, clock_off_s=-3600.0), NOW, NOW).standing == "bad"
     assert lights.host_light(replace(FINE, uptime_s=30.0), NOW, NOW).standing == "warning"

@@ -27,7 +27,7 @@ def test_unit_starts_after_dependencies_complete() -> None:
     assert units.start("app") and units.status("app") is UnitStatus.COMPLETED
 
 
-def test_what_is_refused() -> None:
+def test_refused_dependencies() -> None:
     units = StartupUnits()
     units.want("a", "b")
     units.want("b", "c")

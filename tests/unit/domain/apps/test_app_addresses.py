@@ -186,7 +186,7 @@ def test_cookies_stay_with_their_application(given: bytes, by_path: bytes | None
         assert sent == ([(b"set-cookie", expected)] if expected else [])
 
 
-def test_answers_speak_for_themselves_only() -> None:
+def test_responses_lose_origin_wide_headers() -> None:
     headers = [
         (b"access-control-allow-origin", b"*"),
         (b"vary", b"Accept, Origin"),

@@ -39,7 +39,7 @@ def test_links(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", NONE)
-def test_what_is_no_link(url: str) -> None:
+def test_invalid_links(url: str) -> None:
     assert explain_address(url) and explain_made_address(url)
 
 

@@ -19,7 +19,7 @@ from coder.domain.audit.audit import ACTIONS, State, description, diff, resource
         ({"at": None}, {"at": "now"}, {"at": (..., "now")}),
     ],
 )
-def test_only_what_changed_is_said(
+def test_only_changes_are_reported(
     before: State | None, after: State | None, expected: dict[str, tuple[Any, Any]]
 ) -> None:
     """`...` stands for a side that is left out, because the field has no empty value."""
@@ -57,7 +57,7 @@ def test_sentences(action: str, kind: str, status: int, sentence: str) -> None:
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-def test_every_action_has_its_past(action: str) -> None:
+def test_every_action_has_past_tense(action: str) -> None:
     assert action not in description(action, "workspace", 200).split()
 
 

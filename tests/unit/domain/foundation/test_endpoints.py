@@ -48,6 +48,6 @@ def test_read_and_written_again(text: str, host: str, port: int) -> None:
         ("a\nb:51820", "neither"),
     ],
 )
-def test_why_a_text_is_none(text: str, why: str) -> None:
+def test_invalid_endpoint_reasons(text: str, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         read_endpoint(text)

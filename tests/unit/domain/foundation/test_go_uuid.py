@@ -27,6 +27,6 @@ def test_every_spelling(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", REFUSED)
-def test_what_is_none(text: str) -> None:
+def test_invalid_uuids(text: str) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(REFUSED[text])}$"):
         read_uuid(text)

@@ -20,5 +20,5 @@ from coder.domain.foundation.markdown import plain_text
         ("", ""),
     ],
 )
-def test_marks_are_taken_away(markdown: str, text: str) -> None:
+def test_markup_is_removed(markdown: str, text: str) -> None:
     assert plain_text(markdown) == text

@@ -21,7 +21,7 @@ def test_digits(text: str, number: int | None) -> None:
     assert decimal(text) == number
 
 
-def test_wherever_people_write_them() -> None:
+def test_numbers_in_every_input() -> None:
     for endpoint in (f"x:{MANY}", f"x:{'0' * 5000}1{MANY}"):
         with pytest.raises(ValueError, match="65535"):
             read_endpoint(endpoint)

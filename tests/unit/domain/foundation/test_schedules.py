@@ -26,7 +26,7 @@ def test_skipped_time_does_not_occur() -> None:
     assert schedule.next_after(before) == datetime(2026, 3, 30, 0, 30, tzinfo=UTC)
 
 
-def test_a_doubled_time_happens_twice() -> None:
+def test_doubled_time_occurs_twice() -> None:
     schedule = parse_weekly("CRON_TZ=Europe/Berlin 30 2 * * 0")
     first = schedule.next_after(datetime(2026, 10, 24, 12, tzinfo=UTC))
     assert first == datetime(2026, 10, 25, 0, 30, tzinfo=UTC)

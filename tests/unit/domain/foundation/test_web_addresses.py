@@ -75,6 +75,6 @@ def test_default_port_is_dropped(netloc: str, scheme: str, canonical: str) -> No
         ("other", "coder", False),
     ],
 )
-def test_who_could_set_our_cookies(host: str, other: str, shared: bool) -> None:
+def test_near_origins(host: str, other: str, shared: bool) -> None:
     assert shares_cookies(host, other) is shared
     assert shares_cookies(other, host) is shared

@@ -27,30 +27,30 @@ def test_blocks_attributes_and_sources() -> None:
     assert file.source(file.body.attributes["y"].span) == "[\n  2,\n]"
 
 
-def _shown(expression: tree.Expression) -> object:
+def _simplified(expression: tree.Expression) -> object:
     match expression:
         case tree.Literal(value=value):
             return value
         case tree.Variable(name=name):
             return name
         case tree.BinaryOperation(operator=operator, left=left, right=right):
-            return (_shown(left), operator, _shown(right))
+            return (_simplified(left), operator, _simplified(right))
         case tree.UnaryOperation(operator=operator, operand=operand):
-            return (operator, _shown(operand))
+            return (operator, _simplified(operand))
         case tree.Parentheses(inner=inner):
-            return _shown(inner)
+            return _simplified(inner)
         case tree.Conditional(condition=condition, if_true=if_true, if_false=if_false):
-            return (_shown(condition), "?", _shown(if_true), _shown(if_false))
+            return (_simplified(condition), "?", _simplified(if_true), _simplified(if_false))
         case tree.HclAttribute(of=of, name=name):
-            return f"{_shown(of)}.{name}"
+            return f"{_simplified(of)}.{name}"
         case tree.Index(of=of, key=key):
-            return f"{_shown(of)}[{_shown(key)}]"
+            return f"{_simplified(of)}[{_simplified(key)}]"
         case tree.FunctionCall(name=name, arguments=arguments):
-            return (name, *map(_shown, arguments))
+            return (name, *map(_simplified, arguments))
         case tree.TemplateExpression(parts=parts):
-            return [part if isinstance(part, str) else _shown(part) for part in parts]
+            return [part if isinstance(part, str) else _simplified(part) for part in parts]
         case tree.Splat(of=of, each=each):
-            return ("splat", _shown(of), _shown(each))
+            return ("splat", _simplified(of), _simplified(each))
         case tree.SplatItem():
             return "it"
     return type(expression).__name__
@@ -77,7 +77,7 @@ def _shown(expression: tree.Expression) -> object:
     ],
 )
 def test_expressions(text: str, shown: object) -> None:
-    assert _shown(parse_expression_untrusted(text)) == shown
+    assert _simplified(parse_expression_untrusted(text)) == shown
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,7 @@ def test_unusable_settings_are_explained(wrong: dict[str, str]) -> None:
         ({"app_installations_url": "https://x/installations"}, "https://x/installations"),
     ],
 )
-def test_where_installations_are_asked_for(more: dict[str, str], url: str) -> None:
+def test_installations_endpoint(more: dict[str, str], url: str) -> None:
     (provider,) = read_providers(settings(type="github", client_id="c", **more), None)
     assert provider.app_installations_url == url
 

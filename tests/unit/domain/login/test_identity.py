@@ -47,7 +47,7 @@ def test_linked_id_is_issuer_and_subject() -> None:
         ({}, {"domains": ("@Example.com",)}, None),
     ],
 )
-def test_login_restrictions(claims: dict[str, Any], options: dict[str, Any], status: int | None) -> None:
+def test_email_admission(claims: dict[str, Any], options: dict[str, Any], status: int | None) -> None:
     if status is None:
         assert person_of({**ALICE, **claims}, FIELDS, **options).email
         return

@@ -31,7 +31,7 @@ ODD_PREFIXES = ["coder_" + sign * 10 + "_" + "b" * 40 for sign in ("\0", " ", "Ã
 
 
 @pytest.mark.parametrize("text", ["", "coder", "coder_a_b", "x_" + "a" * 10 + "_" + "b" * 40, "coder__", *ODD_PREFIXES])
-def test_other_secrets_are_none(text: str) -> None:
+def test_other_secrets_do_not_split(text: str) -> None:
     assert split_secret(text) is None
 
 

@@ -49,7 +49,7 @@ def delivery(connection: int, peer: UUID, kind: NodeKind, reason: str, body: Coo
     return Delivery(connection, (Update(peer, kind, reason, body),))
 
 
-def test_a_tunnel_introduces_both_ends() -> None:
+def test_tunnel_notifies_both_ends() -> None:
     o = Overlay()
     assert o.agent_says(node=node("a1")) == []
     assert o.client_says(add_tunnel=AGENT) == [delivery(o.client, AGENT, NodeKind.NODE, "add tunnel", node("a1"))]
@@ -230,7 +230,7 @@ def test_second_stream_overwrites_first() -> None:
     assert o.coordinator.lose(o.agent) == []
 
 
-def test_closing_tells_everybody() -> None:
+def test_closing_notifies_every_peer() -> None:
     o = Overlay().joined()
     assert o.coordinator.close() == [
         Delivery(o.agent, error="coordinator closed", end=True),

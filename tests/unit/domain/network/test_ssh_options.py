@@ -24,6 +24,6 @@ def test_first_separator_ends_name(text: str, setting: tuple[str, str]) -> None:
 @pytest.mark.parametrize(
     "text", ["", " ", "=", "ForwardX11", "ForwardX11=", "=yes", "A=b\nHost *", "A b\r", "A=\x1b[2J"]
 )
-def test_what_is_none(text: str) -> None:
+def test_invalid_options(text: str) -> None:
     with pytest.raises(ValueError, match="a name and a value"):
         ssh_option(text)

@@ -51,7 +51,7 @@ _NO_TRUTHS: tuple[Any, ...] = ("no", "", "False ", 0, 1, [], {}, [False])
     ],
 )
 def test_unclear_documents_are_refused(sent: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"active must|is there twice|must be an object"):
+    with pytest.raises(ValueError, match=r"active must|occurs twice|must be an object"):
         canonical(sent)
 
 
@@ -70,7 +70,7 @@ def test_unclear_documents_are_refused(sent: dict[str, Any]) -> None:
     ],
 )
 @pytest.mark.parametrize("title", [str, str.upper, str.capitalize])
-def test_an_operation_that_shuts_out(operation: dict[str, Any], title: Any) -> None:
+def test_deactivating_operation(operation: dict[str, Any], title: Any) -> None:
     written = {title(name): value for name, value in {**PATH, **operation}.items()}
     for name in ("Operations", "operations", "OPERATIONS"):
         assert patched(canonical({name: [{"op": "replace", "path": "active", "value": True}, written]})) == {
@@ -98,7 +98,7 @@ def test_an_operation_that_shuts_out(operation: dict[str, Any], title: Any) -> N
     ],
 )
 def test_unknown_operation_on_active_is_refused(operation: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=r"active|A removal needs a path"):
+    with pytest.raises(ValueError, match=r"active|A removal requires a path"):
         patched(canonical({"Operations": [{**PATH, **operation}]}))
 
 
@@ -122,5 +122,5 @@ def test_operation_on_other_attribute_is_ignored(operation: Any) -> None:
 
 
 @pytest.mark.parametrize("operations", [1, None, {}, [], "x"])
-def test_operations_that_are_no_list(operations: Any) -> None:
+def test_operations_must_be_a_list(operations: Any) -> None:
     assert patched(canonical({"operations": operations, "active": True})) == {"active": True}

@@ -86,7 +86,7 @@ def test_a_long_stage_counts() -> None:
     assert cap_logs([usual], 0, overflowed=False).length == MIN_LINE_BYTES
 
 
-def test_silent_jobs_are_given_up() -> None:
+def test_silent_jobs_are_reaped() -> None:
     def kind(minutes: float, *, started: bool, completed: bool = False) -> str | None:
         return reap_kind(
             started_at=T if started else None,

@@ -84,7 +84,7 @@ def test_verdicts() -> None:
     assert judge(explain_waiting(wanted, [offline], NOW), starts_now=False) == "all_offline"
 
 
-def test_the_remedy_is_a_command() -> None:
+def test_remedy_is_a_command() -> None:
     reasons = explain_waiting(job(1, tags={"gpu": "yes", "place": "the moon"}), [daemon("box", tags=GPU)], NOW)
     remedy = find_remedy(job(1, tags={"gpu": "yes", "place": "the moon"}), reasons)
     assert remedy.command == "coder provisioner start --tag gpu=yes --tag place='the moon'"
@@ -98,7 +98,7 @@ def history(**kinds: list[float]) -> History:
     return History({UUID(int=9): "a", UUID(int=1): "a", UUID(int=2): "a"}, kinds)
 
 
-def test_no_forecast_says_why() -> None:
+def test_missing_forecast_has_reason() -> None:
     wanted = job(1, tags=GPU)
     none = forecast(wanted, [wanted], [daemon("plain")], history(a=[1] * 9), NOW)
     assert none == NoForecast("there is no provisioner that may ever run it")
@@ -124,7 +124,7 @@ tags = st.dictionaries(st.sampled_from(["a", "b", "scope"]), st.sampled_from(["x
 
 @settings(max_examples=200, deadline=None)
 @given(wanted=tags, theirs=st.lists(tags, max_size=4), strict=st.booleans())
-def test_reasons_are_the_law(wanted: dict[str, str], theirs: list[dict[str, str]], strict: bool) -> None:
+def test_reasons_follow_queue_rules(wanted: dict[str, str], theirs: list[dict[str, str]], strict: bool) -> None:
     result = job(1, tags=wanted)
     daemons = [daemon(f"d{number}", tags=given_) for number, given_ in enumerate(theirs)]
     reasons = explain_waiting(result, daemons, NOW, strict=strict)

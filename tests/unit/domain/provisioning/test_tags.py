@@ -25,14 +25,14 @@ ME = "8a0c1d7e-0000-4000-8000-000000000001"
         (None, {"scope": "organization", "owner": ""}),
         ({}, {"scope": "organization", "owner": ""}),
         ({"scope": "galaxy"}, {"scope": "organization", "owner": ""}),
-        ({"scope": "organization", "owner": "somebody"}, {"scope": "organization", "owner": ""}),
+        ({"scope": "organization", "owner": "someone"}, {"scope": "organization", "owner": ""}),
         ({"scope": "user"}, {"scope": "user", "owner": ME}),
-        ({"scope": "user", "owner": "somebody"}, {"scope": "user", "owner": ME}),
+        ({"scope": "user", "owner": "someone"}, {"scope": "user", "owner": ME}),
         ({"a": "b"}, {"scope": "organization", "owner": "", "a": "b"}),
         ({"a": ""}, {"scope": "organization", "owner": ""}),
     ],
 )
-def test_tags_are_made_whole(given_tags: dict[str, str] | None, whole: dict[str, str]) -> None:
+def test_tags_are_normalized(given_tags: dict[str, str] | None, whole: dict[str, str]) -> None:
     assert normalize_tags(ME, given_tags) == whole
 
 
@@ -89,7 +89,7 @@ def test_tags_as_text() -> None:
     assert parse_tag("a") is None
 
 
-def test_tags_no_database_could_hold() -> None:
+def test_unstorable_tags_are_refused() -> None:
     assert find_tag_fault([("a", "b")]) is None
     assert find_tag_fault([("", "b")]) == ("", "empty key")
     assert find_tag_fault([("a", "b\x00")]) == ("a", "NUL byte")

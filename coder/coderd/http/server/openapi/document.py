@@ -24,7 +24,7 @@ _SCHEMES = {
     "Authorization": ("Authorization", "What the identity provider, or the OAuth2 client, was given."),
     "CoderProxyToken": ("Coder-External-Proxy-Token", "The token of a workspace proxy."),
 }
-_SHOWN = {
+_SECURITY_SCHEMES = {
     Unscoped.PUBLIC: "",
     Unscoped.STREAM: "",
     Unscoped.PROVISIONER: "CoderProvisionerKey",
@@ -108,7 +108,7 @@ def _describe(item: Operation, path: str, types_: _Types) -> dict[str, Any]:
     if declaration.limit:
         described["requestBody"] = _body(declaration, types_)
     scheme = (
-        _SHOWN.get(declaration.scope, "CoderSessionToken")
+        _SECURITY_SCHEMES.get(declaration.scope, "CoderSessionToken")
         if isinstance(declaration.scope, Unscoped)
         else "CoderSessionToken"
     )

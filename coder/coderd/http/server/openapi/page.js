@@ -109,7 +109,7 @@ function inside(method, path, operation) {
   const parts = [];
   if (operation.description) parts.push(element("p", {}, operation.description));
   const scheme = operation.security ? operation.security.map((item) => Object.keys(item)[0] || "nothing").join(" or ") : "";
-  parts.push(element("p", {}, scheme ? `Needs: ${scheme}` : "Open to everybody."));
+  parts.push(element("p", {}, scheme ? `Needs: ${scheme}` : "Public."));
   parts.push(...parameters(operation));
   if (operation.requestBody) {
     const shown = typeLine(operation.requestBody.content);

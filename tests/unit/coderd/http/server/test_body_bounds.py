@@ -170,17 +170,17 @@ async def test_too_many_parameters_are_refused() -> None:
 async def test_bodies_of_a_user_wait(autojump_clock: trio.testing.MockClock) -> None:
     budget, order = BodyBudget(), []
 
-    async def one(name: str, count: int, lasts: float) -> None:
+    async def send_body(name: str, count: int, lasts: float) -> None:
         async with budget.turn("ana", count, 30.0):
             assert budget.held["memory of ana"] <= max(PERSON_HELD_BYTES, count)
             order.append(name)
             await trio.sleep(lasts)
 
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(one, "first", PERSON_HELD_BYTES, 2.0)
+        nursery.start_soon(send_body, "first", PERSON_HELD_BYTES, 2.0)
         await trio.sleep(1)
-        nursery.start_soon(one, "second", SMALL + 1, 1.0)
-        nursery.start_soon(one, "alone", 2 * PERSON_HELD_BYTES, 1.0)
+        nursery.start_soon(send_body, "second", SMALL + 1, 1.0)
+        nursery.start_soon(send_body, "alone", 2 * PERSON_HELD_BYTES, 1.0)
         async with budget.turn("ben", PERSON_HELD_BYTES, 0.0):
             assert order == ["first"], "others do not wait for her"
     assert order[0] == "first" and set(order) == {"first", "second", "alone"}
@@ -204,12 +204,12 @@ async def test_release_wakes_only_its_account(autojump_clock: trio.testing.MockC
     budget, looked, order = BodyBudget(), 0, []
     has_room = budget._has_room
 
-    def look(account: str, count: int) -> bool:
+    def counting_check(account: str, count: int) -> bool:
         nonlocal looked
         looked += 1
         return has_room(account, count)
 
-    budget._has_room = look  # type: ignore[method-assign]
+    budget._has_room = counting_check  # type: ignore[method-assign]
 
     async def wait(number: int, count: int) -> None:
         async with budget.turn("ana", count, 300.0):

@@ -104,7 +104,7 @@ def test_declared_body_is_read() -> None:
 
 
 @pytest.fixture
-def refused(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
+def refused_scopes(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     """Record the scopes that keys were refused for; invisible objects are answered like missing ones."""
     scope: list[Sequence[str]] = []
 
@@ -120,22 +120,22 @@ def refused(monkeypatch: pytest.MonkeyPatch) -> list[Sequence[str]]:
     return scope
 
 
-async def test_keys_stay_within_scope(refused: list[Sequence[str]]) -> None:
+async def test_keys_stay_within_scope(refused_scopes: list[Sequence[str]]) -> None:
     async with running_coderd(first_user=True) as world:
         for scope in ("coder:application_connect", "template:read"):
-            assert not await _overreached(world, scope, refused)
+            assert not await _overreached(world, scope, refused_scopes)
         await _large_bodies_of_strangers_are_refused(world)
 
 
 @pytest.mark.soak
-async def test_every_operation_with_every_scope(refused: list[Sequence[str]]) -> None:
+async def test_every_operation_with_every_scope(refused_scopes: list[Sequence[str]]) -> None:
     async with running_coderd(first_user=True) as world:
         for scope in scopes.external():
             if scope != "coder:all":
-                assert not await _overreached(world, scope, refused), scope
+                assert not await _overreached(world, scope, refused_scopes), scope
 
 
-async def _overreached(world: World, scope: str, refused: list[Sequence[str]]) -> list[str]:
+async def _overreached(world: World, scope: str, refused_scopes: list[Sequence[str]]) -> list[str]:
     """Return the routes that accept a key beyond its scope."""
     created = await world.post("/api/v2/users/me/keys/tokens", {"scopes": [scope]})
     assert created.status_code == 201, created.text
@@ -145,9 +145,9 @@ async def _overreached(world: World, scope: str, refused: list[Sequence[str]]) -
         wanted = named(declaration.scope)
         if not declaration.signed_in or not wanted or any(key_reaches(key, item) for item in wanted):
             continue
-        refused.clear()
+        refused_scopes.clear()
         answer = await world.client.request(method, path, headers={"Coder-Session-Token": token}, json={})
-        if answer.status_code not in {403, 404} or [tuple(item) for item in refused] != [tuple(wanted)]:
+        if answer.status_code not in {403, 404} or [tuple(item) for item in refused_scopes] != [tuple(wanted)]:
             wrong.append(f"{method} {path}: {answer.status_code} {answer.text[:100]}")
     return wrong
 

@@ -10,7 +10,7 @@ import h11
 import pytest
 import trio
 
-from coder.appproxy.http.hypercorn_fixes import _is_more
+from coder.appproxy.http.hypercorn_fixes import _expects_body
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.engine.database import Tx, open_database
@@ -153,7 +153,7 @@ async def test_both_lanes_share_a_budget() -> None:
 def test_bodyless_get_is_answered_after_head(headers: dict[str, str], more: bool) -> None:
     """Some clients declare that a GET has no body."""
     request = h11.Request(method="GET", target=ME, headers=[("Host", "x"), *headers.items()])
-    assert _is_more(request) is more
+    assert _expects_body(request) is more
 
 
 async def test_empty_body_counts_as_none() -> None:

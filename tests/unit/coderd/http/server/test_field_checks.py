@@ -89,7 +89,7 @@ HELD_ELSEWHERE = {
 """Types that need an object, or a setting, of their own; services' tests change one."""
 
 
-def broken(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any, FieldRule]]:
+def broken_fields(kind: type[msgspec.Struct]) -> Iterator[tuple[str, Any, FieldRule]]:
     for name, rules in TABLE[kind].items():
         for rule in rules:
             for value in rule.outside[:2]:
@@ -116,7 +116,7 @@ async def test_every_rule_is_enforced() -> None:
         kind: Any
         for kind, door in DOORS.items():
             valid = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
-            for field, value, rule in broken(kind):
+            for field, value, rule in broken_fields(kind):
                 answer = await send(world, door, ids, {**valid, field: value})
                 assert answer.status_code == 400, (door, field, value, answer.text)
                 content = answer.json()
@@ -138,7 +138,7 @@ async def test_path_is_checked_before_rules() -> None:
             if not any(f"{{{name}}}" in door for name in unknown):
                 continue
             valid = {name: rules[-1].inside[-1] for name, rules in TABLE[kind].items() if rules}
-            for field, value, _rule in broken(kind):
+            for field, value, _rule in broken_fields(kind):
                 answer = await send(world, door, unknown, {**valid, field: value})
                 assert answer.status_code == 404, (door, field, value, answer.text)
 
@@ -222,25 +222,25 @@ async def test_authcheck_uses_its_object() -> None:
         own = await new_workspace(world)
         member_id, member = await world.member()
 
-        async def asked(token: str, kind: str, ident: str, action: str) -> Any:
+        async def check_permission(token: str, kind: str, ident: str, action: str) -> Any:
             checks = {"x": {"object": {"resource_type": kind, "resource_id": ident}, "action": action}}
             answer = await world.post("/api/v2/authcheck", {"checks": checks}, token=token)
             return answer.json()["x"] if answer.status_code == 200 else answer.status_code
 
-        assert await asked(member, "workspace", own["id"], "read") is False
+        assert await check_permission(member, "workspace", own["id"], "read") is False
         shared = {"user_roles": {member_id: "use"}}
         answer = await world.request("PATCH", f"/api/v2/workspaces/{own['id']}/acl", json=shared)
         assert answer.status_code == 204, answer.text
-        assert await asked(member, "workspace", own["id"], "read") is True
-        assert await asked(member, "workspace", own["id"], "delete") is False
-        assert await asked(member, "template", world.extra["template"]["id"], "read") is True
-        assert await asked(member, "template", world.extra["template"]["id"], "update") is False
-        assert await asked(member, "user", member_id, "update_personal") is True
-        assert await asked(member, "user", world.user_id, "read") is False
-        assert await asked(world.token, "group", world.organization_id, "update") is True
-        assert await asked(world.token, "workspace", "11111111-1111-4111-8111-111111111111", "read") is False
-        assert await asked(world.token, "workspace", "x", "read") == 400
-        assert await asked(world.token, "license", own["id"], "read") == 400
+        assert await check_permission(member, "workspace", own["id"], "read") is True
+        assert await check_permission(member, "workspace", own["id"], "delete") is False
+        assert await check_permission(member, "template", world.extra["template"]["id"], "read") is True
+        assert await check_permission(member, "template", world.extra["template"]["id"], "update") is False
+        assert await check_permission(member, "user", member_id, "update_personal") is True
+        assert await check_permission(member, "user", world.user_id, "read") is False
+        assert await check_permission(world.token, "group", world.organization_id, "update") is True
+        assert await check_permission(world.token, "workspace", "11111111-1111-4111-8111-111111111111", "read") is False
+        assert await check_permission(world.token, "workspace", "x", "read") == 400
+        assert await check_permission(world.token, "license", own["id"], "read") == 400
 
 
 async def test_bypass_applies_everywhere() -> None:

@@ -94,7 +94,7 @@ async def reading(_scope: Any, receive: Any, send: Any) -> None:
         await answer(send)
 
 
-async def everything(stream: trio.abc.ReceiveStream) -> bytes:
+async def read_to_end(stream: trio.abc.ReceiveStream) -> bytes:
     received = bytearray()
     with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
         async for piece in stream:
@@ -118,7 +118,7 @@ async def close_hard(stream: trio.SocketStream) -> None:
 async def test_answered_body_is_not_parsed(events: list[Any]) -> None:
     async with serving(refusing) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await send_if_taken(stream, CHUNKED + TINY * 60_000)
-        assert (await everything(stream)).startswith(b"HTTP/1.1 413 ")
+        assert (await read_to_end(stream)).startswith(b"HTTP/1.1 413 ")
     assert len(events) <= 2 * PIECES * QUEUED
 
 
@@ -182,7 +182,7 @@ async def test_response_reaches_uploading_client(secure: bool, size: int, tmp_pa
 async def test_tiny_chunks_are_refused(events: list[Any]) -> None:
     async with serving(reading) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await send_if_taken(stream, CHUNKED + TINY * 60_000)
-        assert (await everything(stream)).startswith(b"HTTP/1.1 413 ")
+        assert (await read_to_end(stream)).startswith(b"HTTP/1.1 413 ")
     assert len(events) <= FRAMING_SLACK // 4 + 2
 
 
@@ -240,7 +240,7 @@ async def test_unread_body_frees_its_connection(count: int) -> None:
 
     async with serving(app) as port, await trio.open_tcp_stream("127.0.0.1", port) as stream:
         await stream.send_all(CHUNKED + TINY * count)
-        assert (await everything(stream)).endswith(b"too much")
+        assert (await read_to_end(stream)).endswith(b"too much")
 
 
 # ---- disconnected peers

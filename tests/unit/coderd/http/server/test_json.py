@@ -27,7 +27,7 @@ from tests.kit.api.api_description import application
         (b"null", None),
     ],
 )
-def test_what_is_read(raw: bytes, value: object) -> None:
+def test_decoded_bodies(raw: bytes, value: object) -> None:
     assert _decode(raw) == value
 
 
@@ -35,7 +35,7 @@ def test_what_is_read(raw: bytes, value: object) -> None:
     "raw",
     [b"", b"  ", b"nonsense", b"\xff\xfe{}", b"{", b'{"a":NaN}', b'{"a":1e999}', b'{"a":Infinity} x', b"[" * 9000],
 )
-def test_what_is_refused(raw: bytes) -> None:
+def test_refused_bodies(raw: bytes) -> None:
     with pytest.raises(Invalid, match="Request body must be valid JSON"):
         _decode(raw)
 
@@ -109,7 +109,7 @@ def _with_time(kind: Any, text: str) -> Iterator[Any]:
     if isinstance(kind, msgspec.inspect.DateTimeType):
         yield text
     elif isinstance(kind, msgspec.inspect.StructType):
-        chosen = {part.encode_name: _first(part.type) for part in kind.fields if part.required}
+        chosen = {part.encode_name: _first_word(part.type) for part in kind.fields if part.required}
         rest = {name: value for name, value in chosen.items() if value is not None}
         for part in kind.fields:
             yield from ({**rest, part.encode_name: value} for value in _with_time(part.type, text))
@@ -122,7 +122,7 @@ def _with_time(kind: Any, text: str) -> Iterator[Any]:
         yield from ({"key": value} for value in _with_time(kind.value_type, text))
 
 
-def _first(kind: Any) -> Any:
+def _first_word(kind: Any) -> Any:
     """Return the first word of an enumeration, for a field whose zero value is invalid."""
     return kind.values[0] if isinstance(kind, msgspec.inspect.LiteralType) else None
 
@@ -161,6 +161,6 @@ def test_every_request_time_is_checked(name: str, text: str) -> None:
     "text", ["2030-01-01T00:00:00Z", "2030-01-01T00:00:00.123456789+05:30", "0001-01-01T00:00:00Z"]
 )
 @pytest.mark.parametrize("name", sorted(TIMED))
-def test_other_times_are_read(name: str, text: str) -> None:
+def test_other_time_formats(name: str, text: str) -> None:
     for body in _with_time(msgspec.inspect.type_info(TIMED[name]), text):
         parse_body(msgspec.json.encode(body), TIMED[name])

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
-from coder.coderd.http.server.middleware import _shown_path
+from coder.coderd.http.server.middleware import _logged_path
 from coder.net.masking import SECRET_PATHS, masked
 from tests.kit.api.api_description import application
 
@@ -55,11 +55,11 @@ def test_secret_is_never_logged(rule: str, written: str) -> None:
     first = path.split("/")[2]
     double, encoded = path.replace(f"/{first}/", f"//{first}//"), path.replace(first, f"%{ord(first[0]):X}{first[1:]}")
     address = written.format(path, double=double, encoded=encoded)
-    logged = _shown_path(scope(address))
+    logged = _logged_path(scope(address))
     assert SECRET not in logged and SECRET not in unquote(logged)
     assert logged.isprintable() and "***" in logged
 
 
 def test_other_paths_are_unchanged() -> None:
     address = quote("/api/v2/users/né\n", safe="/")
-    assert _shown_path(scope(address)) == address
+    assert _logged_path(scope(address)) == address

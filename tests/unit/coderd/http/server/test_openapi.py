@@ -94,7 +94,7 @@ def test_document_matches_recorded_operations() -> None:
         if known.request and "requestBody" not in operation:
             wrong.append(f"{name}: takes a {known.request}")
         if known.public and operation.get("security") == [{"CoderSessionToken": []}]:
-            wrong.append(f"{name}: open to everybody")
+            wrong.append(f"{name}: public")
     assert not wrong, "\n".join(wrong)
 
 
@@ -208,7 +208,7 @@ async def _until_late(items: AsyncIterator[Described]) -> AsyncIterator[Describe
             yield item
 
 
-async def _ask_strangely(world: Populated, chance: random.Random, share: float, names: set[str]) -> list[str]:
+async def _send_strange_requests(world: Populated, chance: random.Random, share: float, names: set[str]) -> list[str]:
     wrong: list[str] = []
     async for item in _until_late(described(world, names.__contains__)):
         requests = [request for request in _strange(item) if chance.random() < share]
@@ -216,7 +216,7 @@ async def _ask_strangely(world: Populated, chance: random.Random, share: float, 
     return wrong
 
 
-async def _ask_by_schema(world: Populated, examples: int, names: set[str], number: int) -> api_fuzzer.Findings:
+async def _send_by_schema(world: Populated, examples: int, names: set[str], number: int) -> api_fuzzer.Findings:
     result = api_fuzzer.Findings()
     known = api_fuzzer.load(document())
     async for item in _until_late(described(world, names.__contains__)):
@@ -242,8 +242,8 @@ async def test_seeded_strange_requests() -> None:
     chance = random.Random(SEED)
     names = set(chance.sample(_names(), 40))
     async with populated(**SETTINGS) as world:
-        wrong = await _ask_strangely(world, chance, 0.05, names)
-        result = await _ask_by_schema(world, 1, set(chance.sample(_names(), 6)), SEED)
+        wrong = await _send_strange_requests(world, chance, 0.05, names)
+        result = await _send_by_schema(world, 1, set(chance.sample(_names(), 6)), SEED)
     assert not wrong, "\n".join(wrong)
     assert not result.wrong, "\n".join(f"{what}\n  {how}" for what, how in result.wrong.items())
     assert result.asked
@@ -252,7 +252,7 @@ async def test_seeded_strange_requests() -> None:
 @pytest.mark.soak
 async def test_all_strange_requests() -> None:
     async with populated(**SETTINGS) as world:
-        wrong = await _ask_strangely(world, random.Random(SEED), 1.0, set(_names()))
+        wrong = await _send_strange_requests(world, random.Random(SEED), 1.0, set(_names()))
     assert not wrong, "\n".join(wrong)
 
 
@@ -260,5 +260,5 @@ async def test_all_strange_requests() -> None:
 @pytest.mark.soak
 async def test_schemathesis() -> None:
     async with populated(**SETTINGS) as world:
-        result = await _ask_by_schema(world, 20, set(_names()), SEED)
+        result = await _send_by_schema(world, 20, set(_names()), SEED)
     assert not result.wrong, "\n".join(f"{what}\n  {how}" for what, how in result.wrong.items())

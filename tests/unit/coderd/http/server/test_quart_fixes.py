@@ -29,7 +29,7 @@ SCOPE = {
 }
 
 
-def answering(closed: list[str]) -> Application:
+def streaming_application(closed: list[str]) -> Application:
     app = new_application("test")
 
     @app.get("/")
@@ -77,6 +77,6 @@ async def test_response_source_is_closed_on_disconnect(leaves_at: str) -> None:
             await trio.sleep_forever()
 
     with trio.fail_after(60):
-        await answering(closed)(SCOPE, receive, send)  # type: ignore[arg-type]
+        await streaming_application(closed)(SCOPE, receive, send)  # type: ignore[arg-type]
     assert closed == ["source"]
     assert sent[-1] == (leaves_at if leaves_at != "nowhere" else "http.response.body")

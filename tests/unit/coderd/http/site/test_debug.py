@@ -28,7 +28,7 @@ async def test_profile_covers_this_process() -> None:
         assert "builtins.dict" in texts["heap.txt"]
 
 
-async def test_who_may_profile_and_what() -> None:
+async def test_profile_permissions() -> None:
     async with running_coderd(first_user=True) as world:
         _, token = await world.member()
         assert (await world.post(PROFILE, token="")).status_code == 401
@@ -39,7 +39,7 @@ async def test_who_may_profile_and_what() -> None:
 
 async def test_overlay_pages_list_peers() -> None:
     async with running_coderd(first_user=True) as world:
-        assert "<pre>Nobody.</pre>" in (await world.get("/api/v2/debug/tailnet")).text
+        assert "<pre>No peers.</pre>" in (await world.get("/api/v2/debug/tailnet")).text
     async with agent_world() as view_context, connected_agent(view_context):
         shown = (await view_context.world.get("/api/v2/debug/coordinator")).text
         assert "tunnels to it: " in shown and "object at 0x" not in shown

@@ -38,7 +38,7 @@ def test_drawing_has_both_suffixes(archive: Path, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["icon/nothing.svg", "icon/docker", "icon/docker.json", "icon/", "../icon/docker.svg"])
-def test_anything_else_is_not_there(archive: Path, path: str) -> None:
+def test_other_requests_are_not_found(archive: Path, path: str) -> None:
     assert pictures.find(archive, path) is None
 
 

@@ -38,7 +38,7 @@ async def test_notices_use_constant_statements() -> None:
             assert transaction.count == statements
 
 
-async def test_nobody_is_told_of_nothing() -> None:
+async def test_no_change_sends_no_notice() -> None:
     transaction = _Asked([])
     await clear_workspace_acls(cast("Any", transaction), ORGANIZATION, people_only=True)
     assert (transaction.payloads, transaction.count) == ([], 2)

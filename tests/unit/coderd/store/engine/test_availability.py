@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy.exc import DBAPIError
 
 from coder.base.clock import FakeClock
-from coder.coderd.store.engine.availability import Availability, DatabaseAwayError, means_away
+from coder.coderd.store.engine.availability import Availability, DatabaseAwayError, means_unavailable
 
 
 def test_outage_counts_from_first_failure() -> None:
@@ -61,8 +61,8 @@ def _wrapped(cause: Exception, *, invalidated: bool = False) -> DBAPIError:
         (_wrapped(asyncpg.DiskFullError()), False),
     ],
 )
-def test_errors_mean_away_or_refused(error: Exception, away: bool) -> None:
-    assert means_away(error) is away
+def test_errors_distinguish_outage_and_refusal(error: Exception, away: bool) -> None:
+    assert means_unavailable(error) is away
 
 
 def test_reason_stays_out_of_causes() -> None:

@@ -26,24 +26,24 @@ from tests.kit.programs.command_line import run_cli
 
 
 @pytest.fixture(scope="module")
-def first() -> Iterator[Path]:
+def first_cluster() -> Iterator[Path]:
     """Return the folder of this file's first cluster in its initial state."""
     with tempfile.TemporaryDirectory(prefix="coder-test-") as folder:
         yield Path(folder) / "data"
 
 
 @pytest.fixture(autouse=True)
-def soon_made(first: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def copied_clusters(first_cluster: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace initialisation with a copy: it takes seconds of computing, and test_postgres.py tests it."""
     plain = postgres._initialise
 
     async def initialise(cluster: Any, programs: Path, durable: bool) -> None:
-        if first.exists() and not cluster.data.exists():
-            subprocess.run(["cp", "-a", first, cluster.data], check=True)
+        if first_cluster.exists() and not cluster.data.exists():
+            subprocess.run(["cp", "-a", first_cluster, cluster.data], check=True)
             return
         await plain(cluster, programs, durable)
-        if not first.exists():
-            subprocess.run(["cp", "-a", cluster.data, first], check=True)
+        if not first_cluster.exists():
+            subprocess.run(["cp", "-a", cluster.data, first_cluster], check=True)
 
     monkeypatch.setattr(postgres, "_initialise", initialise)
 
@@ -71,7 +71,7 @@ async def coder(home: Path, *words: str, code: int = 0) -> str:
     return done.stderr if code else done.stdout
 
 
-async def test_there_and_back(home: Path) -> None:
+async def test_backup_round_trip(home: Path) -> None:
     where, file = home / "data", home / "one.backup"
     async with run_postgres(where, durable=False) as url:
         async with open_database(url) as database:
@@ -130,7 +130,7 @@ def test_damaged_or_newer_backups_are_refused(tmp_path: Path) -> None:
         assert refused.value.code == "bad_backup"
     for empty in (dataclasses.replace(valid, rows={}), dataclasses.replace(valid, revision="")):
         write(empty)
-        with pytest.raises(CoderError, match="holds no deployment"):
+        with pytest.raises(CoderError, match="contains no deployment"):
             backup.read_backup(file, tmp_path / "out")
     write(dataclasses.replace(valid, revision="9999", version="v99"))
     with pytest.raises(CoderError, match=r"newer release \(v99, schema 9999\)"):

@@ -69,13 +69,13 @@ async def test_cancelled_caller_rolls_back() -> None:
         started = trio.Event()
         token = trio.lowlevel.current_trio_token()
 
-        async def slow(tx: Tx) -> None:
+        async def slow_query(tx: Tx) -> None:
             await _insert(tx, "cancelled")
             token.run_sync_soon(started.set)
             await tx.execute(text("SELECT pg_sleep(60)"))
 
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(db.run, slow)
+            nursery.start_soon(db.run, slow_query)
             await started.wait()
             nursery.cancel_scope.cancel()
         assert await db.read(_count) == before
@@ -86,14 +86,14 @@ async def test_cancelled_caller_rolls_back() -> None:
 async def test_notices_arrive_after_commit() -> None:
     async with fresh_database() as url, open_database(url) as db, db.listen("a", "b") as notices:
 
-        async def tell(tx: Tx, fail: bool) -> None:
+        async def notify_or_fail(tx: Tx, fail: bool) -> None:
             await notify(tx, "a", "1")
             if fail:
                 raise LookupError("no")
 
         with pytest.raises(LookupError):
-            await db.run(tell, True)
-        await db.run(tell, False)
+            await db.run(notify_or_fail, True)
+        await db.run(notify_or_fail, False)
         await db.run(notify, "b", "2")
         with trio.fail_after(60):
             assert [await notices.receive(), await notices.receive()] == [("a", "1"), ("b", "2")]

@@ -72,7 +72,7 @@ def test_newest_kept_database_is_recent() -> None:
 
 
 @each
-async def test_an_upgrade(kept: Path, tmp_path: Path) -> None:
+async def test_database_upgrade(kept: Path, tmp_path: Path) -> None:
     facts = json.loads(kept.with_suffix(".json").read_text())
     async with restored(kept, tmp_path) as url:
         async with open_database(url) as database:

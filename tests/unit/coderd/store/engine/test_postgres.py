@@ -143,7 +143,7 @@ async def test_cancelling_stops_it(data: Path) -> None:
     assert not _running(pid)
 
 
-def test_a_closed_parent_is_noticed(tmp_path: Path) -> None:
+def test_closed_parent_is_detected(tmp_path: Path) -> None:
     closed = tmp_path / "closed"
     (closed / "inside").mkdir(parents=True)
     closed.chmod(0o700)

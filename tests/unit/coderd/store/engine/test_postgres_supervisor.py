@@ -44,7 +44,7 @@ async def _execute(database: Database, statement: str) -> object:
     return await database.run(work)
 
 
-async def _is_back(database: Database) -> bool:
+async def _is_connected(database: Database) -> bool:
     try:
         return await _execute(database, "SELECT 1") == 1
     except DatabaseAwayError:
@@ -84,7 +84,7 @@ async def _kill_and_return(data: Path) -> int:
         os.kill(first, signal.SIGKILL)
         with trio.fail_after(60):
             assert await notices.receive() == ("news", RESYNC)
-        await eventually(lambda: _is_back(database))
+        await eventually(lambda: _is_connected(database))
         assert _pid(data) != first
         assert await _execute(database, "SELECT count(*) FROM kept") == 500
         await _execute(database, "NOTIFY news, 'heard'")
@@ -111,7 +111,7 @@ async def test_orphaned_backends_are_killed(data: Path) -> None:
         nursery.start_soon(compute)
         await eventually(computes)
         os.kill(_pid(data), signal.SIGKILL)
-        await eventually(lambda: _is_back(database))
+        await eventually(lambda: _is_connected(database))
 
 
 async def test_failing_starts_end_the_block(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,7 +138,7 @@ async def test_repeated_deaths_end_restarts(data: Path, monkeypatch: pytest.Monk
     with pytest.raises(CoderError, match="2 tries to start it again failed"):
         async with run_postgres(data, durable=False) as url, open_database(url) as database:
             while True:
-                await eventually(lambda: _is_back(database))
+                await eventually(lambda: _is_connected(database))
                 if (pid := _pid(data)) not in killed:
                     killed.add(pid)
                     os.kill(pid, signal.SIGKILL)

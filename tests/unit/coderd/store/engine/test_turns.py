@@ -23,7 +23,7 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 @pytest.fixture
-def given(monkeypatch: pytest.MonkeyPatch) -> list[None]:
+def recorded_turns(monkeypatch: pytest.MonkeyPatch) -> list[None]:
     """Record each yielded turn."""
     results: list[None] = []
 
@@ -76,21 +76,21 @@ def _resources() -> list[provisioner_pb2.Resource]:
     return [first, *(provisioner_pb2.Resource(name=f"r{number}") for number in range(MANY))]
 
 
-async def test_large_plan_is_stored_in_turns(given: list[None]) -> None:
+async def test_large_plan_is_stored_in_turns(recorded_turns: list[None]) -> None:
     match = _resources()
     result = provisionerd_pb2.CompletedJob.WorkspaceBuild(resources=match)
     assert not await find_zero_byte(provisionerd_pb2.CompletedJob(workspace_build=result), Turns())
-    assert len(given) > MANY
-    given.clear()
+    assert len(recorded_turns) > MANY
+    recorded_turns.clear()
     written = Statements()
     await insert_resources(cast("Tx", written), uuid4(), "start", match, NOW)
     # Each item becomes a row, and is traversed; the same holds for agents' children.
-    assert len(given) > 2 * (MANY + 300)
+    assert len(recorded_turns) > 2 * (MANY + 300)
     assert max(written.sizes) == ROWS
 
 
-async def test_parameters_are_made_in_turns(given: list[None]) -> None:
+async def test_parameters_are_stored_in_turns(recorded_turns: list[None]) -> None:
     many = [provisioner_pb2.RichParameter(name=str(number)) for number in range(MANY)]
     result = provisionerd_pb2.CompletedJob.TemplateImport(rich_parameters=many)
     assert len(await import_results._parameter_rows(uuid4(), result, Turns())) == MANY
-    assert len(given) == MANY
+    assert len(recorded_turns) == MANY

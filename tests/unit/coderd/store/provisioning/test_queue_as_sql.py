@@ -62,7 +62,7 @@ async def new_job(world: World, choose: random.Random, file_id: UUID) -> JobRow:
     return job
 
 
-async def filled(world: World, choose: random.Random) -> list[JobRow]:
+async def random_queue(world: World, choose: random.Random) -> list[JobRow]:
     file = FileRow(new_uuid(), "0" * 64, UUID(world.user_id), NOW, "application/x-tar", b"")
     await world.ctx.db.run(files.keep_file, file, io.BytesIO())
     return [await new_job(world, choose, file.id) for _ in range(60)]
@@ -73,7 +73,7 @@ async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
     queue."""
     results: list[UUID | None] = []
 
-    async def take(tx: Tx) -> None:
+    async def acquire(tx: Tx) -> None:
         row = await acquire_job(
             tx,
             organization_id=offer.organization_id,
@@ -87,14 +87,14 @@ async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
         raise UndoneError
 
     with pytest.raises(UndoneError):
-        await world.ctx.db.run(take)
+        await world.ctx.db.run(acquire)
     return results[0]
 
 
 async def test_dispatcher_follows_pick() -> None:
     choose = random.Random(1)
     async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
-        await filled(world, choose)
+        await random_queue(world, choose)
         waiting = await world.ctx.db.read(list_waiting, [UUID(world.organization_id)])
         assert len(waiting) > 10
         for _ in range(80):
@@ -107,7 +107,7 @@ async def test_dispatcher_follows_pick() -> None:
 
 async def test_sql_status_equals_derived_status() -> None:
     async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
-        rows = {row.id: row for row in await filled(world, random.Random(2))}
+        rows = {row.id: row for row in await random_queue(world, random.Random(2))}
 
         async def statuses(tx: Tx) -> dict[UUID, str]:
             return {row.id: row[1] for row in await tx.execute(select(provisioner_jobs.c.id, STATUS))}

@@ -30,19 +30,19 @@ def test_conditions_are_rechecked_for_renewed_rows(kind: str) -> None:
     assert outer and inner.endswith(f" WHERE {outer}")
 
 
-async def test_what_is_renewed_meanwhile_stays() -> None:
+async def test_rows_renewed_meanwhile_stay() -> None:
     async with workspace_world(clock=FakeClock(NEW + timedelta(days=30))) as (world, _):
         ctx, workspace = world.ctx, await new_workspace(world, "w")
         ident = UUID(workspace["id"])
         key = (await world.post("/api/v2/users/me/keys/tokens", {"token_name": "t"})).json()["key"].partition("-")[0]
 
-        async def fill(tx: Any) -> None:
+        async def insert_old_rows(tx: Any) -> None:
             await put_port_share(tx, PortShareRow(ident, "main", 8080, "public", "http", OLD))
-            await tx.execute(insert(node_keys).values(key=b"k" * 32, owner="somebody", seen_at=OLD))
+            await tx.execute(insert(node_keys).values(key=b"k" * 32, owner="owner", seen_at=OLD))
             await tx.execute(insert(large_nodes).values(peer_id=ident, node=b"", told_at=OLD))
             await tx.execute(update(api_keys).where(api_keys.c.id == key).values(expires_at=OLD))
 
-        await ctx.db.run(fill)
+        await ctx.db.run(insert_old_rows)
         renewals = {
             "expired_port_shares": update(workspace_port_shares).values(expires_at=NEW),
             "node_keys": update(node_keys).values(seen_at=NEW),
@@ -55,10 +55,10 @@ async def test_what_is_renewed_meanwhile_stays() -> None:
             async def renew(tx: Any, statement: Any = statement) -> None:
                 await tx.execute(statement)
 
-            async def forget(kind: str = kind) -> Any:
+            async def purge_rows(kind: str = kind) -> Any:
                 return await ctx.db.run(purge, {kind: LIMIT})
 
-            deleted |= await overtaken(world, renew, forget)
+            deleted |= await overtaken(world, renew, purge_rows)
         assert deleted == dict.fromkeys(renewals, 0)
         later = NEW + timedelta(days=1)
         assert await ctx.db.run(purge, dict.fromkeys(renewals, later)) == dict.fromkeys(renewals, 1)

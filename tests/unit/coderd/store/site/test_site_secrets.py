@@ -41,7 +41,7 @@ async def test_concurrent_replicas_share_one_secret(make: Any, monkeypatch: pyte
     really_ensure = site_settings.ensure_config
 
     async def ensure(tx: Tx, key: str, value: str) -> str:
-        await meet.arrive()
+        await meet.wait_for_all()
         return await really_ensure(tx, key, value)
 
     async def replica(database: Database) -> None:
@@ -62,7 +62,7 @@ class _Meeting:
     def __init__(self, count: int) -> None:
         self._missing = count
 
-    async def arrive(self) -> None:
+    async def wait_for_all(self) -> None:
         import asyncio
 
         self._missing -= 1
@@ -90,7 +90,7 @@ async def test_concurrent_replicas_share_hub_key(monkeypatch: pytest.MonkeyPatch
     meet, really_ensure = _Meeting(2), site_settings.ensure_config
 
     async def ensure(tx: Tx, key: str, value: str) -> str:
-        await meet.arrive()
+        await meet.wait_for_all()
         return await really_ensure(tx, key, value)
 
     results: list[bytes] = []

@@ -19,7 +19,7 @@ from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES
 from tests.kit.server.workspaces import new_workspace, workspace_world
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)
-EVERYBODY = WorkspaceReaders(True, (), UUID(int=0), ())
+ALL_READERS = WorkspaceReaders(True, (), UUID(int=0), ())
 
 
 def ago(seconds: float) -> datetime:
@@ -57,14 +57,14 @@ async def test_search_finds_every_status() -> None:
 
 
 async def _names(world: Any, which: WorkspaceSearch) -> set[str]:
-    page = await world.ctx.db.read(search_store.list_views, which, EVERYBODY, now=NOW)
+    page = await world.ctx.db.read(search_store.list_views, which, ALL_READERS, now=NOW)
     assert page.count == len(page.views)
     return {view.workspace.name for view in page.views}
 
 
 async def _populate(tx: Any) -> tuple[dict[str, str], dict[str, str]]:
     """Copy the one workspace; return name -> status by the rules."""
-    page = await search_store.list_views(tx, WorkspaceSearch(), EVERYBODY, now=NOW)
+    page = await search_store.list_views(tx, WorkspaceSearch(), ALL_READERS, now=NOW)
     view = page.views[0]
     builds: dict[str, str] = {}
     for number, (transition, job) in enumerate(product(TRANSITIONS, JOBS)):
