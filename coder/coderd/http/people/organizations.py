@@ -122,8 +122,8 @@ async def get_members(organization: str) -> Response:
 async def get_paginated_members(organization: str) -> Response:
     row = await _organization(organization)
     page = requested_page("Invalid member search query.")
-    members, count = await members.list_members(context(), subject(), row, page)
-    titles = await members.role_titles(context(), row.id, members)
+    rows, count = await members.list_members(context(), subject(), row, page)
+    titles = await members.role_titles(context(), row.id, rows)
     return reply(
         PaginatedMembersResponse(
             members=[members.member_with_user_view(member, titles) for member in rows], count=count

@@ -175,7 +175,7 @@ def daemons_report(items: list[ProvisionerDaemonsReportItem], error: str = "") -
 
 async def check_proxies(ctx: Context) -> WorkspaceProxyReport:
     """Report this server, and each proxy as of its last check."""
-    proxies = (await workspace_proxies.everything(ctx))[1:]
+    proxies = (await workspace_proxies.list_all_proxies(ctx))[1:]
     report = proxies_report({"regions": [_primary(ctx), *proxies]})
     for proxy in proxies:
         status = proxy.status
