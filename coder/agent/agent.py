@@ -109,7 +109,7 @@ class AgentRole:
         self._manifest_seen = trio.Event()
         self._served = False
         "Whether the current connection brought a manifest."
-        self._end = ShutdownDecision()
+        self._shutdown = ShutdownDecision()
         self._upgrader: Upgrader | None = None
         self.handover: Handover | None = None
         "State that an upgrade hands to the next program; set once `run` has returned."
@@ -121,7 +121,7 @@ class AgentRole:
         Has no effect once the agent has handed over to another program or released a claimed workspace: stop the
         successor as well.
         """
-        self._end.choose(Stop())
+        self._shutdown.choose(Stop())
 
     async def run(self) -> bool:
         """Serve until `stop`, then run the stop scripts and report the end.
@@ -163,7 +163,7 @@ class AgentRole:
                 nursery.start_soon(self.recorder.run)
                 nursery.start_soon(trim_memory, self.state.activity)
                 nursery.start_soon(self._wait_for_owner)
-                reason = await self._await_end(ssh, network)
+                reason = await self._await_shutdown(ssh, network)
                 await network.leave()
                 link.cancel()
                 await self.recorder.stop("upgraded" if isinstance(reason, ProgramUpgrade) else "stopped")
@@ -286,13 +286,13 @@ class AgentRole:
         upgrader = Upgrader(self.config.policy, folder, blockers, self.config.upgrade_keyring)
         self._upgrader = upgrader
         upgrader.check_now()
-        with self._end.upgrade_search:
+        with self._shutdown.upgrade_search:
             async with trio.open_nursery() as nursery:
                 if self._kept is not None and self._kept.refused:
                     upgrader.refuse(self._kept.digest, self._kept.target, self._kept.refused)
                 elif self._kept is not None:
                     nursery.start_soon(upgrader.confirm_takeover, self._kept.digest)
-                self._end.choose(ProgramUpgrade(await upgrader.run()))
+                self._shutdown.choose(ProgramUpgrade(await upgrader.run()))
                 nursery.cancel_scope.cancel()
 
     def _take_over(self, kept: Handover, pty: PtyService, nursery: trio.Nursery) -> None:
@@ -360,17 +360,17 @@ class AgentRole:
             self._restart_for_owner()
 
     def _restart_for_owner(self) -> None:
-        if self._end.choose(Claimed()):
+        if self._shutdown.choose(Claimed()):
             log.info("the workspace has a new owner; restarting")
 
-    async def _await_end(self, ssh: SshAcceptor, network: AgentNetwork) -> ShutdownReason:
+    async def _await_shutdown(self, ssh: SshAcceptor, network: AgentNetwork) -> ShutdownReason:
         """Wait for the end and prepare for it. The returned reason is final."""
-        reason = await self._end.wait()
+        reason = await self._shutdown.wait()
         self.scripts.end_cron()
         if isinstance(reason, ProgramUpgrade):
-            with self._end.upgrade_preparation:
+            with self._shutdown.upgrade_preparation:
                 await self._drain(network)
-        reason = self._end.seal()
+        reason = self._shutdown.finalize()
         match reason:
             case Stop():
                 await self._shut_down(ssh, network)

@@ -32,8 +32,8 @@ ShutdownReason = Stop | Claimed | ProgramUpgrade
 
 
 class ShutdownDecision:
-    """Decision on how the agent ends. Stop and Claimed are final. An upgrade is a convenience: until `seal` it yields
-    to either."""
+    """Decision on how the agent ends. Stop and Claimed are final. An upgrade yields to either until `finalize` is
+    called."""
 
     def __init__(self) -> None:
         self._reason: ShutdownReason | None = None
@@ -72,7 +72,7 @@ class ShutdownDecision:
         """Cancel scope of the search for an upgrade; every other reason cancels it."""
         return self._search
 
-    def seal(self) -> ShutdownReason:
+    def finalize(self) -> ShutdownReason:
         """Make the decision final and return it."""
         assert self._reason is not None  # noqa: S101 - called after `wait`
         self._sealed = True

@@ -46,7 +46,7 @@ class HostWatch:
 
 def _cpu_ticks() -> tuple[int, int] | None:
     """Return (idle, all) ticks since boot."""
-    if without_proc.needed():
+    if without_proc.is_needed():
         return without_proc.cpu_ticks()
     try:
         fields = [int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:9]]
@@ -71,7 +71,7 @@ def _load() -> float | None:
 
 def _memory() -> tuple[int | None, int | None]:
     """Return (used, total) in bytes."""
-    if without_proc.needed():
+    if without_proc.is_needed():
         return without_proc.memory()
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()

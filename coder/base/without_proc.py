@@ -9,7 +9,7 @@ import sys
 from typing import Any
 
 
-def needed() -> bool:
+def is_needed() -> bool:
     return not sys.platform.startswith("linux")
 
 
@@ -39,7 +39,7 @@ def memory() -> tuple[int | None, int | None]:
     return values.total - values.available, values.total
 
 
-def listening() -> dict[int, str]:
+def listening_programs() -> dict[int, str]:
     """Return TCP port -> name of the listening program, as far as access is permitted (macOS: own processes only)."""
     psutil = _psutil()
     if psutil is None:

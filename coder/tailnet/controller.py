@@ -180,7 +180,7 @@ class Controller:
             finally:
                 self._coordinated = False
                 self._stream_ended.set()
-                self._peers.lose_all(trio.current_time())
+                self._peers.mark_all_lost(trio.current_time())
                 self._wake_timer()
         raise RpcClosed("the coordinator ended the stream")
 
@@ -188,7 +188,7 @@ class Controller:
         self._outbox = [_add_tunnel(peer) for peer in sorted(self._requested)]
         self._last_sent = b""
         self._coordinated = True
-        self._peers.coordinated(trio.current_time())
+        self._peers.mark_coordinated(trio.current_time())
         self._stream_ended = trio.Event()
         self._outbox_filled.set()
         self._send_self()

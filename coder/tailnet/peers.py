@@ -153,11 +153,11 @@ class Peers:
         if peer is not None and peer.lost_at is None:
             peer.lost_at = peer.lost_since = now
 
-    def coordinated(self, now: float) -> None:
+    def mark_coordinated(self, now: float) -> None:
         """Record that a stream to the coordinator is open: lost peers can return from now on."""
         self._coordinated_since = now
 
-    def lose_all(self, now: float) -> None:
+    def mark_all_lost(self, now: float) -> None:
         """Mark all peers lost when the stream to the coordinator ended; tunnels continue."""
         self._coordinated_since = None
         for peer_id in self._peers:

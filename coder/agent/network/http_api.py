@@ -28,7 +28,7 @@ from coder.agent.network.git_watch import watch_git
 from coder.agent.network.http_messages import HttpReply, HttpRequest, Routes, Stream, json_reply, message_reply
 from coder.agent.network.mcp_routes import MCP_ROUTES
 from coder.agent.network.ports import listening_ports
-from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, process_route, waits
+from coder.agent.network.process_routes import LONGEST_WAIT, PREFIX, PROCESS_ROUTES, is_long_poll, process_route
 from coder.agent.state import AgentState
 from coder.base.log import get_logger
 from coder.net.bounded_http import BoundedHttp
@@ -112,7 +112,7 @@ class HttpApi:
         if handler is None:
             return message_reply(404, "Route not found.")
         try:
-            with trio.fail_after(TIMEOUT + (LONGEST_WAIT if waits(request) or request.path in _SLOW else 0)):
+            with trio.fail_after(TIMEOUT + (LONGEST_WAIT if is_long_poll(request) or request.path in _SLOW else 0)):
                 return await handler(self._state, request)
         except (ValueError, TypeError, AttributeError, KeyError, OverflowError, RecursionError) as error:
             # Numbers, paths and JSON come from the caller.

@@ -26,8 +26,8 @@ class ListeningPort:
 
 def listening_ports(excluded: frozenset[int] = frozenset()) -> list[ListeningPort]:
     """Return ports in LISTEN state that a user may want to open, lowest first."""
-    if without_proc.needed():
-        listed = without_proc.listening()
+    if without_proc.is_needed():
+        listed = without_proc.listening_programs()
     else:
         listed = _listening_by_proc()
     return [

@@ -44,7 +44,7 @@ async def process_route(state: AgentState, request: HttpRequest) -> HttpReply:
     if process is None:
         return message_reply(404, f'Process "{ident}" not found.')
     if verb == "output":
-        if waits(request):
+        if is_long_poll(request):
             with trio.move_on_after(LONGEST_WAIT):
                 await process.ended.wait()
         return json_reply(200, process.output_json())
@@ -57,7 +57,7 @@ async def process_route(state: AgentState, request: HttpRequest) -> HttpReply:
     return message_reply(200, f'Signal "{body}" sent to process "{ident}".')
 
 
-def waits(request: HttpRequest) -> bool:
+def is_long_poll(request: HttpRequest) -> bool:
     return request.path.startswith(PREFIX) and request.first("wait") == "true"
 
 

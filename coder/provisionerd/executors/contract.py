@@ -74,7 +74,7 @@ class Executor(Protocol):
 LEVELS = {"trace": 0, "debug": 1, "info": 2, "warn": 3, "error": 4}
 
 
-def at_least(level: str, emit: Emit) -> Emit:
+def filter_level(level: str, emit: Emit) -> Emit:
     """Return `emit` without the lines below a level's name; "" keeps all."""
     lowest = LEVELS.get(level.lower(), 0)
     if lowest == 0:

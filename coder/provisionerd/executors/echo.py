@@ -13,7 +13,7 @@ from typing import TypeVar
 import trio
 
 from coder.provisionerd.archive import UnpackError, unpack_untrusted
-from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, at_least
+from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, filter_level
 from coder.rpc.proto import provisioner_pb2 as pb
 
 Answer = TypeVar("Answer", pb.InitComplete, pb.ParseComplete, pb.PlanComplete, pb.GraphComplete, pb.ApplyComplete)
@@ -71,7 +71,7 @@ class _EchoSession:
         return complete
 
     async def _replay(self, kind: str, metadata: pb.Metadata | None, answer: type[Answer], emit: Emit) -> Answer:
-        emit = at_least(self._level, emit)
+        emit = filter_level(self._level, emit)
         has_responses = False
         for path in self._files(kind, metadata):
             has_responses = True

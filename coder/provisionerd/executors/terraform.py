@@ -25,7 +25,7 @@ from coder.base.log import get_logger
 from coder.domain.agents.init_scripts import PLATFORMS, init_script
 from coder.provisionerd import archive
 from coder.provisionerd.config import TerraformConfig
-from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, at_least, read_state
+from coder.provisionerd.executors.contract import Emit, ExecutorSession, Settings, filter_level, read_state
 from coder.provisionerd.terraform import environment as env_of
 from coder.provisionerd.terraform import template as template_of
 from coder.provisionerd.terraform.binary import TerraformBinary, find_binary
@@ -135,7 +135,7 @@ class _TerraformSession:
         return self._last_state or self._given_state
 
     def _stage(self, name: str, emit: Emit) -> Stage:
-        return Stage(name, at_least(self._settings.log_level, emit), StageTimings(name), on_overflow=self.cancel)
+        return Stage(name, filter_level(self._settings.log_level, emit), StageTimings(name), on_overflow=self.cancel)
 
     def _base_environment(self) -> dict[str, str]:
         base = dict(self._executor.environment)

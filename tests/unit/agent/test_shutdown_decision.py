@@ -36,7 +36,7 @@ async def test_first_reason_wins_over_upgrade(first: ShutdownReason, second: Shu
     assert end.choose(first)
     overtakes = isinstance(first, ProgramUpgrade) and not isinstance(second, ProgramUpgrade)
     assert end.choose(second) is overtakes
-    assert await end.wait() == end.seal() == (second if overtakes else first)
+    assert await end.wait() == end.finalize() == (second if overtakes else first)
     assert end.upgrade_preparation.cancel_called is overtakes
     assert end.upgrade_search.cancel_called is not (first == second == UPGRADE)
 
@@ -45,7 +45,7 @@ async def test_first_reason_wins_over_upgrade(first: ShutdownReason, second: Shu
 async def test_sealed_decision_is_final(first: ShutdownReason, second: ShutdownReason) -> None:
     end = ShutdownDecision()
     end.choose(first)
-    end.seal()
+    end.finalize()
     assert not end.choose(second)
     assert await end.wait() == first and not end.upgrade_preparation.cancel_called
 

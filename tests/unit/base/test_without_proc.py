@@ -48,7 +48,7 @@ def test_missing_psutil_returns_none(system: str, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delattr(os, "getloadavg")
     seen = host.HostWatch(tmp_path).look()
     assert (seen.cpu, seen.load, seen.memory_used, seen.memory_total) == (None, None, None, None)
-    assert listening_ports() == [] and without_proc.listening() == {}
+    assert listening_ports() == [] and without_proc.listening_programs() == {}
 
 
 def test_settings_locations(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -98,13 +98,13 @@ def test_lost_peer_stays_while_used() -> None:
 def test_abandoned_peer_is_removed() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
-    peers.lose_all(100.0)
+    peers.mark_all_lost(100.0)
     now = 100.0
     for _ in range(20):  # five hours without a coordinator: no peer could return
         now = peers.next_wake() or 0.0
         assert peers.on_timer(now, lambda _key, now=now: now - 1.0) == []  # type: ignore[misc]
     back = now
-    peers.coordinated(back)
+    peers.mark_coordinated(back)
     gone: list[object] = []
     while not gone:
         now = peers.next_wake() or 0.0
@@ -116,7 +116,7 @@ def test_abandoned_peer_is_removed() -> None:
 def test_returned_peer_is_not_lost() -> None:
     peers = Peers("destination")
     peers.receive_node(PEER, NODE, 0.0)
-    peers.lose_all(10.0)
+    peers.mark_all_lost(10.0)
     peers.receive_node(PEER, NODE, 11.0)
     assert peers.next_wake() is None
     assert peers.on_timer(2000.0, never) == []
