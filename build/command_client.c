@@ -68,7 +68,8 @@ static const char *const AT_START[] = {
     "HOME", "LANG", "LANGUAGE", "LC_*", "LD_*", "XDG_CONFIG_HOME", "CODER_CONFIG_DIR", "PYTHON*", "GLIBC_TUNABLES",
     "MALLOC_*", "OPENSSL_*", "SSL_CERT_*", NULL,
 };
-static const char *const ALSO_TOLD[] = {"PATH", "_PYI_*", "USER", "LOGNAME", "SHELL", "TMPDIR", "XDG_*", "CODER_BINARY_CACHE", NULL};
+static const char *const ALSO_PASSED[] = {"PATH",   "_PYI_*", "USER",  "LOGNAME",
+                                         "SHELL",  "TMPDIR", "XDG_*", "CODER_BINARY_CACHE", NULL};
 
 static char identity[IDENTITY_SIZE];
 static char socket_path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -399,7 +400,7 @@ int run_warm(const char *key, int argc, char **argv) {
 
 static void become_server(const char *program, program_starter *start, int parent) {
     char lock[sizeof socket_path + 8], number[16];
-    char *told[256], *argv[] = {(char *)"coder", (char *)"command-server", NULL};
+    char *passed[256], *argv[] = {(char *)"coder", (char *)"command-server", NULL};
     int count = 0, null = open("/dev/null", O_RDWR);
     struct pollfd ended = {.fd = parent, .events = POLLIN};
     setsid();
@@ -415,16 +416,17 @@ static void become_server(const char *program, program_starter *start, int paren
     syscall(SYS_close_range, 4, ~0u, 0);
     for (char **variable = environ; *variable && count < 240; variable++) {
         size_t length = strcspn(*variable, "=");
-        if (is_one_of(*variable, length, AT_START) || is_one_of(*variable, length, ALSO_TOLD)) told[count++] = *variable;
+        if (is_one_of(*variable, length, AT_START) || is_one_of(*variable, length, ALSO_PASSED))
+            passed[count++] = *variable;
     }
     static char text[IDENTITY_SIZE + 32], path[sizeof socket_path + 32];
     snprintf(text, sizeof text, "CODER_COMMAND_SERVER_IDENTITY=%s", identity);
     snprintf(path, sizeof path, "CODER_COMMAND_SERVER_SOCKET=%s", socket_path);
     snprintf(number, sizeof number, "%d", 3);
-    told[count++] = text;
-    told[count++] = path;
-    told[count] = NULL;
-    start(program, argv, told);
+    passed[count++] = text;
+    passed[count++] = path;
+    passed[count] = NULL;
+    start(program, argv, passed);
     _exit(0);
 }
 

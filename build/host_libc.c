@@ -67,23 +67,23 @@ static void exec_with_bundled(const char *program, char *const argv[], char *con
     snprintf(search, sizeof search, "%s:%s", glibc, internal);
     while (argv[count]) count++;
     while (environment[variables]) variables++;
-    char **words = calloc(count + 6, sizeof *words), **told = calloc(variables + 3, sizeof *told);
-    if (!words || !told) return;
+    char **words = calloc(count + 6, sizeof *words), **passed = calloc(variables + 3, sizeof *passed);
+    if (!words || !passed) return;
     /* PyInstaller re-executes itself with the loader but without its option; the variable replaces it. child_env()
      * removes it from the program's children. */
     snprintf(path, sizeof path, "LD_LIBRARY_PATH=%s", glibc);
     for (size_t i = 0; i < variables; i++)
-        if (strncmp(environment[i], "LD_LIBRARY_PATH=", 16)) told[kept++] = environment[i];
-    told[kept++] = path;
-    told[kept++] = (char *)"CODER_OWN_LIBC=1";
+        if (strncmp(environment[i], "LD_LIBRARY_PATH=", 16)) passed[kept++] = environment[i];
+    passed[kept++] = path;
+    passed[kept++] = (char *)"CODER_OWN_LIBC=1";
     words[at++] = loader;
     words[at++] = (char *)"--library-path";
     words[at++] = search;
     words[at++] = (char *)program;
     for (size_t i = 1; i < count; i++) words[at++] = argv[i];
-    execve(loader, words, told);
+    execve(loader, words, passed);
     free(words);
-    free(told);
+    free(passed);
 }
 
 #endif

@@ -154,7 +154,7 @@ def why_not() -> str:
         return "only root makes a root"
     if shutil.which("debootstrap") is None:
         return "debootstrap is not installed (Debian: debootstrap)"
-    return "" if platform.machine() == "x86_64" else "it must be built on amd64"
+    return "" if platform.machine() == "x86_64" else "it is made on amd64"
 
 
 def build_one(name: str, platform: Platform, out: Path, flags: list[str]) -> None:

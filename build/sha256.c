@@ -52,7 +52,8 @@ static void compress_anywhere(uint32_t state[8], const unsigned char *data, size
 #include <cpuid.h>
 #include <immintrin.h>
 
-/* Intel's manual, volume 2, SHA256RNDS2 and related instructions: one register holds A B E F, the other C D G H, highest first. */
+/* Intel's manual, volume 2, SHA256RNDS2 and related instructions: one register has A B E F, the other C D G H, highest
+ * first. */
 __attribute__((target("sha,sse4.1"))) static void compress_here(uint32_t state[8], const unsigned char *data, size_t blocks) {
     const __m128i order = _mm_set_epi8(12, 13, 14, 15, 8, 9, 10, 11, 4, 5, 6, 7, 0, 1, 2, 3);
     __m128i abef = _mm_set_epi32((int)state[0], (int)state[1], (int)state[4], (int)state[5]);

@@ -1,8 +1,8 @@
 /* The program of the unpacked folder: an interpreter whose modules are one file, mapped and read in place.
  *
  * PyInstaller's own start-up opens a zip archive for every module of the standard library, inflates the rest, starts
- * itself twice to set the library path and loads ctypes: half of a short command. The collected files are unchanged; only
- * the entry is ours. build/modules.py writes the module file, build/finder.py imports from it.
+ * itself twice to set the library path and loads ctypes: half of a short command. The collected files stay as they are;
+ * only the entry is ours. build/modules.py writes the module file, build/finder.py imports from it.
  *
  * Layout: [8 bytes magic][u32 entries][entries sorted by name: u32 name, name size, code, code size, kind][names][codes]
  * A function's name is the hash of its text: all texts together would take a MiB in every process.
@@ -178,7 +178,7 @@ static void add_early_modules(void) {
         struct found found = find(early[i], strlen(early[i]));
         if (!found.entry) fail(early[i]);
         table[i].name = early[i];
-        table[i].code = (const unsigned char *)look(found).code; /* stays mapped: the interpreter reads it at any time */
+        table[i].code = (const unsigned char *)look(found).code; /* stays mapped: read at any time */
         if (!table[i].code) fail(early[i]);
         table[i].size = (int)found.entry->code_size;
         table[i].is_package = found.entry->kind == PACKAGE;

@@ -69,8 +69,8 @@ find_python() {
 }
 
 # Usage: install_packages REQUIREMENT … — as constraints.txt pins them. uv takes a tenth of pip's time and processor
-# (docs/decisions/dependencies.md); if uv is unavailable, has no equivalent of pip's settings, or cannot reach the index,
-# pip installs.
+# (docs/decisions/dependencies.md); if uv is unavailable, has no equivalent of pip's settings, or cannot reach the
+# index, pip installs.
 install_packages() {
   local constraints="$ROOT/scripts/constraints.txt" pip=("$PYTHON" -m pip --disable-pip-version-check) told=""
   # Most installed modules are never imported; the others compile at import.

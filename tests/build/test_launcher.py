@@ -229,7 +229,7 @@ def test_homes(program: Path) -> None:
     assert freed == works and warm == works
     assert elsewhere == [works + "coder-dist-0\n"] * 4, done
     assert nowhere.endswith("status 127\n") and nowhere.count("\n") == 2, nowhere
-    for reason in ("dist is mounted noexec", "/var/tmp/coder-dist-0 belongs to somebody else", "/tmp/coder-dist-0 is"):
+    for reason in ("dist is mounted noexec", "/var/tmp/coder-dist-0 belongs to another user", "/tmp/coder-dist-0 is"):
         assert reason in nowhere
     assert no_proc.startswith("coder: /proc has to be mounted") and no_proc.endswith("status 127\n")
 

@@ -48,7 +48,7 @@ async def test_a_terminal_and_a_bundle(tmp_path: Path) -> None:
             output = await coder("exp", "rpty", "dev", "--", "echo", "sum=$((40+2))")
             assert "sum=42" in output
             assert "--reconnect" in output
-            assert "no UUID" in await coder("exp", "rpty", "-r", "mine", "dev", code=1)
+            assert "not a UUID" in await coder("exp", "rpty", "-r", "mine", "dev", code=1)
             await coder("support", "bundle", "dev", "-y", "-O", str(tmp_path / "bundle.zip"))
         assert "EOF" in await coder("support", "bundle", code=1)
     with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
