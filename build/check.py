@@ -79,7 +79,7 @@ def check_folder(folder: Path, emulator: Sequence[str] = ()) -> Report:
     above = modules.unpacked(full.read_bytes()) if full.exists() else {}
     found = {name: kind for name, (kind, _) in (beneath | above).items() if kind != modules.FUNCTION}
     slim = "coder.coderd.app" not in found
-    requested = wanted_of(name for name in found if name.partition(".")[0] == "coder")
+    requested = required_providers(name for name in found if name.partition(".")[0] == "coder")
     requested[""] = sorted(name for name in found if not name.endswith("__main__"))
     requested_names = sorted({name for names in requested.values() for name in names})
     with another_main(folder, _ASK):
@@ -160,7 +160,7 @@ def ask(command: list[str], names: list[str], internal: Path | None = None) -> d
     return errors
 
 
-def wanted_of(names: Iterable[str]) -> Wanted:
+def required_providers(names: Iterable[str]) -> Wanted:
     """Return every import in the sources of our modules."""
     found: Wanted = {}
     for name in names:

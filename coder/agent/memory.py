@@ -22,6 +22,6 @@ async def trim_memory(activity: Activity) -> None:
 
 
 def _return_freed_memory() -> None:
-    from coder.mesh.node import give_back_freed_memory  # an agent starts before it needs the mesh
+    from coder.mesh.node import release_freed_memory  # an agent starts before it needs the mesh
 
-    give_back_freed_memory()
+    release_freed_memory()

@@ -17,7 +17,7 @@ def parent_pid() -> int:
     return os.getppid() if _parent is None else _parent
 
 
-def stand_in_for(pid: int) -> None:
+def run_command_of(pid: int) -> None:
     """Run the command of process `pid` in this process from now on."""
     global _parent
     _parent = _parent_of(pid)

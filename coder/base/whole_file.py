@@ -8,19 +8,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
-def read_whole(path: Path) -> str:
+def read_lossless(path: Path) -> str:
     """Return the text of a file that other programs edit, too: invalid UTF-8 and line ends are preserved, so that
-    `write_whole` restores them byte for byte. Raises OSError."""
+    `write_atomically` restores them byte for byte. Raises OSError."""
     return path.read_bytes().decode(errors="surrogateescape")
 
 
 def shown(text: str) -> str:
-    """Return text of `read_whole` for a stream, which accepts no invalid bytes."""
+    """Return text of `read_lossless` for a stream, which accepts no invalid bytes."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
-def write_whole(path: Path, text: str, *, mode: int = 0o600, owner: str = "") -> None:
-    """Replace the content of `path` atomically: UTF-8, and bytes as `read_whole` has them. Its folder must exist.
+def write_atomically(path: Path, text: str, *, mode: int = 0o600, owner: str = "") -> None:
+    """Replace the content of `path` atomically: UTF-8, and bytes as `read_lossless` has them. Its folder must exist.
 
     `owner` is a user's name, for callers who may change the owner. The content is never readable by more users than
     `mode` allows, regardless of the umask. Raises OSError, and then `path` is unchanged.

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coder.base.config import LIST_KINDS, Option
 from coder.base.errors import CoderError
-from coder.base.whole_file import read_whole, write_whole
+from coder.base.whole_file import read_lossless, write_atomically
 from coder.cli.command import GLOBAL_OPTIONS, Command, CommandLine, Invocation, parse, scan
 from coder.cli.output import say
 
@@ -74,11 +74,11 @@ def _install(shell: str) -> Path:
     if shell == "fish":
         target = home / ".config" / "fish" / "completions" / "coder.fish"
         target.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(target, SCRIPTS[shell], mode=0o644)
+        write_atomically(target, SCRIPTS[shell], mode=0o644)
         return target
     target = _powershell_profile(home) if shell == "powershell" else home / f".{shell}rc"
     target.parent.mkdir(parents=True, exist_ok=True)
-    before = read_whole(target) if target.exists() else ""
+    before = read_lossless(target) if target.exists() else ""
     if "\0" in before:  # UTF-16, as Windows editors can save a profile: UTF-8 lines would corrupt it
         raise CoderError("shell", f"{target} is not encoded in UTF-8", "Save it in UTF-8, or use --print.")
     if _BEGIN in before and _END in before:
@@ -88,7 +88,7 @@ def _install(shell: str) -> Path:
     # The file belongs to the user and is often a link into a repository: keep its mode and write it atomically.
     real = target.resolve()
     mode = real.stat().st_mode & 0o777 if real.exists() else 0o644
-    write_whole(real, f"{before.rstrip()}\n{_BEGIN}\n{script}{_END}\n".lstrip("\n"), mode=mode)
+    write_atomically(real, f"{before.rstrip()}\n{_BEGIN}\n{script}{_END}\n".lstrip("\n"), mode=mode)
     return target
 
 

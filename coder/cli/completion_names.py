@@ -1,6 +1,6 @@
 """Completion of names: the kinds of names that arguments and flags take, and the deployment's names of each kind.
 
-`PLACES` and `OF_COMMANDS` map arguments to kinds, by the words of a command's usage; `FLAGS` maps flags.
+`ARGUMENT_KINDS` and `COMMAND_KINDS` map arguments to kinds, by the words of a command's usage; `FLAGS` maps flags.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from coder.cli.command import Command, Invocation
     from coder.net.blocking import BlockingClient
 
-PLACES = {
+ARGUMENT_KINDS = {
     "<workspace>": "workspaces",
     "[workspace]": "workspaces",
     "[user/]workspace[.agent]": "workspaces",
@@ -73,7 +73,7 @@ PLACES = {
     "",
 )
 """Word of a usage -> kind of its names, or the literal words; "" if there is nothing to complete."""
-OF_COMMANDS = {
+COMMAND_KINDS = {
     "create": ("",),
     "external-workspaces create": ("",),
     "templates create": ("",),
@@ -124,9 +124,11 @@ def usage_words(usage: str) -> list[str]:
 
 def argument_kind(command: Command, index: int) -> str:
     """Return the kind of names of the argument at this index (from 0); "" if unknown."""
-    kinds = OF_COMMANDS.get(command.words)
+    kinds = COMMAND_KINDS.get(command.words)
     if kinds is None:
-        kinds = tuple(f"{PLACES.get(word, '')}{'...' if '...' in word else ''}" for word in usage_words(command.usage))
+        kinds = tuple(
+            f"{ARGUMENT_KINDS.get(word, '')}{'...' if '...' in word else ''}" for word in usage_words(command.usage)
+        )
     if not kinds:
         return ""
     kind = kinds[index] if index < len(kinds) else kinds[-1] if kinds[-1].endswith("...") else ""

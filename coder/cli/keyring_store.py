@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import write_atomically
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend
@@ -38,7 +38,7 @@ def store_token(directory: Path, url: str, token: str) -> None:
     """Store the token. Raise CoderError without a keyring, before writing anything."""
     _calling("write", lambda backend: backend.set_password(SERVICE, url, token))
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(directory / MARKER_FILE, url)
+    write_atomically(directory / MARKER_FILE, url)
 
 
 def delete_token(directory: Path) -> None:

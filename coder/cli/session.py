@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import write_atomically
 from coder.cli.command import Invocation
 from coder.net.policy import DialPolicy
 
@@ -81,7 +81,7 @@ def delete_token(directory: Path) -> None:
 def write_file(directory: Path, name: str, value: str) -> None:
     """Write a private file (0600) atomically, so that a killed login keeps the old session intact."""
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    write_whole(directory / name, value)
+    write_atomically(directory / name, value)
 
 
 def not_logged_in() -> CoderError:

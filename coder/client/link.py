@@ -27,8 +27,8 @@ from coder.tailnet import derpmap
 from coder.tailnet.addresses import agent_address, random_address, random_node_id
 from coder.tailnet.controller import Controller, open_controller
 from coder.tailnet.reconnect import keep_coordinated
-from coder.tailnet.relay import RelayDialer, shown_proxy
-from coder.tailnet.resume_tokens import show_resume_token
+from coder.tailnet.relay import RelayDialer, proxy_without_credentials
+from coder.tailnet.resume_tokens import attach_resume_token
 from coder.tailnet.verdicts import TransportVerdict
 
 API_VERSION = "2.0"
@@ -166,7 +166,7 @@ async def join_agent(
     @asynccontextmanager
     async def session(resume_token: str) -> AsyncIterator[Session]:
         path = f"/api/v2/workspaceagents/{agent_id}/coordinate?version={API_VERSION}"
-        resume_path, headers = show_resume_token(path, resume_token)
+        resume_path, headers = attach_resume_token(path, resume_token)
         socket = await connect_websocket(policy, resume_path, headers=headers)
         facts.coordination = socket.transport
         try:
@@ -200,7 +200,7 @@ def explain_link(link: WorkspaceLink, last: PingResult | None = None) -> list[Tr
     lines = []
     if facts.policy is not None:
         origin = facts.policy.origin
-        proxy = shown_proxy(proxy_for(facts.policy, origin.hostname or "", origin.scheme))
+        proxy = proxy_without_credentials(proxy_for(facts.policy, origin.hostname or "", origin.scheme))
         lines.append(verdicts.api(url=facts.policy.url, proxy=proxy, latency_s=None))
     lines.append(verdicts.links(facts.coordination))
     region = status.self_info.preferred_derp

@@ -15,7 +15,7 @@ import trio
 from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import write_atomically
 from coder.client.link import WorkspaceLink
 from coder.mesh.description import PingResult
 from coder.mesh.errors import MeshError
@@ -77,7 +77,7 @@ async def write_network_info(link: WorkspaceLink, directory: str, interval: floa
     while True:
         try:
             content = describe(link, await link.ping(), rates, trio.current_time())
-            write_whole(
+            write_atomically(
                 path, json.dumps(content), mode=0o644
             )  # written atomically, as an editor can read at any moment
         except (OSError, CoderError, MeshError, trio.BrokenResourceError) as error:

@@ -50,7 +50,7 @@ from coder.coderd.rpc_endpoints import relay as relay_endpoint
 from coder.coderd.rpc_endpoints.carried import CarriedUpgrade, is_carried
 from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
-from coder.coderd.services.foundation.afterwards import LONGEST, Afterwards
+from coder.coderd.services.foundation.afterwards import ITEM_TIMEOUT, DeferredWork
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import coordinator, relay, replicas, server_node
@@ -190,7 +190,7 @@ async def _serving(
     with _stops_without_database(in_order), single_failure():
         async with trio.open_nursery() as nursery:
             context = await new_context(config, database, nursery, clock, urls[0])
-            afterwards = context.part(Afterwards)  # created here, so that it belongs to no request
+            afterwards = context.part(DeferredWork)  # created here, so that it belongs to no request
             for run_part in PARTS:
                 await nursery.start(run_part, context)
             server = _http_server(context)
@@ -210,7 +210,7 @@ async def _serving(
                 context.stopping.set()
                 with trio.CancelScope(shield=True):
                     await server.drained()
-                    with trio.move_on_after(LONGEST):
+                    with trio.move_on_after(ITEM_TIMEOUT):
                         await afterwards.done()
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()

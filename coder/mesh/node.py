@@ -31,7 +31,7 @@ from coder.mesh.core.wire import ip4
 from coder.mesh.core.wire.address import UdpAddress
 from coder.mesh.description import NodeConfig, NodeStatus, OverlayAddress, PeerConfig, PeerStatus, PingResult, SelfInfo
 from coder.mesh.drivers.derp_client import RelayPool, RelayStatus
-from coder.mesh.drivers.memory import give_back_freed_memory, keep_freed_memory
+from coder.mesh.drivers.memory import keep_freed_memory, release_freed_memory
 from coder.mesh.drivers.netcheck import Netcheck
 from coder.mesh.drivers.overlay import Forward, Overlay, TcpListener, UdpFlow, UdpForward, UdpPort
 from coder.mesh.drivers.pipe import pipe_pair
@@ -64,7 +64,7 @@ __all__ = [
     "UdpPort",
     "open_node",
     "pipe_pair",
-    "give_back_freed_memory",
+    "release_freed_memory",
 ]
 
 PING_TIMEOUT = 5.0
@@ -311,7 +311,7 @@ class Node:
         known = self._netcheck.derp_map.regions.get(region)
         self._pings.answered(answer, region, known.region_code if known else "")
 
-    def on_wants_endpoints(self) -> None:
+    def on_needs_endpoints(self) -> None:
         """Refresh our endpoints: a peer waits for them."""
         self._netcheck.refresh_endpoints()
 

@@ -39,7 +39,7 @@ class ServerKnowledge:
         """Return whether upgrades to this origin failed recently, while plain requests got through."""
         return now - self._stripped.get(origin, -STRIPPED_FOR) < STRIPPED_FOR
 
-    def on_stripped(self, origin: str, now: float) -> None:
+    def record_stripped(self, origin: str, now: float) -> None:
         self._stripped[origin] = now
 
     def holds_back(self, origin: str, now: float) -> bool:

@@ -313,7 +313,7 @@ async def connect_websocket(
             raise refused from None
         except NetError:
             raise refused from None
-        learned.on_stripped(origin, trio.current_time())
+        learned.record_stripped(origin, trio.current_time())
         return socket
 
 

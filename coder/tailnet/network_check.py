@@ -34,7 +34,7 @@ from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy, proxy_for
 from coder.net.websocket import connect_websocket
 from coder.tailnet import derpmap, verdicts
-from coder.tailnet.relay import TRANSPORTS, RelayDialer, shown_proxy
+from coder.tailnet.relay import TRANSPORTS, RelayDialer, proxy_without_credentials
 from coder.tailnet.verdicts import TransportVerdict
 
 SAFE_MTU = 1378
@@ -93,7 +93,7 @@ class Findings:
 
 async def check_network(policy: DialPolicy, *, direct: bool = True) -> Findings:
     """Run all checks. Raises CoderError only when the deployment itself does not answer or rejects us."""
-    proxy = shown_proxy(proxy_for(policy, policy.origin.hostname or "", policy.origin.scheme))
+    proxy = proxy_without_credentials(proxy_for(policy, policy.origin.hostname or "", policy.origin.scheme))
     async with HttpClient(policy) as http:
         await http.request("GET", "/api/v2/buildinfo")
         began = trio.current_time()

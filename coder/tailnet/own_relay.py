@@ -17,7 +17,7 @@ OWN_LATENCY = 0.0001
 
 
 @dataclass(frozen=True, slots=True)
-class OwnRelayDialer:
+class InProcessRelayDialer:
     """DerpDialer and LatencyProbe of the mesh, like `RelayDialer`. Raises RelayError."""
 
     inside: DerpDialer

@@ -180,7 +180,7 @@ class RelayDialer:
         from coder.net.carried_stream import connect_carried
 
         stream, _ = await connect_carried(policy, "/derp", "DERP")
-        policy.learned.on_stripped(policy.origin.netloc, trio.current_time())
+        policy.learned.record_stripped(policy.origin.netloc, trio.current_time())
         return DerpTransport(stream, b"", f"plain requests, because {reason}", STREAM)
 
 
@@ -220,7 +220,7 @@ def _describe_failure(kind: str, error: HttpError | NetError) -> str:
     return f"the {_TITLES[kind]} was not answered ({error.message})"
 
 
-def shown_proxy(proxy: str) -> str:
+def proxy_without_credentials(proxy: str) -> str:
     """Return a proxy's URL for display: without user and password."""
     scheme, separator, rest = proxy.partition("://")
     return f"{scheme}://{rest.rpartition('@')[2]}" if separator else ""

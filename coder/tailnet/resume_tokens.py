@@ -12,7 +12,7 @@ RESUME_HEADER = "Coder-Resume-Token"
 """Header (ours) for a resume token bound to our session. Other servers read the address."""
 
 
-def show_resume_token(path: str, token: str) -> tuple[str, list[tuple[str, str]]]:
+def attach_resume_token(path: str, token: str) -> tuple[str, list[tuple[str, str]]]:
     """Return the path and headers to dial with. A bearer token is sent in the address alone, as upstream reads it."""
     if not token:
         return path, []

@@ -36,9 +36,9 @@ from coder.net.errors import HttpError, NetError
 from coder.wsproxy.primary import is_token_refused
 from coder.wsproxy.world import ProxyWorld
 
-JUDGE_EVERY = 60.0
+CHECK_INTERVAL = 60.0
 """Seconds between checks of open streams: the lifetime of a ticket."""
-MOST_KNOWN = 4096
+MAX_KNOWN_TOKENS = 4096
 """Maximum number of known tokens, 16 bytes each."""
 MAX_CONCURRENT_CHECKS = 8
 """Concurrent requests of a check: a hundred visitors take about a dozen round trips to a distant server."""
@@ -91,7 +91,7 @@ class RemoteAppAuthorizer:
         self._known.pop(_digest(token), None)
         if is_known:
             self._known[_digest(token)] = None
-            if len(self._known) > MOST_KNOWN:
+            if len(self._known) > MAX_KNOWN_TOKENS:
                 del self._known[next(iter(self._known))]
 
     async def _ask(self, request: AppRequest, credentials: Credentials) -> AppAdmission:
@@ -141,9 +141,9 @@ class RemoteAppAuthorizer:
         return await app_tickets.open_key_untrusted(self._world.keys, self._world.clock.now(), sealed)
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
-        if visitor.shown.token or ticket.user_id == NIL:
-            async with self._limited(visitor.shown, "look_again"):
-                await self._ask(ticket.request, visitor.shown)
+        if visitor.credentials.token or ticket.user_id == NIL:
+            async with self._limited(visitor.credentials, "look_again"):
+                await self._ask(ticket.request, visitor.credentials)
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
         count_admission(self._world.limits, remote_ip, "cors_of")
@@ -182,8 +182,8 @@ class RemoteAppAuthorizer:
 
     async def keep_checking(self) -> None:
         while True:
-            await trio.sleep(JUDGE_EVERY)
-            await self.judge(JUDGE_EVERY)
+            await trio.sleep(CHECK_INTERVAL)
+            await self.judge(CHECK_INTERVAL)
 
     async def judge(self, older_than: float = 0.0) -> None:
         """Check streams that are open for at least `older_than` seconds, unless the server is unreachable."""
@@ -223,10 +223,10 @@ class RemoteAppAuthorizer:
 
     async def _may_stay(self, visitor: Visitor, ticket: Ticket) -> bool:
         """Return whether the visitor still has permission. Raise the error if the server is unreachable."""
-        if not visitor.shown.token and visitor.user_id != NIL:
+        if not visitor.credentials.token and visitor.user_id != NIL:
             return await self._may_stay_by_ticket(ticket)
         try:
-            current = (await self._ask(ticket.request, visitor.shown)).ticket
+            current = (await self._ask(ticket.request, visitor.credentials)).ticket
         except AppRefusedError as refused:
             if _is_away(refused.__cause__):
                 raise refused.__cause__ from None

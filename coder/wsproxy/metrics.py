@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.appproxy.metrics.metric_families import Declaration, Family, exposition
-from coder.appproxy.metrics.open_links import OpenLinks, shown_method
+from coder.appproxy.metrics.open_links import OpenLinks, method_label
 from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.base.version import BUILD_VERSION
 
@@ -46,7 +46,7 @@ class ProxyMetrics:
 
     def count(self, status: int, method: str, path: str) -> None:
         """Count an answered request; `path` is a route."""
-        self.families["coderd_api_requests_processed_total"].add(str(status), shown_method(method), path)
+        self.families["coderd_api_requests_processed_total"].add(str(status), method_label(method), path)
 
     def exposition(self, *, sessions: int, streams: int, is_registered: bool, relay: DerpServer | None) -> str:
         """Return the text of a scrape."""

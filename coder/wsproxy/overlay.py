@@ -22,7 +22,7 @@ from coder.tailnet import derpmap
 from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.tailnet.controller import Controller, open_controller
-from coder.tailnet.own_relay import OwnRelayDialer
+from coder.tailnet.own_relay import InProcessRelayDialer
 from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer
 from coder.wsproxy.primary import COORDINATE, is_token_refused
@@ -106,4 +106,4 @@ def _relay_dialer(world: ProxyWorld, registration: RegisterWorkspaceProxyRespons
     if world.relay is None:
         return remote_dialer
     inside, own = world.relay.in_memory_dialer(nursery), registration.derp_region_id
-    return OwnRelayDialer(inside, remote_dialer, lambda region: region.region_id == own)
+    return InProcessRelayDialer(inside, remote_dialer, lambda region: region.region_id == own)

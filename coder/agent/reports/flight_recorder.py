@@ -21,7 +21,7 @@ from coder.agent.disk import on_disk
 from coder.agent.reports.flight_file import FlightFile
 from coder.base.log import get_logger
 from coder.base.threads import NoThreadError
-from coder.domain.agents.flight_events import Ended, FlightEvent, Look, between, started
+from coder.domain.agents.flight_events import Ended, FlightEvent, Sample, between, started
 from coder.mesh.interfaces import local_addresses
 
 log = get_logger("agent")
@@ -44,7 +44,7 @@ _MOVES = frozenset({"stood_still", "network_changed"})
 class FlightRecorder:
     """Recorder for the life of the process."""
 
-    def __init__(self, folder: Path | None, read_state: Callable[[], Look] | None = None) -> None:
+    def __init__(self, folder: Path | None, read_state: Callable[[], Sample] | None = None) -> None:
         self._folder = folder
         self._read_state = read_state or read_machine
         self._last = self._read_state()
@@ -218,9 +218,9 @@ def _open_file(path: Path) -> tuple[FlightFile | None, dict[str, Any]]:
         return None, {}
 
 
-def read_machine() -> Look:
+def read_machine() -> Sample:
     """Return the current state of the machine."""
-    return Look(
+    return Sample(
         wall=time.time(),
         running=_running(),
         awake=time.monotonic(),
@@ -263,12 +263,12 @@ def default_folder(environ: Mapping[str, str]) -> Path:
     return (state if state.is_absolute() else home / ".local" / "state") / "coder-agent"
 
 
-def _look_untrusted(value: object) -> Look | None:
+def _look_untrusted(value: object) -> Sample | None:
     if not isinstance(value, dict):
         return None
     try:
-        record = Look(**{field.name: value[field.name] for field in fields(Look)})
-        return Look(
+        record = Sample(**{field.name: value[field.name] for field in fields(Sample)})
+        return Sample(
             float(record.wall),
             float(record.running),
             float(record.awake),

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import write_atomically
 
 MAX_RECORDS = 20
 """Verdicts and attempts kept (ours), the latest of each."""
@@ -59,7 +59,7 @@ class Records:
             self._write("attempts", remaining)
 
     def _write(self, name: str, entries: list[dict[str, Any]]) -> None:
-        write_whole(self._folder / f"{name}.json", json.dumps({name: entries[-MAX_RECORDS:]}) + "\n")
+        write_atomically(self._folder / f"{name}.json", json.dumps({name: entries[-MAX_RECORDS:]}) + "\n")
 
     def _read(self, name: str) -> list[dict[str, Any]]:
         try:

@@ -34,7 +34,7 @@ def release() -> None:
 
 
 @contextmanager
-def held_outside_of_receivers() -> Iterator[None]:
+def signals_held_outside_receivers() -> Iterator[None]:
     """Hold the signals in the main thread, around all receivers of the process."""
     before = {number: signal.signal(number, _hold) for number in ENDING} if _CAN_HOLD else {}
     try:

@@ -74,7 +74,7 @@ class SyncSocket:
 
     def handover_state(self) -> KeptUnits:
         """Return the state that the next program continues with."""
-        return KeptUnits(str(self.path), self._own_folder is not None, *self._units.told())
+        return KeptUnits(str(self.path), self._own_folder is not None, *self._units.snapshot())
 
     def remove_folder(self) -> None:
         """Remove the socket's own directory."""
@@ -110,7 +110,7 @@ class SyncSocket:
                     return {"pong": True}
                 case "want":
                     for name in request["depends_on"]:
-                        self._units.want(unit, str(name))
+                        self._units.add_dependency(unit, str(name))
                     return {}
                 case "start":
                     return await self._start(unit, float(request["timeout"]))

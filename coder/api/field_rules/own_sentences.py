@@ -76,7 +76,7 @@ Table = Mapping[type[msgspec.Struct], Mapping[str, tuple[FieldRule, ...]]]
 
 BAD_JSON = "Request body must be valid JSON."
 """Refusal of values that Go's decoder rejects, before any rule runs."""
-MOST_NAMED_WORKSPACES = 256
+MAX_NAMED_WORKSPACES = 256
 """Ours: workspaces listed by one WireGuard client."""
 _DISPLAY_MODES = ("auto", "always_collapsed", "always_expanded")
 _SCHEDULES = ("", "0 7 * * *", "CRON_TZ=UTC 30 9 * * 1-5"), ("tomorrow", "0 7 1 * *", "0 25 * * *")
@@ -330,11 +330,11 @@ OWN: Table = {
         "workspace_ids": (
             explained(
                 unless(
-                    lambda ids: len(ids or ()) <= MOST_NAMED_WORKSPACES,
-                    f"At most {MOST_NAMED_WORKSPACES}; without a list every workspace is meant.",
+                    lambda ids: len(ids or ()) <= MAX_NAMED_WORKSPACES,
+                    f"At most {MAX_NAMED_WORKSPACES}; without a list every workspace is meant.",
                 ),
-                ([], [NIL_UUID] * MOST_NAMED_WORKSPACES),
-                ([NIL_UUID] * (MOST_NAMED_WORKSPACES + 1),),
+                ([], [NIL_UUID] * MAX_NAMED_WORKSPACES),
+                ([NIL_UUID] * (MAX_NAMED_WORKSPACES + 1),),
             ),
         ),
         "lifetime_seconds": (

@@ -29,7 +29,7 @@ _SPOT = ("owner", "workspace", "agent", "external_url")
 
 
 @dataclass(frozen=True, slots=True)
-class AppSpot:
+class AppLocation:
     """Location of an application, as far as its visitor may know."""
 
     owner: str
@@ -47,7 +47,7 @@ class AppSpot:
 class AppRefusedError(Exception):
     """Reason why an application does not open; `app_pages.py` has the texts."""
 
-    def __init__(self, reason: Reason, detail: str = "", spot: AppSpot | None = None) -> None:
+    def __init__(self, reason: Reason, detail: str = "", spot: AppLocation | None = None) -> None:
         super().__init__(reason)
         self.reason: Reason = reason
         self.detail = detail
@@ -67,7 +67,7 @@ def from_fields(fields: Mapping[str, str]) -> AppRefusedError | None:
     reason = next((known for known in get_args(Reason) if known == fields.get("reason")), None)
     if reason is None:
         return None
-    spot = AppSpot(**{name: fields.get(name, "") for name in _SPOT}) if fields.get("workspace") else None
+    spot = AppLocation(**{name: fields.get(name, "") for name in _SPOT}) if fields.get("workspace") else None
     return AppRefusedError(reason, fields.get("detail", ""), spot)
 
 

@@ -13,5 +13,5 @@ from coder.domain.access.policy import NIL
 class Visitor:
     """Admitted visitor: by a token, else by a ticket of that user (NIL: anonymous)."""
 
-    shown: Credentials
+    credentials: Credentials
     user_id: UUID = NIL

@@ -14,7 +14,7 @@ UPGRADED = 101
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 
-def shown_method(method: str) -> str:
+def method_label(method: str) -> str:
     """Return the method as a label: a request may contain any word as method, and each would be a series for good."""
     return method if method in _METHODS else "other"
 
@@ -40,7 +40,7 @@ class OpenLinks:
             nonlocal answered
             answered = status
             self._open[route] += status == UPGRADED
-            self._families["coderd_api_requests_processed_total"].add(str(status), shown_method(method), route)
+            self._families["coderd_api_requests_processed_total"].add(str(status), method_label(method), route)
 
         try:
             yield answer

@@ -37,7 +37,7 @@ _SCRIPT_FOLDER = re.compile(r"\.?coder\.[\w.]{6,}")
 def _run(invocation: Invocation) -> int:
     refuse_agent_on_windows()
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
-    from coder.agent.upgrade.signals import held_outside_of_receivers
+    from coder.agent.upgrade.signals import signals_held_outside_receivers
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.cli.log_files import open_logs
@@ -58,7 +58,7 @@ def _run(invocation: Invocation) -> int:
         os.environ.pop("CODER_AGENT_TOKEN", None)
         restart = Restart(tuple(sys.argv[1:]), env, _handle_inherited_ignored_signals())
         raise_open_files()
-        with held_outside_of_receivers():
+        with signals_held_outside_receivers():
             while (left := run_trio(_main, config, handover)) is not None:
                 handover = replace_program(left, restart)
     finally:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, cast
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import write_atomically
 from coder.cli import session
 from coder.cli.agents.credentials import CREDENTIALS, require_token, require_url
 from coder.cli.command import Command, Invocation
@@ -129,7 +129,7 @@ def _write(step: WriteFile, text: str) -> None:
     """Write the file atomically and never readable by other users."""
     path = Path(step.path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, text, mode=step.mode, owner=step.owner if step.owner != getpass.getuser() else "")
+    write_atomically(path, text, mode=step.mode, owner=step.owner if step.owner != getpass.getuser() else "")
 
 
 def _replace_program(source: Path, path: Path) -> None:

@@ -32,7 +32,7 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
             channel.send(REPORT.pack(b"C", 0))
             return 0
         handover.take_over(request)
-        caller.stand_in_for(handover.peer_of(channel))
+        caller.run_command_of(handover.peer_of(channel))
         channel.send(REPORT.pack(b"R", os.getpid()))
         if channel.recv(1) != b"G":
             return 0  # the launcher already runs the command itself

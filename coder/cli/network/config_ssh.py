@@ -16,7 +16,7 @@ from coder.api.site.deployment import SSHConfigResponse
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.base.whole_file import read_whole, shown, write_whole
+from coder.base.whole_file import read_lossless, shown, write_atomically
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, say
@@ -96,7 +96,7 @@ def _run(invocation: Invocation) -> int:
 
 def _read(path: Path) -> str:
     try:
-        return read_whole(path)
+        return read_lossless(path)
     except FileNotFoundError:
         return ""
     except OSError as error:
@@ -238,7 +238,7 @@ def _write(path: Path, text: str) -> None:
     target = path.resolve()
     target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-    write_whole(target, text, mode=mode)
+    write_atomically(target, text, mode=mode)
 
 
 CONFIG_SSH = Command(

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from coder.base.whole_file import write_whole
+from coder.base.whole_file import write_atomically
 
 if sys.platform != "win32":
     import fcntl
@@ -92,7 +92,7 @@ class Ledger:
             return
         with self._locked() as held:
             if held:
-                write_whole(self._path, "".join(_line(item) for item in self._all()))
+                write_atomically(self._path, "".join(_line(item) for item in self._all()))
 
     def _append(self, entry: LedgerEntry) -> None:
         self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.base.whole_file import read_whole, write_whole
+from coder.base.whole_file import read_lossless, write_atomically
 from coder.cli import session
 from coder.cli.agents.sync import SOCKET
 from coder.cli.command import Command, Invocation
@@ -122,7 +122,7 @@ def _configure(
     except (ValueError, AttributeError, TypeError) as error:
         raise CoderError("mcp", f"{path} does not contain settings", "Rename or fix it.") from error
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(document, indent=2) + "\n")
+    write_atomically(path, json.dumps(document, indent=2) + "\n")
     say(f"{path} now contains this server.")
     return 0
 
@@ -141,13 +141,13 @@ def _claude_code(invocation: Invocation) -> int:
 
 def _write_prompts(path: Path, prompts: dict[str, str]) -> None:
     """Write each prompt between tags of its name, replacing the old text between them; the user's text stays."""
-    original = text = read_whole(path) if path.exists() else ""
+    original = text = read_lossless(path) if path.exists() else ""
     for name, prompt in reversed(prompts.items()):
         original = re.sub(rf"<{name}>.*?</{name}>\r?\n?", "", original, flags=re.DOTALL)
         original = f"<{name}>\n{prompt}\n</{name}>\n{original}" if prompt else original
     if original != text:
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, original, mode=0o644)
+        write_atomically(path, original, mode=0o644)
         say(f"{path} now contains the prompts.")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.notifications.notification_delivery import QUEUED, deliver_due, rest_until_due
+from coder.coderd.services.notifications.notification_delivery import QUEUED, deliver_due, time_until_due
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -26,4 +26,4 @@ async def turn(ctx: Context, log: Logger) -> float:
         if outcome.reason:
             say = log.error if outcome.given_up else log.warn
             say("a message was not sent", id=outcome.message.id, reason=outcome.reason)
-    return (await rest_until_due(ctx)).total_seconds()
+    return (await time_until_due(ctx)).total_seconds()

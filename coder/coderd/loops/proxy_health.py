@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from coder.base.log import Logger
 from coder.coderd.loops.skeleton import run_loop
-from coder.coderd.services.proxies.proxy_health import look_at_proxies
+from coder.coderd.services.proxies.proxy_health import check_proxies
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -19,5 +19,5 @@ async def run(ctx: Context) -> None:
 
 
 async def turn(ctx: Context, _log: Logger) -> float:
-    await look_at_proxies(ctx)
+    await check_proxies(ctx)
     return ctx.config.proxy_health_interval.total_seconds()

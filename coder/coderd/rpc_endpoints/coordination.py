@@ -30,7 +30,7 @@ from coder.coderd.services.access.session_revocation import (
     SessionRegistry,
 )
 from coder.coderd.services.access.workspace_access import agent_resource
-from coder.coderd.services.agents.agent_access import find_agent_place
+from coder.coderd.services.agents.agent_access import find_agent_unchecked
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.coordinator import Coordinator, LeftBehind
 from coder.coderd.services.network.node_keys import user_owner
@@ -133,7 +133,7 @@ async def sign_in(ctx: Context, upgrade: Upgrade) -> Caller:
 
 async def may_ssh(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
     """Return whether `subject` may open connections to this agent (of a newest build)."""
-    agent = await find_agent_place(ctx, agent_id)
+    agent = await find_agent_unchecked(ctx, agent_id)
     return agent is not None and may(subject, "ssh", agent_resource(agent))
 
 
@@ -201,7 +201,7 @@ async def _is_revoked(ctx: Context, caller: Caller, reached: Iterable[UUID]) -> 
     if subject is None:
         return False  # the session notifies
     for agent_id in list(reached):
-        agent = await find_agent_place(ctx, agent_id)
+        agent = await find_agent_unchecked(ctx, agent_id)
         if agent is not None and not may(subject, "ssh", agent_resource(agent)):
             return True
     return False
@@ -219,7 +219,7 @@ async def _serve_open(
         async with open_session(websocket, role="server") as session, trio.open_nursery() as nursery:
             nursery.start_soon(link.keep_pinging, session)
             nursery.start_soon(link.leave_when_signed_out, session, opened)
-            nursery.start_soon(link.leave_when_shut_out, session, is_revoked, ctx.part(RightsChanges))
+            nursery.start_soon(link.close_when_revoked, session, is_revoked, ctx.part(RightsChanges))
             nursery.start_soon(link.leave_on_stop, session, ctx.stopping)
             await session.serve(TailnetService(ctx, peer).handlers())
             nursery.cancel_scope.cancel()
@@ -250,7 +250,7 @@ class ClientConnection:
         except SessionEndedError:
             await self._close_revoked(session, CLOSE_REASON)
 
-    async def leave_when_shut_out(
+    async def close_when_revoked(
         self, session: Session, is_revoked: Callable[[], Awaitable[bool]], rights: RightsChanges
     ) -> None:
         """Close the session when permission ends: an open tunnel must not outlive a revoked share or role."""

@@ -30,7 +30,7 @@ KINDS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Sample:
     """A sample of a machine at one moment. Values the system cannot report are empty or None."""
 
     wall: float
@@ -54,7 +54,7 @@ class FlightEvent:
     data: dict[str, Any]
 
 
-def between(before: Look, after: Look, planned: float) -> list[FlightEvent]:
+def between(before: Sample, after: Sample, planned: float) -> list[FlightEvent]:
     """Return the events between two samples of one process, `planned` seconds apart."""
     results: list[FlightEvent] = []
     took = after.running - before.running
@@ -71,7 +71,7 @@ def between(before: Look, after: Look, planned: float) -> list[FlightEvent]:
     return results
 
 
-def started(last: Look | None, now: Look, ended: Ended) -> FlightEvent:
+def started(last: Sample | None, now: Sample, ended: Ended) -> FlightEvent:
     """Return the first event of a process; `last` is the previous process's last sample."""
     if last is None:
         return FlightEvent(now.wall, "started", {"previous": "none"})

@@ -30,7 +30,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Light:
+class HealthIndicator:
     standing: Standing
     values: tuple[Value, ...]
 
@@ -79,11 +79,11 @@ def _by_limit(limit: Limit, number: float | None) -> Standing:
     return "warning" if number >= limit.warning else "good"
 
 
-def light(values: Iterable[Value]) -> Light:
+def indicator(values: Iterable[Value]) -> HealthIndicator:
     """Return the indicator with the status of its worst value; unknown without values."""
     result = tuple(values)
     standings: list[Standing] = [value.standing for value in result]
-    return Light(max(standings, key=_RANK.__getitem__, default="unknown"), result)
+    return HealthIndicator(max(standings, key=_RANK.__getitem__, default="unknown"), result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +101,7 @@ class HostReading:
     clock_off_s: float | None = None
 
 
-def host_light(reading: HostReading | None, at: datetime | None, now: datetime) -> Light:
+def host_indicator(reading: HostReading | None, at: datetime | None, now: datetime) -> HealthIndicator:
     """Judge disk, memory, pressure where the system measures it, load, uptime and clock."""
     read = reading or HostReading()
     values = [
@@ -115,7 +115,7 @@ def host_light(reading: HostReading | None, at: datetime | None, now: datetime) 
     values.append(_boot(read.uptime_s, at, now))
     off = read.clock_off_s
     values.append(measured("clock", None if off is None else abs(off), "" if off is None else f"{off:+.1f} s", at, now))
-    return light(values)
+    return indicator(values)
 
 
 def _share(name: str, used: int | None, total: int | None, at: datetime | None, now: datetime) -> Value:
@@ -139,16 +139,16 @@ def _boot(uptime: float | None, at: datetime | None, now: datetime) -> Value:
     return judged("reboot", "warning" if fresh else "good", f"{passed} ago", at, now)
 
 
-def agent_light(
+def agent_indicator(
     *, version: str, server_version: str, connected: bool, last_seen: datetime | None, restarts: int, now: datetime
-) -> Light:
+) -> HealthIndicator:
     """Judge the version against the server's, new processes in the last day, and the time last seen."""
     same = version.partition("+")[0] == server_version.partition("+")[0]
     version_standing: Standing = ("good" if same else "warning") if version else "unknown"
     seen = Value("heartbeat", "", "unknown", None)
     if last_seen is not None:
         seen = Value("heartbeat", "connected" if connected else "gone", "good" if connected else "bad", last_seen)
-    return light(
+    return indicator(
         (
             Value("version", version, version_standing, last_seen if version else None),
             measured("restarts", float(restarts), f"{restarts} in a day", now if last_seen else None, now),
@@ -168,9 +168,9 @@ class PathReading:
     relayed: int | None = None
 
 
-def path_light(
+def path_indicator(
     reading: PathReading | None, at: datetime | None, peers_at: datetime | None, now: datetime, *, connected: bool
-) -> Light:
+) -> HealthIndicator:
     """Judge round trip and loss between agent and server, and whether peers reach the agent directly.
 
     No peers is a known, good state. A measurement of a closed connection says nothing about the present.
@@ -178,7 +178,7 @@ def path_light(
     read = reading or PathReading()
     at, peers_at = (at, peers_at) if connected else (None, None)
     trip, loss = read.round_trip_ms, read.loss_percent
-    return light(
+    return indicator(
         (
             _way(read, peers_at, now),
             measured("round trip", trip, "" if trip is None else f"{trip:.0f} ms to the server", at, now),

@@ -46,7 +46,7 @@ class StartupUnits:
         self._status: dict[str, UnitStatus] = {}
         self._dependencies: dict[str, list[str]] = {}
 
-    def told(self) -> tuple[dict[str, str], dict[str, list[str]]]:
+    def snapshot(self) -> tuple[dict[str, str], dict[str, list[str]]]:
         """Return the status and the dependencies of each unit, for the next agent process."""
         return {name: str(status) for name, status in self._status.items()}, dict(self._dependencies)
 
@@ -55,7 +55,7 @@ class StartupUnits:
         self._status = {name: UnitStatus(text) for name, text in status.items()}
         self._dependencies = {name: list(names) for name, names in dependencies.items()}
 
-    def want(self, unit: str, depends_on: str) -> None:
+    def add_dependency(self, unit: str, depends_on: str) -> None:
         """Add a dependency. Raises UnitError for an invalid name, a cycle, or a unit that has started."""
         self._check(depends_on)
         if self._status.get(unit) in {UnitStatus.STARTED, UnitStatus.COMPLETED}:

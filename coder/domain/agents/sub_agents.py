@@ -64,7 +64,7 @@ def explain_total(agents: int, apps: int, more_apps: int) -> str:
     return ""
 
 
-def is_templates(child: UUID, devcontainers: Iterable[Mapping[str, object]]) -> bool:
+def is_from_template(child: UUID, devcontainers: Iterable[Mapping[str, object]]) -> bool:
     """Return whether the template defined a sub-agent, through the dev containers of its build. Its applications then
     come from the template too, with the template's sharing."""
     return any(item.get("subagent_id") == str(child) for item in devcontainers)

@@ -42,7 +42,7 @@ def may_be_legacy(*, public_client: bool) -> bool:
     return not public_client
 
 
-def verifier_fits(challenge: str, verifier: str, *, legacy: bool = False) -> bool:
+def verifies_challenge(challenge: str, verifier: str, *, legacy: bool = False) -> bool:
     """Verify S256 of RFC 7636 section 4.6. A code without a challenge is unbound, and valid for `legacy` clients
     alone."""
     if not challenge:

@@ -15,7 +15,7 @@ from coder.domain.provisioning.tags import Mismatch, Tags, explain_mismatch
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class JobRequirements:
     """Requirements of a pending job."""
 
     job_id: UUID
@@ -27,7 +27,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class DaemonOffer:
     """Capabilities of a daemon."""
 
     organization_id: UUID
@@ -51,7 +51,7 @@ class OtherProvisioner:
 Unfit = OtherOrganization | OtherProvisioner | Mismatch
 
 
-def explain_unfit(job: Wanted, daemon: Offer, *, strict: bool = False) -> list[Unfit]:
+def explain_unfit(job: JobRequirements, daemon: DaemonOffer, *, strict: bool = False) -> list[Unfit]:
     """Return every reason why `daemon` will never run `job`; empty when it may."""
     reasons: list[Unfit] = []
     if job.organization_id != daemon.organization_id:
@@ -62,22 +62,22 @@ def explain_unfit(job: Wanted, daemon: Offer, *, strict: bool = False) -> list[U
     return reasons
 
 
-def fits(job: Wanted, daemon: Offer, *, strict: bool = False) -> bool:
+def fits(job: JobRequirements, daemon: DaemonOffer, *, strict: bool = False) -> bool:
     return not explain_unfit(job, daemon, strict=strict)
 
 
-def order(jobs: Iterable[Wanted]) -> list[Wanted]:
+def order(jobs: Iterable[JobRequirements]) -> list[JobRequirements]:
     """Sort first come, first served; users' jobs before prebuilds. `acquire_job` is tested against it."""
     return sorted(jobs, key=lambda job: (job.priority, job.created_at, job.job_id))
 
 
-def pick(jobs: Sequence[Wanted], daemon: Offer, *, strict: bool = False) -> Wanted | None:
+def pick(jobs: Sequence[JobRequirements], daemon: DaemonOffer, *, strict: bool = False) -> JobRequirements | None:
     """Return the next job for `daemon`. Tests compare `acquire_job` with it; the server itself asks the database."""
     return next((job for job in order(jobs) if fits(job, daemon, strict=strict)), None)
 
 
 @dataclass(frozen=True, slots=True)
-class QueuePlace:
+class QueuePosition:
     """Queue position of a pending job."""
 
     position: int
@@ -86,23 +86,25 @@ class QueuePlace:
     """Jobs pending for the same daemons."""
 
 
-NO_PLACE = QueuePlace(0, 0)
+NO_POSITION = QueuePosition(0, 0)
 
 
-def places(waiting: Iterable[Wanted], daemons: Iterable[Offer], *, strict: bool = False) -> dict[UUID, QueuePlace]:
+def queue_positions(
+    waiting: Iterable[JobRequirements], daemons: Iterable[DaemonOffer], *, strict: bool = False
+) -> dict[UUID, QueuePosition]:
     """Return the position of each pending job among the jobs that compete with it for a daemon.
 
-    A job without an eligible daemon has no position (`NO_PLACE`): a number would promise that it will run.
+    A job without an eligible daemon has no position (`NO_POSITION`): a number would promise that it will run.
     """
     ordered = order(waiting)
     kinds = {(daemon.organization_id, daemon.provisioners, tuple(sorted(daemon.tags.items()))) for daemon in daemons}
-    offers = [Offer(organization, types, dict(tags)) for organization, types, tags in kinds]
+    offers = [DaemonOffer(organization, types, dict(tags)) for organization, types, tags in kinds]
     eligible = [
         frozenset(number for number, offer in enumerate(offers) if fits(job, offer, strict=strict)) for job in ordered
     ]
-    results: dict[UUID, QueuePlace] = {}
+    results: dict[UUID, QueuePosition] = {}
     for index, job in enumerate(ordered):
         own_eligible = eligible[index]
         rivals = [other for other, others in enumerate(eligible) if own_eligible & others]
-        results[job.job_id] = QueuePlace(rivals.index(index) + 1, len(rivals)) if own_eligible else NO_PLACE
+        results[job.job_id] = QueuePosition(rivals.index(index) + 1, len(rivals)) if own_eligible else NO_POSITION
     return results

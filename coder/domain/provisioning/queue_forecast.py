@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from coder.domain.provisioning.provisioners import is_stale
-from coder.domain.provisioning.queue import Wanted, fits, order
+from coder.domain.provisioning.queue import JobRequirements, fits, order
 from coder.domain.provisioning.queue_reasons import Daemon
 
 ENOUGH = 3
@@ -64,8 +64,8 @@ class History:
 
 
 def forecast(
-    job: Wanted,
-    waiting: Sequence[Wanted],
+    job: JobRequirements,
+    waiting: Sequence[JobRequirements],
     daemons: Sequence[Daemon],
     history: History,
     now: datetime,
@@ -89,7 +89,9 @@ def forecast(
     return Forecast(earliest, max(earliest, latest), history.samples)
 
 
-def starts_now(job: Wanted, waiting: Sequence[Wanted], online: Sequence[Daemon], *, strict: bool = False) -> bool:
+def starts_now(
+    job: JobRequirements, waiting: Sequence[JobRequirements], online: Sequence[Daemon], *, strict: bool = False
+) -> bool:
     """Return whether an idle daemon remains for the job, however the jobs before it are assigned."""
     eligible = [item for item in online if item.job_id is None and fits(job, item.offer, strict=strict)]
     ranked = order(waiting)
@@ -99,8 +101,8 @@ def starts_now(job: Wanted, waiting: Sequence[Wanted], online: Sequence[Daemon],
 
 
 def _play(
-    job: Wanted,
-    waiting: Sequence[Wanted],
+    job: JobRequirements,
+    waiting: Sequence[JobRequirements],
     daemons: Sequence[Daemon],
     history: History,
     share: float,

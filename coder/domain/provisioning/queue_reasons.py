@@ -16,7 +16,14 @@ from typing import Literal
 from uuid import UUID
 
 from coder.domain.provisioning.provisioners import is_stale, is_unreachable
-from coder.domain.provisioning.queue import Offer, OtherOrganization, OtherProvisioner, Unfit, Wanted, explain_unfit
+from coder.domain.provisioning.queue import (
+    DaemonOffer,
+    JobRequirements,
+    OtherOrganization,
+    OtherProvisioner,
+    Unfit,
+    explain_unfit,
+)
 from coder.domain.provisioning.tags import OWNER, SCOPE, SCOPE_USER, ExtraTags, MissingTag, Tags, WrongTag
 
 ReasonCode = Literal[
@@ -60,7 +67,7 @@ class Daemon:
 
     id: UUID
     name: str
-    offer: Offer
+    offer: DaemonOffer
     last_seen_at: datetime | None
     job_id: UUID | None = None
     """Id of its running job."""
@@ -89,13 +96,15 @@ class Reason:
         return self.code in MAY_TAKE
 
 
-def explain_waiting(job: Wanted, daemons: Iterable[Daemon], now: datetime, *, strict: bool = False) -> list[Reason]:
+def explain_waiting(
+    job: JobRequirements, daemons: Iterable[Daemon], now: datetime, *, strict: bool = False
+) -> list[Reason]:
     """Return one reason for each daemon, the nearest miss first."""
     reasons = [explain_daemon(job, daemon, now, strict=strict) for daemon in daemons]
     return sorted(reasons, key=lambda one: (_ORDER.index(one.code), one.misses, one.daemon.name, one.daemon.id))
 
 
-def explain_daemon(job: Wanted, daemon: Daemon, now: datetime, *, strict: bool = False) -> Reason:
+def explain_daemon(job: JobRequirements, daemon: Daemon, now: datetime, *, strict: bool = False) -> Reason:
     """Return the decisive reason for one daemon."""
     unfit = explain_unfit(job, daemon.offer, strict=strict)
     if unfit:
@@ -201,7 +210,7 @@ def judge(reasons: Sequence[Reason], *, starts_now: bool) -> Verdict:
     return "all_offline" if codes & {"offline", "unreachable"} else "nobody"
 
 
-def find_remedy(job: Wanted, reasons: Sequence[Reason]) -> Remedy:
+def find_remedy(job: JobRequirements, reasons: Sequence[Reason]) -> Remedy:
     """Return the tags of a daemon that could run the job, and the command that starts one."""
     tags = {key: value for key, value in sorted(job.tags.items()) if key != OWNER and (key, value) != _EVERYBODY}
     words = ["coder provisioner start", *(f"--tag {key}={_quote(value)}" for key, value in tags.items())]

@@ -20,7 +20,7 @@ AUTOMATIC_UPDATES = ("always", "never")
 SHARE_PROTOCOLS = ("http", "https")
 LEVEL_REFUSED = "Port sharing level not allowed."
 MIN_SHARED_PORT, MAX_SHARED_PORT = 9, 65535
-MOST_SHARED_PORTS = 256
+MAX_SHARED_PORTS = 256
 """Ours: maximum shared ports of one workspace."""
 _USE = frozenset({"read", "ssh", "application_connect", "start", "stop"})
 WORKSPACE_ROLES: dict[str, frozenset[str]] = {

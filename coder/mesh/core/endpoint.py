@@ -236,7 +236,7 @@ class Endpoint:
             self.dropped_strangers += 1
             return
         # Nearly every datagram belongs to a current session; the rest, if any, takes the slow path.
-        begin = self.device.open_quietly_untrusted(view, size, segment, source, now, self._inbound)
+        begin = self.device.open_fast_untrusted(view, size, segment, source, now, self._inbound)
         if begin >= size:
             return
         received = self.device.receive_batch_untrusted(view[begin:], size - begin, segment, source, now)

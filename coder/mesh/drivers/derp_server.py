@@ -249,7 +249,7 @@ class DerpServer:
             counters.dropped_unknown += packets
             counters.dropped_disco += packets * disco
             if disco and client.may_notify_gone(trio.current_time()):
-                counters.told_not_here += 1
+                counters.notified_not_here += 1
                 client.put_control(derp.PeerGone(PublicKey(to), derp.GONE_NOT_HERE).encode())
             return
         target = targets[-1]
@@ -364,6 +364,6 @@ class DerpServer:
         for key in client.recipients:
             for recipient in self._clients.get(key, ()):
                 if recipient not in self._watchers:
-                    self.counters.told_disconnected += 1
+                    self.counters.notified_disconnected += 1
                     recipient.put_control(notice)
         self._notify_watchers(notice)

@@ -63,9 +63,9 @@ class RelayCounters:
     """Times a client made this relay its home."""
     moves_out: int = 0
     """Times a client left it for another home."""
-    told_disconnected: int = 0
+    notified_disconnected: int = 0
     """Times a client was notified that a peer disconnected."""
-    told_not_here: int = 0
+    notified_not_here: int = 0
     """Times a client was notified that a peer is not here."""
 
 

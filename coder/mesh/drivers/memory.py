@@ -26,7 +26,7 @@ def keep_freed_memory() -> bool:
     return tune is not None and bool(tune(_M_MMAP_THRESHOLD, OWN_MAPPING_FROM) and tune(_M_TRIM_THRESHOLD, KEPT))
 
 
-def give_back_freed_memory() -> bool:
+def release_freed_memory() -> bool:
     """Return every free page of all threads' heaps to the kernel; some milliseconds.
 
     Return False without malloc_trim.

@@ -37,8 +37,8 @@ class PumpEvents(Protocol):
     def on_ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
         """See `Sink.ping_answered`."""
 
-    def on_wants_endpoints(self) -> None:
-        """See `Sink.wants_endpoints`."""
+    def on_needs_endpoints(self) -> None:
+        """See `Sink.needs_endpoints`."""
 
     def on_peer_alive(self, peer: PublicKey) -> None:
         """See `Sink.peer_alive`."""
@@ -204,9 +204,9 @@ class Pump:
         """Forward to the events."""
         self._events.on_ping_answered(answer, peer, region)
 
-    def wants_endpoints(self) -> None:
+    def needs_endpoints(self) -> None:
         """Forward to the events."""
-        self._events.on_wants_endpoints()
+        self._events.on_needs_endpoints()
 
     def peer_alive(self, peer: PublicKey) -> None:
         """Forward to the events."""

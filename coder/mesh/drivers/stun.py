@@ -150,7 +150,7 @@ def _answer(datagram: bytes, source: UdpAddress, strangers: _Allowance) -> bytes
     except WireError:
         pass  # not in our form: a stranger's, within the allowance
     try:
-        answer = stun.answer_anybody_untrusted(datagram, source)
+        answer = stun.answer_any_untrusted(datagram, source)
     except WireError:
         return b""
     return answer if strangers.take() else b""

@@ -120,7 +120,7 @@ def _quietly(data: bytes) -> object:
     from tests.kit.network.wireguard_devices import Pair
 
     pair = Pair()
-    return pair.a.device.open_quietly_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0, [])
+    return pair.a.device.open_fast_untrusted(memoryview(data), len(data), 48, ("192.0.2.1", 1), 0.0, [])
 
 
 def _frames(data: bytes) -> None:
@@ -288,7 +288,7 @@ MESH = {
         stun.parse_request_untrusted, (WireError,), [stun.BindingRequest(TX).encode()]
     ),
     "core/wire/stun.py:answer_anybody_untrusted": Harness(
-        lambda data: stun.answer_anybody_untrusted(data, address.UdpAddress("192.0.2.1", 9)),
+        lambda data: stun.answer_any_untrusted(data, address.UdpAddress("192.0.2.1", 9)),
         (WireError,),
         [stun.BindingRequest(TX).encode()],
     ),

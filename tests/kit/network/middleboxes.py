@@ -20,7 +20,7 @@ import trio
 
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import portmap
-from coder.mesh.core.wire.portmap import PcpMap, PcpMapped, PmpAddress, PmpAskAddress, PmpMapped, Refused
+from coder.mesh.core.wire.portmap import PcpMap, PcpMapped, PmpAddress, PmpAddressRequest, PmpMapped, Refused
 
 Target = tuple[str, int]
 Handler = Callable[[trio.SocketStream], Awaitable[None]]
@@ -249,11 +249,11 @@ class Router:
         if isinstance(request, PcpMap):
             if self.speaks != "PCP":
                 return [Refused(portmap.NAT_PMP, portmap.UNSUPPORTED_VERSION).encode()]
-            port, lifetime = self._map(request.port, request.wanted_port, request.lifetime)
+            port, lifetime = self._map(request.port, request.suggested_port, request.lifetime)
             return [PcpMapped(self.result, lifetime, 1, request.nonce, request.port, (self.outside, port)).encode()]
-        if isinstance(request, PmpAskAddress):
+        if isinstance(request, PmpAddressRequest):
             return [PmpAddress(self.result, 1, self.outside).encode()]
-        port, lifetime = self._map(request.port, request.wanted_port, request.lifetime)
+        port, lifetime = self._map(request.port, request.suggested_port, request.lifetime)
         return [PmpMapped(self.result, 1, request.port, port, lifetime).encode()]
 
     def _map(self, inside: int, wanted: int, lifetime: int) -> tuple[int, int]:

@@ -152,7 +152,7 @@ class Machine:
     def ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
         self.answers.append((answer, region))
 
-    def wants_endpoints(self) -> None:
+    def needs_endpoints(self) -> None:
         self.wanted += 1
 
     def peer_alive(self, peer: PublicKey) -> None:

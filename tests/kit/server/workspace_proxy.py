@@ -20,7 +20,7 @@ from tests.kit.server.server_in_process import World
 PROXIES = "/api/v2/workspaceproxies"
 MEASURED = {"prometheus_enable": True, "prometheus_address": "127.0.0.1:0"}
 
-authorizer.JUDGE_EVERY = 3600.0  # as SECOND_LOOKS of the server
+authorizer.CHECK_INTERVAL = 3600.0  # as SECOND_LOOKS of the server
 
 
 async def new_proxy(world: World, name: str = "sydney") -> str:

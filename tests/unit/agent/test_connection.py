@@ -12,7 +12,7 @@ import trio.testing
 
 from coder.agent.connection import MOVED_TIMEOUT, ServerConnection
 from coder.agent.reports.flight_recorder import FlightRecorder
-from coder.domain.agents.flight_events import Look
+from coder.domain.agents.flight_events import Sample
 from coder.rpc.mux import KEEPALIVE_TIMEOUT
 
 
@@ -20,7 +20,7 @@ class Machine:
     """Machine whose addresses `move` changes; the recorder finds them at its next poll."""
 
     def __init__(self) -> None:
-        self.now = Look(1_000_000.0, 100.0, 100.0, "boot", 0, ("10.0.0.1",))
+        self.now = Sample(1_000_000.0, 100.0, 100.0, "boot", 0, ("10.0.0.1",))
         self.recorder = FlightRecorder(None, lambda: self.now)
 
     def move(self, address: str) -> None:

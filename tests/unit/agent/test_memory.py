@@ -13,7 +13,7 @@ from coder.mesh import node
 
 async def test_ends_share_one_trim(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
     given: list[float] = []
-    monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
+    monkeypatch.setattr(node, "release_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(memory.trim_memory, activity)
@@ -34,7 +34,7 @@ async def test_ends_share_one_trim(monkeypatch: pytest.MonkeyPatch, autojump_clo
 
 async def test_later_end_trims_again(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
     given: list[float] = []
-    monkeypatch.setattr(node, "give_back_freed_memory", lambda: given.append(trio.current_time()))
+    monkeypatch.setattr(node, "release_freed_memory", lambda: given.append(trio.current_time()))
     activity = Activity()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(memory.trim_memory, activity)

@@ -15,10 +15,10 @@ from coder.base import caller
 def test_stand_in_reports_original_parent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(caller, "_parent", None)
     assert caller.parent_pid() == os.getppid()
-    caller.stand_in_for(os.getppid())
+    caller.run_command_of(os.getppid())
     status = Path(f"/proc/{os.getppid()}/status").read_text()
     assert f"PPid:\t{caller.parent_pid()}\n" in status
-    caller.stand_in_for(os.getpid())
+    caller.run_command_of(os.getpid())
     assert caller.parent_pid() == os.getppid()
-    caller.stand_in_for(2**30)  # it has already exited
+    caller.run_command_of(2**30)  # it has already exited
     assert caller.parent_pid() == os.getppid()

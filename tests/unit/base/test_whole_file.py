@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.whole_file import move_aside, naming, read_whole, shown, write_whole
+from coder.base.whole_file import move_aside, naming, read_lossless, shown, write_atomically
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])
@@ -16,7 +16,7 @@ def test_mode_ignores_umask(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "file"
     before = os.umask(0o077)
     try:
-        write_whole(path, "grüße\n", mode=mode)
+        write_atomically(path, "grüße\n", mode=mode)
     finally:
         os.umask(before)
     assert path.read_text(encoding="utf-8") == "grüße\n"
@@ -27,14 +27,14 @@ def test_mode_ignores_umask(tmp_path: Path, mode: int) -> None:
 def test_foreign_bytes_round_trip(tmp_path: Path) -> None:
     path, content = tmp_path / "file", b"\xef\xbb\xbfone\r\ntwo\xff\rgr\xc3\xbc\xc3\x9fe\0\n"
     path.write_bytes(content)
-    write_whole(path, read_whole(path))
+    write_atomically(path, read_lossless(path))
     assert path.read_bytes() == content
-    assert "grüße" in read_whole(path) and shown(read_whole(path)).encode().count(b"\xef\xbf\xbd") == 1
+    assert "grüße" in read_lossless(path) and shown(read_lossless(path)).encode().count(b"\xef\xbf\xbd") == 1
 
 
 def test_failure_keeps_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "file"
-    write_whole(path, "old")
+    write_atomically(path, "old")
     seen: list[int] = []
 
     def full(self: Path, _target: Path) -> Path:
@@ -43,7 +43,7 @@ def test_failure_keeps_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(OSError, match="No space"):
-        write_whole(path, "new")
+        write_atomically(path, "new")
     assert path.read_text() == "old"
     assert seen == [0o600]
     assert list(tmp_path.iterdir()) == [path]

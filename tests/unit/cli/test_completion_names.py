@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from coder.cli.command_table import COMMANDS
-from coder.cli.completion_names import FLAGS, KINDS, OF_COMMANDS, PLACES, argument_kind, usage_words
+from coder.cli.completion_names import ARGUMENT_KINDS, COMMAND_KINDS, FLAGS, KINDS, argument_kind, usage_words
 from coder.cli.main import load
 
 
@@ -13,12 +13,14 @@ def test_every_usage_word_has_kind() -> None:
     usages = {name: usage_words(load(name).usage) for name in COMMANDS}
     for name, words in usages.items():
         assert " ".join(words) == load(name).usage, name
-        assert name in OF_COMMANDS or set(words) <= PLACES.keys(), f"{name}: say in PLACES what {words} name"
-    assert PLACES.keys() <= {word for words in usages.values() for word in words}
-    assert OF_COMMANDS.keys() <= COMMANDS.keys()
+        assert name in COMMAND_KINDS or set(words) <= ARGUMENT_KINDS.keys(), (
+            f"{name}: say in ARGUMENT_KINDS what {words} name"
+        )
+    assert ARGUMENT_KINDS.keys() <= {word for words in usages.values() for word in words}
+    assert COMMAND_KINDS.keys() <= COMMANDS.keys()
     flags = {option.flag for name in COMMANDS for option in load(name).options}
     assert FLAGS.keys() <= flags
-    kinds = {*PLACES.values(), *FLAGS.values(), *(kind for kinds in OF_COMMANDS.values() for kind in kinds)}
+    kinds = {*ARGUMENT_KINDS.values(), *FLAGS.values(), *(kind for kinds in COMMAND_KINDS.values() for kind in kinds)}
     known = {*KINDS, "", "always never", "manual"}
     assert {kind.removesuffix("...") for kind in kinds} == known, "a kind that is not listed or not used"
 

@@ -159,7 +159,7 @@ ODD: dict[str, Reply] = {
 }
 
 
-def flawed(flaw: str, seed: int, name: str = "") -> Reply:
+def flawed_answer(flaw: str, seed: int, name: str = "") -> Reply:
     chance = random.Random(seed)
     exists = name not in CREATES
 
@@ -247,7 +247,7 @@ async def test_ends_with_words(name: str, server: OddServer, home: Path) -> None
     odd = dict(ODD) if sends_requests(name) else {"nothing": ODD["nothing"]}
     described_ones = {}
     if sends_requests(name) and name not in OVER_THE_MESH:
-        described_ones = {f"{flaw}, {seed}": flawed(flaw, seed, name) for flaw in FLAWS for seed in range(3)}
+        described_ones = {f"{flaw}, {seed}": flawed_answer(flaw, seed, name) for flaw in FLAWS for seed in range(3)}
     faults = {}
     for label, answer in (odd | described_ones).items():
         server.upgrades = label in described_ones
@@ -267,7 +267,7 @@ async def test_every_output_form_ends_with_words(name: str, server: OddServer, h
     server.upgrades = True
     for more in forms(name):
         for flaw in FLAWS:
-            result = await run(name, [*arguments(name), *more], server, flawed(flaw, 1, name), home)
+            result = await run(name, [*arguments(name), *more], server, flawed_answer(flaw, 1, name), home)
             if message := fault(name, server, result):
                 faults[*more, flaw] = message
     assert not faults
@@ -278,7 +278,7 @@ async def test_every_output_form_ends_with_words(name: str, server: OddServer, h
 async def test_whole_answer_suffices(name: str, server: OddServer, home: Path) -> None:
     """Without this, the flaws of the other tests are never reached: the first read would end the command."""
     server.upgrades = True
-    result = await run(name, arguments(name), server, flawed("whole", 0, name), home)
+    result = await run(name, arguments(name), server, flawed_answer("whole", 0, name), home)
     if name in NOT_WHOLE:
         assert result.code == 1, "it needs no reason any more"
     else:
@@ -301,7 +301,7 @@ def lines_with_odd_arguments(name: str) -> Iterator[list[str]]:
 async def test_odd_arguments_are_no_defect(name: str, server: OddServer, home: Path) -> None:
     """Odd texts: brackets, bytes that are not UTF-8, and the empty text of an unset variable."""
     not_found: Reply = lambda _method, _path: reply('{"message": "no"}', status="404 Not Found")  # noqa: E731
-    answer = not_found if name in OVER_THE_MESH else flawed("whole", 0, name)
+    answer = not_found if name in OVER_THE_MESH else flawed_answer("whole", 0, name)
     server.upgrades = True
     faults = {}
     for words in lines_with_odd_arguments(name):
@@ -342,7 +342,7 @@ async def test_mesh_commands_survive_flaws(
     server.upgrades = False
     for flaw in FLAWS:
         for seed in range(2):
-            result = await run(name, arguments(name), server, flawed(flaw, seed, name), home)
+            result = await run(name, arguments(name), server, flawed_answer(flaw, seed, name), home)
             requested |= {path.partition("?")[0].rpartition("/")[2] for _, path in server.asked}
             if message := fault(name, server, result):
                 faults[flaw, seed] = message

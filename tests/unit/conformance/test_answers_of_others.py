@@ -35,7 +35,7 @@ from coder.provisionerd.config import DaemonConfig
 from coder.provisionerd.daemon import run_daemon
 from tests.kit.programs.command_line import run_cli
 from tests.kit.stand_ins.scripted_http_servers import OddServer, Reply, odd_server, reply
-from tests.unit.cli.test_odd_answers import flawed
+from tests.unit.cli.test_odd_answers import flawed_answer
 
 STATUSES = ["302 Found", "403 Forbidden", "404 Not Found", "502 Bad Gateway", "503 Service Unavailable"]
 BODIES = {
@@ -133,7 +133,7 @@ async def test_link_retries_or_explains(refusal: bytes, server: OddServer, delay
     """Connect as `coder ssh` does. The API answers, the coordinator does not, as behind proxies that refuse
     WebSockets.
     """
-    whole = flawed("whole", 0)
+    whole = flawed_answer("whole", 0)
     server.answer = lambda method, path: refusal if "/coordinate" in path else whole(method, path)
     errors: list[CoderError] = []
 
@@ -152,7 +152,7 @@ async def test_link_retries_or_explains(refusal: bytes, server: OddServer, delay
 
 
 async def test_ssh_without_websockets_fails(server: OddServer, tmp_path: Path) -> None:
-    whole = flawed("whole", 0)
+    whole = flawed_answer("whole", 0)
     forbidden = reply("<html>forbidden</html>", status="403 Forbidden", kind="text/html")
     server.answer = lambda method, path: forbidden if "/coordinate" in path else whole(method, path)
     env = {"CODER_URL": server.url, "CODER_SESSION_TOKEN": "x", "CODER_DISABLE_DIRECT_CONNECTIONS": "true"}

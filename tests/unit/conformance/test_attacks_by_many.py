@@ -202,7 +202,7 @@ async def test_expired_sessions_do_not_count(monkeypatch: pytest.MonkeyPatch) ->
 async def test_login_ends_sessions_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of sessions may predate the limit: each login ends a batch of them, with one notice."""
     monkeypatch.setattr(object_limits, "MAX_SESSIONS", FEW)
-    monkeypatch.setattr(key_store, "ENDED_AT_ONCE", 40)
+    monkeypatch.setattr(key_store, "MAX_SESSIONS_REVOKED", 40)
     now = SystemClock().now()
     async with running_coderd(first_user=True) as world:
         user_id, _ = await world.member("busy")
@@ -223,7 +223,7 @@ async def test_login_ends_sessions_in_batches(monkeypatch: pytest.MonkeyPatch) -
             for _ in range(3):
                 await world.login("busy@b.c", FIRST_USER["password"])
                 left.append(await world.ctx.db.read(count))
-            await world.ctx.db.run(key_store.notify_shared_less)
+            await world.ctx.db.run(key_store.notify_sharing_revoked)
             async for _channel, payload in notices:
                 if payload == "sharing":
                     break
@@ -422,7 +422,7 @@ async def _two_hours_later(world: World, user_id: UUID) -> None:
 
 
 async def test_inbox_drops_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_store, "MOST_IN_INBOX", FEW)
+    monkeypatch.setattr(message_store, "MAX_INBOX_MESSAGES", FEW)
     async with running_coderd(first_user=True) as world:
         user_id, token = await world.member()
         await _send(world, token, "mine", 1)
@@ -461,7 +461,7 @@ async def test_own_messages_are_rate_limited() -> None:
 
 
 async def test_shared_ports_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(port_shares, "MOST_SHARED_PORTS", FEW)
+    monkeypatch.setattr(port_shares, "MAX_SHARED_PORTS", FEW)
     async with workspace_world() as it:
         path = f"/api/v2/workspaces/{it.workspace['id']}/port-share"
         template = it.workspace["template_id"]
@@ -475,6 +475,6 @@ async def test_shared_ports_are_limited(monkeypatch: pytest.MonkeyPatch) -> None
         assert sorted(response.status_code for response in responses) == [200] * FEW + [400] * FEW * 2
         kept = (await it.world.get(path)).json()["shares"]
         assert len(kept) == FEW
-        monkeypatch.setattr(port_shares, "MOST_SHARED_PORTS", FEW - 2)
+        monkeypatch.setattr(port_shares, "MAX_SHARED_PORTS", FEW - 2)
         assert (await share(kept[0]["port"] - 8000)).status_code == 200, "a shared port may be shared at another level"
         assert (await share(FEW * 4)).status_code == 400

@@ -11,7 +11,7 @@ import trio.testing
 
 from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.relay import DerpTransport
-from coder.tailnet.own_relay import OWN_LATENCY, OwnRelayDialer
+from coder.tailnet.own_relay import OWN_LATENCY, InProcessRelayDialer
 from coder.tailnet.relay import RelayDialer
 
 
@@ -40,7 +40,7 @@ NODE = DerpNode(name="1a", region_id=1, host_name="relay.example.com")
 async def test_own_region_uses_memory(number: int, own: bool) -> None:
     region = DerpRegion(region_id=number, region_code="x", region_name="x", nodes=(NODE,))
     inside, others = RecordingDialler(), RecordingDialler()
-    dialer = OwnRelayDialer(inside, cast(RelayDialer, others), lambda region: region.region_id == 1)
+    dialer = InProcessRelayDialer(inside, cast(RelayDialer, others), lambda region: region.region_id == 1)
 
     await dialer(region, NODE)
     latency = await dialer.probe(region, NODE)

@@ -25,7 +25,7 @@ from coder.base.secret import Secret
 from coder.coderd.rpc_endpoints import proxies
 from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.templates import insights
@@ -332,7 +332,7 @@ async def _ticket_only_checks(s: Scene) -> None:
 
 async def _reused_name_is_rejected(s: Scene, eve: UUID, token: str, signed: str) -> None:
     """Two visitors have the same names; one connected to the former workspace of that name."""
-    authorizer, visits = s.proxy.authorizer, s.world.ctx.part(OpenVisits)
+    authorizer, visits = s.proxy.authorizer, s.world.ctx.part(OpenStreams)
     now = await app_tokens.read_ticket_untrusted(s.world.ctx, signed)
     before = replace(now, workspace_id=uuid4())
     for visitor in (Visitor(Credentials(), eve), Visitor(Credentials(token), eve)):
@@ -340,7 +340,7 @@ async def _reused_name_is_rejected(s: Scene, eve: UUID, token: str, signed: str)
             with trio.CancelScope(shield=True):  # the cancelled task is this one: it would end without the checks
                 await authorizer.judge()
             assert (stays.cancel_called, leaves.cancel_called) == (False, True), visitor
-        with visits.in_app(visitor, now) as stays, visits.in_app(visitor, before) as leaves:
+        with visits.track_app(visitor, now) as stays, visits.track_app(visitor, before) as leaves:
             with trio.CancelScope(shield=True):
                 await visits.look()
             assert (stays.cancel_called, leaves.cancel_called) == (False, True), visitor

@@ -21,7 +21,7 @@ from coder.api.proxies.proxies import (
 )
 from coder.api.site.build_info import BuildInfoResponse
 from coder.appproxy.apps import app_pages as pages
-from coder.appproxy.apps.app_refusals import AppRefusedError, AppSpot, Reason, from_fields, to_fields
+from coder.appproxy.apps.app_refusals import AppLocation, AppRefusedError, Reason, from_fields, to_fields
 from coder.appproxy.apps.app_tickets import (
     TICKET_FEATURE,
     Ticket,
@@ -239,8 +239,10 @@ async def test_no_keys_rejects_token(autojump_clock: Any) -> None:
 
 
 @pytest.mark.parametrize("reason", get_args(Reason))
-@pytest.mark.parametrize("spot", [None, AppSpot("admin", "dev"), AppSpot("admin", "dev", "main", "https://x.test")])
-def test_rejection_survives_transport(reason: Reason, spot: AppSpot | None) -> None:
+@pytest.mark.parametrize(
+    "spot", [None, AppLocation("admin", "dev"), AppLocation("admin", "dev", "main", "https://x.test")]
+)
+def test_rejection_survives_transport(reason: Reason, spot: AppLocation | None) -> None:
     refused = AppRefusedError(reason, "stopped", spot)
     arrived = from_fields(dict(to_fields(refused)))
     assert arrived is not None

@@ -32,7 +32,7 @@ from coder.coderd.http.server.streams import (
     while_allowed,
 )
 from coder.coderd.services.agents import agent_access, agent_containers, agent_http, agent_logs, agents, app_statuses
-from coder.coderd.services.agents.agent_access import AgentPlace
+from coder.coderd.services.agents.agent_access import CurrentAgent
 from coder.coderd.services.agents.agent_logs import AgentLogLine
 from coder.coderd.services.agents.app_statuses import AppReport
 from coder.coderd.services.agents.instance_identity import Clouds, token_of
@@ -109,8 +109,8 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     return guarded
 
 
-def current_agent() -> AgentPlace:
-    agent: AgentPlace = g.agent
+def current_agent() -> CurrentAgent:
+    agent: CurrentAgent = g.agent
     return agent
 
 
@@ -194,7 +194,7 @@ async def _external_auth(ident: str, match: str) -> Response:
     waiter = None
     if "listen" in request.args:
         waiter = provider_tokens.Waiter(
-            current_agent().agent.id, partial(agent_access.require_user_data_again, context(), current_agent())
+            current_agent().agent.id, partial(agent_access.require_current_user_data, context(), current_agent())
         )
     return reply(await provider_tokens.for_agent(context(), result, current_agent().owner_id, waiter))
 
@@ -339,7 +339,7 @@ async def watch_metadata_ws(agent: str) -> None:
     """Send the whole set immediately, then after every report."""
     agent_id = path_uuid(agent)
     source = agent_streams.watch_metadata(context(), subject(), agent_id)
-    ask = partial(agent_streams.require_sight, context(), subject(), agent_id)
+    ask = partial(agent_streams.require_agent_read, context(), subject(), agent_id)
     await while_allowed(ask, lambda _: events_over_websocket(source))
 
 
@@ -374,7 +374,7 @@ async def watch_containers(agent: str) -> None:
     """Send each list that the agent sends."""
     agent_id = path_uuid(agent)
     source = agent_containers.watch_containers(context(), subject(), agent_id)
-    ask = partial(agent_streams.require_sight, context(), subject(), agent_id)
+    ask = partial(agent_streams.require_agent_read, context(), subject(), agent_id)
     await while_allowed(ask, lambda _: over_websocket(source))
 
 

@@ -20,9 +20,9 @@ from coder.coderd.http.server.query import path_uuid
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
-from coder.coderd.services.agents.agent_access import AgentPlace, load_agent
+from coder.coderd.services.agents.agent_access import CurrentAgent, load_agent
 from coder.coderd.services.apps import session_handover
-from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.domain.access.credentials import Credentials
 from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
 
@@ -40,7 +40,7 @@ def _page() -> Response:
     return Response(_NOT_FOUND, 404, content_type="text/html; charset=utf-8")
 
 
-async def _may_open(agent_id: UUID) -> AgentPlace | None:
+async def _may_open(agent_id: UUID) -> CurrentAgent | None:
     caller = await optional_caller()
     if caller is None:
         return None
@@ -73,7 +73,7 @@ async def terminal(agent: str) -> Response | None:
     """Copy bytes until the terminal ends or the caller is cancelled (the browser disconnected)."""
     agent_id = path_uuid(agent)
     ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
-    holder = await session_handover.opens_terminal(context(), ticket, agent_id) if ticket else None
+    holder = await session_handover.find_terminal_user(context(), ticket, agent_id) if ticket else None
     if holder is not None:
         return await _attach(agent_id, Visitor(Credentials(), holder))
     visitor = await optional_caller()
@@ -86,7 +86,7 @@ async def terminal(agent: str) -> Response | None:
 
 async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
     spec = terminals.read_spec(websocket.args)
-    visits: OpenVisits = context().part(OpenVisits)
+    visits: OpenStreams = context().part(OpenStreams)
     await websocket.accept()
     with visits.at_terminal(visitor, agent_id) as scope:
         try:

@@ -46,7 +46,9 @@ async def get_auth_redirect() -> Response:
         back = request.path + (f"?{query}" if query else "")
         login = f"{context().access_url}/login?{urlencode({'message': SIGNED_OUT, 'redirect': back})}"
         return _redirect(303, login)
-    return _redirect(307, await session_handover.hand_over(context(), caller, request.args.get("redirect_uri", "")))
+    return _redirect(
+        307, await session_handover.create_redirect(context(), caller, request.args.get("redirect_uri", ""))
+    )
 
 
 def _redirect(status: int, location: str) -> Response:

@@ -54,7 +54,7 @@ _API = "/api/v2/external-auth"
 @route(blueprint, "GET", _API, scope="user:read_personal", answers=ListUserExternalAuthResponse)
 async def get_all() -> Response:
     """Return all providers, and the user's links to them with their current state."""
-    return reply(await external_auth.list_mine(context(), _permitted_caller("read_personal")))
+    return reply(await external_auth.list_own_links(context(), _permitted_caller("read_personal")))
 
 
 @route(blueprint, "GET", f"{_API}/<provider>", scope="user:read_personal", answers=ExternalAuth)

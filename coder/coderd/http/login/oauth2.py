@@ -166,7 +166,7 @@ async def get_authorize() -> Response:
         app=app.name,
         icon=app.icon,
         username=caller.user.username,
-        scopes=oauth2_consent.asked_scopes(request.args.get("scope", "")),
+        scopes=oauth2_consent.requested_scopes(request.args.get("scope", "")),
         csrf=request.cookies.get(CSRF_COOKIE) or str(request.scope.get("coder_csrf", "")),
         cancel=_with_query(_redirect_uri(app), denied),
     )

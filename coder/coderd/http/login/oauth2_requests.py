@@ -32,11 +32,11 @@ async def by_client(check: Callable[[Form], str]) -> tuple[Form, Client]:
     try:
         form = await read_form()
         credential = check(form)
-        client = await oauth2_client_authentication.prove_client(context(), *named_client(form))
+        client = await oauth2_client_authentication.authenticate_client(context(), *named_client(form))
     except (GrantError, Refusal):
         await count_request(None)
         raise
-    await count_request(await oauth2_client_authentication.account_of(context(), client, credential))
+    await count_request(await oauth2_client_authentication.rate_limit_account(context(), client, credential))
     await oauth2_client_authentication.note_use(context(), client)
     return form, client
 

@@ -71,7 +71,7 @@ async def oidc_callback() -> Response:
     state = check_state("oidc")
     convert = await _conversion(state, "oidc")
     granted = await exchange(ctx, endpoint, code, verifier_of(endpoint))
-    claims = await provider.told(granted, oidc.nonce_of(state) if endpoint.nonce else "")
+    claims = await provider.verified_claims(granted, oidc.nonce_of(state) if endpoint.nonce else "")
     config = ctx.config
     try:
         person = person_of(

@@ -25,8 +25,8 @@ from coder.coderd.http.server.declarations import declared
 from coder.coderd.services.audit import audit_snapshots as snapshots
 from coder.coderd.services.audit import request_events
 from coder.coderd.services.audit.audit import AuditEvent, Origin
-from coder.coderd.services.audit.audit_snapshots import AuditSnapshot, Seen
-from coder.coderd.services.foundation.afterwards import Afterwards
+from coder.coderd.services.audit.audit_snapshots import AuditSnapshot, ObjectReference
+from coder.coderd.services.foundation.afterwards import DeferredWork
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:
@@ -137,12 +137,12 @@ async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> Audit
     """Return the object's current state. `answered` is None before the view has run."""
     arguments = [str(value) for value in (request.view_args or {}).values()]
     if how.settings is not None:
-        return await snapshots.look_at_settings(context(), g.caller.subject, how.settings, arguments, how.target)
+        return await snapshots.snapshot_of_settings(context(), g.caller.subject, how.settings, arguments, how.target)
     source, _, name = how.key.partition(":")
     if source == "me":
         return None
     if source == "caller":
-        return await snapshots.look_at_object(context(), how.kind, g.caller.subject.user_id)
+        return await snapshots.snapshot_of_object(context(), how.kind, g.caller.subject.user_id)
     if source == "body":
         if answered is None:
             return None
@@ -152,7 +152,7 @@ async def _take_snapshot(how: Audited, answered: dict[str, Any] | None) -> Audit
     else:
         key = arguments[int(name)] if int(name) < len(arguments) else ""
     name = str((answered or {}).get("name", ""))
-    return await snapshots.look(context(), g.caller.subject, Seen(how.kind, key, arguments, name))
+    return await snapshots.take_snapshot(context(), g.caller.subject, ObjectReference(how.kind, key, arguments, name))
 
 
 def _fallback_id(how: Audited) -> UUID:
@@ -183,7 +183,7 @@ async def about(
     how = declared().audit
     if how is None:
         raise LookupError("the route declares no audit entry")
-    before = None if new else await snapshots.look_at_object(context(), how.kind, key, name)
+    before = None if new else await snapshots.snapshot_of_object(context(), how.kind, key, name)
     g.about = _About(key, name, by, action or how.action, before)
 
 
@@ -198,7 +198,7 @@ def _around_declaring(view: View, how: Audited) -> View:
             after = (
                 None
                 if removed
-                else await snapshots.look_at_object(context(), how.kind, declaration.key, declaration.name)
+                else await snapshots.snapshot_of_object(context(), how.kind, declaration.key, declaration.name)
             )
             actor = origin()
             actor = actor if declaration.by is None else replace(actor, user_id=declaration.by)
@@ -224,7 +224,7 @@ async def _leave(event: AuditEvent, is_somebody: bool) -> None:
         if is_somebody:
             await request_events.record_event(ctx, event)
 
-    await ctx.part(Afterwards).leave(f"audit entry: {event.action} {event.kind}", write)
+    await ctx.part(DeferredWork).leave(f"audit entry: {event.action} {event.kind}", write)
 
 
 async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> None:
@@ -236,13 +236,13 @@ async def do_afterwards(email: str, work: Callable[[], Awaitable[object]]) -> No
 
     async def do() -> None:
         user_id = await snapshots.user_with_email(ctx, email)
-        before = await snapshots.look_at_object(ctx, how.kind, user_id) if user_id is not None else None
+        before = await snapshots.snapshot_of_object(ctx, how.kind, user_id) if user_id is not None else None
         await work()
         if user_id is not None:
-            after = await snapshots.look_at_object(ctx, how.kind, user_id)
+            after = await snapshots.snapshot_of_object(ctx, how.kind, user_id)
             await request_events.record_event(ctx, AuditEvent(how.kind, how.action, actor, 204, before, after))
 
-    await ctx.part(Afterwards).leave(f"{how.action} {how.kind}", do)
+    await ctx.part(DeferredWork).leave(f"{how.action} {how.kind}", do)
 
 
 def _around_login(view: View) -> View:
@@ -256,7 +256,7 @@ def _around_login(view: View) -> View:
             if result.status < 400:
                 await write()
             else:
-                await context().part(Afterwards).leave("audit entry: login", write)
+                await context().part(DeferredWork).leave("audit entry: login", write)
         return result.pass_on()
 
     return recorded

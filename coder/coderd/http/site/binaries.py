@@ -32,7 +32,7 @@ _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 @route(blueprint, "GET", "/api/v2/programs", scope=PUBLIC, answers=list[Program])
 async def get_programs() -> Response:
     """Return the available programs: a page that requested each file itself would meet errors for missing ones."""
-    return reply(context().part(Binaries).listed())
+    return reply(context().part(Binaries).list_programs())
 
 
 @route(
@@ -60,7 +60,7 @@ async def get_binary(name: str) -> Response:
     }
     if binary.encoding:
         headers["Content-Encoding"] = binary.encoding
-    if binary.is_one_of(request.headers.get("If-None-Match", "")):
+    if binary.matches_etag(request.headers.get("If-None-Match", "")):
         return framed(Response(b"", 304, headers))
     span = _range(binary)
     if span is None:

@@ -194,5 +194,5 @@ async def post_log_snapshot(task: str) -> Response:
     """Store the conversation that the task's own agent sends before it stops."""
     task_id = path_uuid(task)
     raw = await read_bytes(MAX_SNAPSHOT)
-    await task_conversation.keep_snapshot(context(), current_agent(), task_id, request.args.get("format", ""), raw)
+    await task_conversation.store_snapshot(context(), current_agent(), task_id, request.args.get("format", ""), raw)
     return no_content()

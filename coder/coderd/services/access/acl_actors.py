@@ -27,7 +27,7 @@ _ROLES = frozenset({"admin", "use"})
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RequestedRoles:
     """Users or groups of a requested change of an access list."""
 
     field: str
@@ -46,7 +46,7 @@ async def hold_users(tx: Tx, organization_id: UUID, roles: Mapping[str, str]) ->
 
 
 async def role_faults(
-    tx: Tx, subject: Subject, organization_id: UUID, kind: str, groups: Asked, users: Asked
+    tx: Tx, subject: Subject, organization_id: UUID, kind: str, groups: RequestedRoles, users: RequestedRoles
 ) -> list[tuple[str, str]]:
     """Return the faults of a requested change as validations: groups first, each with its roles and then its ids.
 

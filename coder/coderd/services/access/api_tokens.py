@@ -16,7 +16,7 @@ from coder.coderd.services.access.keys import key_resource
 from coder.coderd.services.access.new_keys import ANY, give_derived_key, new_key
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
 from coder.domain.access import scopes
@@ -80,7 +80,7 @@ async def create_token(
         f'A token with name "{request.token_name}" already exists.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
-    with told_as({"ix_api_keys_token_name": conflict}):
+    with constraint_refusals({"ix_api_keys_token_name": conflict}):
         await ctx.db.run(_give_token, user, row, subject.key_id)
     return token
 

@@ -85,7 +85,7 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
     return now
 
 
-async def pass_on(tx: Tx, parent: KeyRow, row: KeyRow) -> None:
+async def derive_session(tx: Tx, parent: KeyRow, row: KeyRow) -> None:
     """Insert another session for the user of a key.
 
     Raises Unauthenticated when the key has ended meanwhile. Ending the key also ends the new session.

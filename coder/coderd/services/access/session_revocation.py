@@ -7,7 +7,7 @@ short database outage closes no connection.
 
 A stream was also opened by rights, and checks the policy with the rights of that moment. So it is closed when they
 change: a client that still has the rights reconnects and is checked again. Tunnels and daemons stay open and recheck by
-themselves (`leave_when_shut_out` in `rpc_endpoints/coordination.py`, `rpc_endpoints/provisioners.py`).
+themselves (`close_when_revoked` in `rpc_endpoints/coordination.py`, `rpc_endpoints/provisioners.py`).
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import require
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
@@ -36,13 +36,13 @@ def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Res
     return _resource(row.id, row, sleeps, is_shared=not row.deleted)
 
 
-def agent_resource(agent: AgentPlace) -> Resource:
+def agent_resource(agent: CurrentAgent) -> Resource:
     """Return the policy's resource of an agent, which is that of its workspace. A deleted workspace has no agents."""
     return _resource(agent.workspace_id, agent, agent.dormant_at is not None)
 
 
 def _resource(
-    workspace_id: UUID, row: WorkspaceRow | AgentPlace, is_dormant: bool, *, is_shared: bool = True
+    workspace_id: UUID, row: WorkspaceRow | CurrentAgent, is_dormant: bool, *, is_shared: bool = True
 ) -> Resource:
     return Resource(
         "workspace_dormant" if is_dormant else "workspace",
@@ -121,12 +121,12 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
         organization_ids=sorted(organizations or ()),
         user_id=subject.user_id,
         group_ids=sorted({*subject.group_ids, *subject.organization_roles}),
-        member_of=readable_in(subject, kind, user_acl={str(subject.user_id): _LOOKING}),
-        own_in=readable_in(subject, kind, owner_id=subject.user_id),
+        member_of=readable_organizations(subject, kind, user_acl={str(subject.user_id): _LOOKING}),
+        own_in=readable_organizations(subject, kind, owner_id=subject.user_id),
     )
 
 
-def readable_in(subject: Subject, kind: str, **what: Any) -> list[UUID]:
+def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUID]:
     """Return the organizations in which the caller may read such objects. Lists ask with an object of the caller."""
     allowed = sorted(subject.organization_roles)
     return [

@@ -33,7 +33,7 @@ async def build_deadlines(
     return deadlines(now, ttl_ms, Requirement(template.autostop_days, template.autostop_weeks), quiet)
 
 
-async def move_deadline(tx: Tx, build_id: UUID, now: datetime) -> None:
+async def bump_deadline(tx: Tx, build_id: UUID, now: datetime) -> None:
     """Extend the deadline of a workspace in use. `last_use.py` stores the time of last use."""
     build = await store.get_bumpable(tx, build_id)
     if build is None:

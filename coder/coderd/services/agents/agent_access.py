@@ -11,7 +11,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents import agent_tokens
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace as AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent as CurrentAgent
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _NOT_AUTHORIZED = (
 )
 
 
-async def authenticate_agent(ctx: Context, credentials: Credentials) -> AgentPlace:
+async def authenticate_agent(ctx: Context, credentials: Credentials) -> CurrentAgent:
     """Return the current agent of a token. Raises Unauthenticated, also for an older build's token."""
     if not credentials.token:
         raise Unauthenticated('Cookie "coder_session_token" must be provided.')
@@ -44,30 +44,30 @@ async def authenticate_agent(ctx: Context, credentials: Credentials) -> AgentPla
     return current
 
 
-async def find_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
+async def find_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     """Return the current agent of a token; None for an invalid one. Authentication and later checks use this rule."""
     current = await agent_store.get_agent_by_token(tx, token)
     return None if current is None or current.owner_status == "suspended" else current
 
 
-async def find_current_agent(tx: Tx, known: AgentPlace) -> AgentPlace | None:
+async def find_current_agent(tx: Tx, known: CurrentAgent) -> CurrentAgent | None:
     """Return the present state of an authenticated agent; None when its token would be rejected now."""
     current = await find_by_token(tx, known.rotated_token or known.agent.auth_token)
     return current if current is not None and current.build_id == known.build_id else None
 
 
-async def require_current_agent(ctx: Context, current: AgentPlace) -> None:
+async def require_current_agent(ctx: Context, current: CurrentAgent) -> None:
     """Require a valid token during a long call. Raises Unauthenticated."""
     if await ctx.db.read(find_current_agent, current) is None:
         raise Unauthenticated("Workspace agent not authorized.", _NOT_AUTHORIZED)
 
 
-async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str = "read") -> AgentPlace:
+async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str = "read") -> CurrentAgent:
     """Load a current agent whose workspace `subject` may read, and may do `action` to.
 
     Raises NotFound (also for agents of older builds), Forbidden.
     """
-    current = await ctx.db.read(agent_store.get_agent_place, agent_id)
+    current = await ctx.db.read(agent_store.get_current_agent, agent_id)
     if current is None:
         raise NotFound(UNKNOWN)
     try:
@@ -79,7 +79,7 @@ async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str
     return current
 
 
-async def may_read_user_data(ctx: Context, current: AgentPlace) -> bool:
+async def may_read_user_data(ctx: Context, current: CurrentAgent) -> bool:
     """Return whether this agent may read its owner's keys, tokens and secrets.
 
     The template must allow it (`api_key_scope`), and the owner must be an active member of the organization.
@@ -89,18 +89,18 @@ async def may_read_user_data(ctx: Context, current: AgentPlace) -> bool:
     return await ctx.db.read(owner_identity.is_delivered, current.owner_id, current.organization_id)
 
 
-async def require_user_data(ctx: Context, current: AgentPlace) -> None:
+async def require_user_data(ctx: Context, current: CurrentAgent) -> None:
     """Require permission to read the owner's data. Raises Forbidden."""
     if not await may_read_user_data(ctx, current):
         raise Forbidden("This agent may not read its owner's data.")
 
 
-async def require_user_data_again(ctx: Context, current: AgentPlace) -> None:
+async def require_current_user_data(ctx: Context, current: CurrentAgent) -> None:
     """Require the same during a long call. Raises Unauthenticated, Forbidden."""
     await require_current_agent(ctx, current)
     await require_user_data(ctx, current)
 
 
-async def find_agent_place(ctx: Context, agent_id: UUID) -> AgentPlace | None:
+async def find_agent_unchecked(ctx: Context, agent_id: UUID) -> CurrentAgent | None:
     """Return an agent of a latest build, without a check of permissions; None for every other id."""
-    return await ctx.db.read(agent_store.get_agent_place, agent_id)
+    return await ctx.db.read(agent_store.get_current_agent, agent_id)

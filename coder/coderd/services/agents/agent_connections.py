@@ -26,7 +26,7 @@ from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.agents.agents import CONNECTION_UPDATE_FREQUENCY
@@ -87,7 +87,7 @@ class AgentConnections:
 
 
 @asynccontextmanager
-async def monitored(ctx: Context, current: AgentPlace, session: Session, api_version: str) -> AsyncIterator[None]:
+async def monitored(ctx: Context, current: CurrentAgent, session: Session, api_version: str) -> AsyncIterator[None]:
     """Mark the agent connected for the duration of the block, and ping it.
 
     The session of a silent agent is closed, and that of an agent whose token is no longer valid.
@@ -117,7 +117,7 @@ async def monitored(ctx: Context, current: AgentPlace, session: Session, api_ver
 
 
 @asynccontextmanager
-async def watched(ctx: Context, current: AgentPlace, session: Session) -> AsyncIterator[None]:
+async def watched(ctx: Context, current: CurrentAgent, session: Session) -> AsyncIterator[None]:
     """Check the token during a link that uses it in another role; the agent is not marked connected."""
     with single_failure():
         async with trio.open_nursery() as nursery:
@@ -168,7 +168,7 @@ async def _ping(session: Session, pings: Pings) -> None:
 
 
 async def _keep_checking(
-    known: AgentPlace, session: Session, check: Callable[[], Awaitable[AgentPlace | None]]
+    known: CurrentAgent, session: Session, check: Callable[[], Awaitable[CurrentAgent | None]]
 ) -> None:
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
@@ -183,15 +183,15 @@ async def _keep_checking(
             session.close(OUTDATED)
 
 
-async def _mark(ctx: Context, current: AgentPlace, presence_id: UUID, pings: Pings) -> AgentPlace | None:
+async def _mark(ctx: Context, current: CurrentAgent, presence_id: UUID, pings: Pings) -> CurrentAgent | None:
     return await ctx.db.run(_touch, ctx.clock.now(), current, presence_id, pings.reading())
 
 
 async def _mark_connected(
-    tx: Tx, now: datetime, current: AgentPlace, presence_id: UUID, api_version: str, began: datetime
+    tx: Tx, now: datetime, current: CurrentAgent, presence_id: UUID, api_version: str, began: datetime
 ) -> str:
     """Mark an agent connected; return the name of its template at the first connection, else empty."""
-    await disconnects.note_return(tx, current, began, now)
+    await disconnects.record_reconnect(tx, current, began, now)
     await agent_store.mark_connected(tx, current.agent.id, presence_id, now, api_version=api_version)
     await agent_store.update_agent(tx, current.agent.id, disconnected_at=None)
     await _notify(tx, current)
@@ -202,8 +202,8 @@ async def _mark_connected(
 
 
 async def _touch(
-    tx: Tx, now: datetime, known: AgentPlace, presence_id: UUID, path: dict[str, Any] | None
-) -> AgentPlace | None:
+    tx: Tx, now: datetime, known: CurrentAgent, presence_id: UUID, path: dict[str, Any] | None
+) -> CurrentAgent | None:
     current = await find_current_agent(tx, known)
     if current is not None and current.agent.id == known.agent.id:
         await agent_store.mark_connected(tx, known.agent.id, presence_id, now, path=path)
@@ -211,7 +211,7 @@ async def _touch(
 
 
 async def _mark_disconnected(
-    tx: Tx, now: datetime, current: AgentPlace, presence_id: UUID, ended: Ended | None
+    tx: Tx, now: datetime, current: CurrentAgent, presence_id: UUID, ended: Ended | None
 ) -> None:
     # Later than the last connection time, even within a tick of a coarse clock.
     if not await agent_store.mark_disconnected(tx, current.agent.id, presence_id, now + timedelta(microseconds=1)):
@@ -221,7 +221,7 @@ async def _mark_disconnected(
     await _notify(tx, current)
 
 
-async def _notify(tx: Tx, current: AgentPlace) -> None:
+async def _notify(tx: Tx, current: CurrentAgent) -> None:
     await notify_change(
         tx, "connection", owner_id=current.owner_id, workspace_id=current.workspace_id, agent_id=current.agent.id
     )

@@ -21,7 +21,7 @@ from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.network.stream_http import AgentAnswer, exchange
 from coder.coderd.store.agents import agent_apps as app_store
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.domain.access.policy import Subject
 from coder.domain.agents.agents import HIDDEN_PORTS
 
@@ -32,7 +32,7 @@ HTTP_PORT = 4
 _ANSWER_TIMEOUT = 20.0
 
 
-def require_connected(ctx: Context, current: AgentPlace) -> None:
+def require_connected(ctx: Context, current: CurrentAgent) -> None:
     """Require a connected agent. Raises Invalid with the agent's state."""
     status = status_of(current.agent, ctx.clock.now())
     if status != "connected":

@@ -18,7 +18,7 @@ from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_logs import AgentLogRow, NewAgentLog
-from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
+from coder.coderd.store.agents.agents import CurrentAgent, LogSourceRow
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.access.policy import Subject
 from coder.domain.agents.agents import MAX_LOG_SOURCES, MAX_LOGS_LENGTH, MAX_SOURCE_TEXT
@@ -62,7 +62,7 @@ class AgentLogLine:
     level: str = ""
 
 
-async def append_logs(ctx: Context, current: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> None:
+async def append_logs(ctx: Context, current: CurrentAgent, source_id: UUID, lines: Sequence[AgentLogLine]) -> None:
     """Store lines and notify followers. Raises Invalid, TooLarge (the agent's log is full, permanently)."""
     if not lines:
         raise Invalid("No logs provided.")
@@ -73,7 +73,7 @@ async def append_logs(ctx: Context, current: AgentPlace, source_id: UUID, lines:
         raise TooLarge("Logs limit exceeded", f"An agent may write {MAX_LOGS_LENGTH} bytes of logs.")
 
 
-async def store_logs(tx: Tx, current: AgentPlace, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
+async def store_logs(tx: Tx, current: CurrentAgent, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
     """Store lines; return False when the log is full.
 
     Watchers of the workspace are notified of the first line and of the overflow only.
@@ -91,7 +91,7 @@ async def store_logs(tx: Tx, current: AgentPlace, source_id: UUID, lines: Sequen
 
 
 async def add_log_source(
-    ctx: Context, current: AgentPlace, source_id: UUID, display_name: str, icon: str
+    ctx: Context, current: CurrentAgent, source_id: UUID, display_name: str, icon: str
 ) -> WorkspaceAgentLogSource:
     """Create a source of logs; an existing one stays as it is. Raises Invalid (a long text, too many)."""
     for name, text in (("display_name", display_name), ("icon", icon)):

@@ -12,7 +12,7 @@ from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.domain.workspaces.workspaces import subdomain_app_name
 from coder.rpc.proto import agent_pb2
 from coder.tailnet import derpmap
@@ -26,7 +26,7 @@ _Health = agent_pb2.WorkspaceApp.Health
 
 def build_manifest(
     ctx: Context,
-    current: AgentPlace,
+    current: CurrentAgent,
     apps: Sequence[AppRow],
     scripts: Sequence[ScriptRow],
     metadata: Sequence[MetadataRow],
@@ -77,7 +77,7 @@ def _uuid(text: str) -> UUID:
         return UUID(int=0)
 
 
-def port_proxy_uri(wildcard: str, access_url: str, current: AgentPlace) -> str:
+def port_proxy_uri(wildcard: str, access_url: str, current: CurrentAgent) -> str:
     """Return the URL of this agent's ports in a browser, with `{{port}}` for the number; empty without a wildcard."""
     if not wildcard:
         return ""
@@ -104,7 +104,7 @@ def _script(script: ScriptRow) -> agent_pb2.WorkspaceAgentScript:
     return message
 
 
-def _app(app: AppRow, current: AgentPlace, *, wildcard: bool) -> agent_pb2.WorkspaceApp:
+def _app(app: AppRow, current: CurrentAgent, *, wildcard: bool) -> agent_pb2.WorkspaceApp:
     name = ""
     if app.subdomain and wildcard:
         name = subdomain_app_name(app.slug, current.workspace_name, current.owner_username)
@@ -139,7 +139,7 @@ def _metadata(row: MetadataRow) -> agent_pb2.WorkspaceAgentMetadata.Description:
 
 
 def monitoring_configuration(
-    current: AgentPlace,
+    current: CurrentAgent,
 ) -> agent_pb2.GetResourcesMonitoringConfigurationResponse:
     """Return the memory and volumes to monitor; the window is fixed (docs/protocol/agents.md#limits)."""
     kind = agent_pb2.GetResourcesMonitoringConfigurationResponse

@@ -20,13 +20,13 @@ from coder.coderd.store.provisioning import jobs as job_store
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.store.agents.agents import AgentPlace
+    from coder.coderd.store.agents.agents import CurrentAgent
     from coder.coderd.store.engine.database import Tx
 
 _log = get_logger("agents")
 
 
-async def note_use(ctx: Context, current: AgentPlace, token: UUID, remote_ip: str) -> None:
+async def note_use(ctx: Context, current: CurrentAgent, token: UUID, remote_ip: str) -> None:
     """Note an authentication with a rotated token; only the first one has effects."""
     if not await ctx.db.read(_is_waiting, current, token):
         return
@@ -34,12 +34,12 @@ async def note_use(ctx: Context, current: AgentPlace, token: UUID, remote_ip: st
         _log.info("an agent uses its new token; older ones are revoked", agent=current.agent.id)
 
 
-async def _is_waiting(tx: Tx, current: AgentPlace, token: UUID) -> bool:
+async def _is_waiting(tx: Tx, current: CurrentAgent, token: UUID) -> bool:
     rows = await token_store.list_agent_tokens(tx, current.workspace_id, current.agent)
     return any(row.token == token and row.used_at is None for row in rows)
 
 
-async def _note_first_use(tx: Tx, current: AgentPlace, token: UUID, remote_ip: str, now: datetime) -> bool:
+async def _note_first_use(tx: Tx, current: CurrentAgent, token: UUID, remote_ip: str, now: datetime) -> bool:
     # Locked as in the creation of sub-agents: an earlier one by the old token is seen below, a later one is rejected.
     await job_store.get_job(tx, current.agent.job_id, lock=True)
     before = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)

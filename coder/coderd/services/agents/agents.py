@@ -18,7 +18,7 @@ from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.people import git_ssh_keys as ssh_key_store
 from coder.domain.access.policy import Subject
 
@@ -45,7 +45,7 @@ async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
     return AgentParts(detail.agent, detail.log_sources, apps, scripts)
 
 
-async def get_git_ssh_key(ctx: Context, current: AgentPlace) -> AgentGitSSHKey:
+async def get_git_ssh_key(ctx: Context, current: CurrentAgent) -> AgentGitSSHKey:
     """Return the owner's key pair with the private key, for use inside the owner's workspace."""
     await require_user_data(ctx, current)
     key = await ctx.db.read(ssh_key_store.get_git_ssh_key, current.owner_id)

@@ -13,7 +13,7 @@ from coder.coderd.services.notifications import task_notifications
 from coder.coderd.services.notifications.notifications import NotificationSite, site_of
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents.agent_apps import AppStatusRow
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces.change_feed import notify_change
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class AppReport:
     uri: str = ""
 
 
-async def report_app_status(ctx: Context, current: AgentPlace, report: AppReport) -> None:
+async def report_app_status(ctx: Context, current: CurrentAgent, report: AppReport) -> None:
     """Store a status. Raises Invalid (message too long, unknown app, unknown state)."""
     if len(report.message) > _MAX_STATUS_MESSAGE:
         problem = f"Message must be less than {_MAX_STATUS_MESSAGE} characters."
@@ -45,7 +45,7 @@ async def report_app_status(ctx: Context, current: AgentPlace, report: AppReport
 
 
 async def _report_app_status(
-    tx: Tx, current: AgentPlace, report: AppReport, site: NotificationSite, now: datetime
+    tx: Tx, current: CurrentAgent, report: AppReport, site: NotificationSite, now: datetime
 ) -> None:
     apps = await app_store.list_apps(tx, [current.agent.id])
     detail = next((item for item in apps if item.app.slug == report.app_slug), None)
@@ -62,7 +62,7 @@ async def _report_app_status(
         uri=report.uri.replace("\x00", ""),
     )
     await app_store.insert_app_status(tx, row)
-    await task_notifications.app_said(
+    await task_notifications.notify_app_status(
         tx, site, current, row, detail.statuses[0].state if detail.statuses else None, now
     )
     await notify_change(

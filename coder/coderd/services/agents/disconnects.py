@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.store.agents.agents import AgentPlace
+    from coder.coderd.store.agents.agents import CurrentAgent
     from coder.coderd.store.engine.database import Tx
     from coder.domain.access.policy import Subject
 
@@ -35,7 +35,7 @@ _OLDEST = timedelta(days=366)
 "Age before which a reported disconnect is not plausible."
 
 
-async def note_disconnect(tx: Tx, current: AgentPlace, ended: Ended, now: datetime) -> None:
+async def note_disconnect(tx: Tx, current: CurrentAgent, ended: Ended, now: datetime) -> None:
     """Store the end of an agent's last connection."""
     agent = await agent_store.get_agent(tx, current.agent.id)
     goodbye = agent is not None and agent.lifecycle_state in _GOODBYE
@@ -51,15 +51,15 @@ async def note_disconnect(tx: Tx, current: AgentPlace, ended: Ended, now: dateti
     )
 
 
-async def note_return(tx: Tx, current: AgentPlace, began: datetime, now: datetime) -> None:
+async def record_reconnect(tx: Tx, current: CurrentAgent, began: datetime, now: datetime) -> None:
     """Store the start of a connection. An earlier one without an end, from before `began`, was lost with a server."""
     last_seen, closed_at = current.agent.last_connected_at, current.agent.disconnected_at
     if last_seen is not None and last_seen < began and (closed_at is None or closed_at <= last_seen):
         await note_disconnect(tx, current, "lost", last_seen)
-    await store.note_return(tx, current.workspace_id, current.agent.name, now)
+    await store.record_reconnect(tx, current.workspace_id, current.agent.name, now)
 
 
-async def record_events(tx: Tx, current: AgentPlace, events: Sequence[FlightRecord], now: datetime) -> None:
+async def record_events(tx: Tx, current: CurrentAgent, events: Sequence[FlightRecord], now: datetime) -> None:
     """Store the agent's report of the last absence, which may be a disconnect that the server did not notice."""
     last = await store.list_disconnects(tx, current.workspace_id, current.agent.name, _RECENT)
     # Repeated because an answer was lost: these events explain the earlier absence only.
@@ -75,7 +75,12 @@ async def record_events(tx: Tx, current: AgentPlace, events: Sequence[FlightReco
         return  # a machine that connects for the first time, or was disconnected because it is another agent now
     verdict = name_cause(evidence)
     stored = [{"at": event.at.isoformat(), "kind": event.kind, "data": event.data} for event in events]
-    values: store.DisconnectTold = {"told_at": now, "cause": verdict.cause, "detail": verdict.detail, "events": stored}
+    values: store.DisconnectReport = {
+        "told_at": now,
+        "cause": verdict.cause,
+        "detail": verdict.detail,
+        "events": stored,
+    }
     if unexplained is not None:
         await store.update_disconnect(tx, unexplained.id, **values)
         return

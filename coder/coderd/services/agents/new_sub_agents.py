@@ -15,7 +15,7 @@ from coder.coderd.services.agents.sub_agent_records import (
     record_change,
 )
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace, AgentRow
+from coder.coderd.store.agents.agents import AgentRow, CurrentAgent
 from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.templates import templates as template_store
 from coder.domain.agents import sub_agents as rules
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 async def insert_sub_agent(
-    tx: Tx, current: AgentPlace, request: Request, display_apps: list[str], now: datetime
+    tx: Tx, current: CurrentAgent, request: Request, display_apps: list[str], now: datetime
 ) -> agent_pb2.CreateSubAgentResponse:
     """Insert a sub-agent with its valid applications. Raises RpcError."""
     parent = current.agent

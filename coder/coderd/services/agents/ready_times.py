@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from coder.coderd.services.telemetry.metrics import Metrics
-    from coder.coderd.store.agents.agents import AgentPlace
+    from coder.coderd.store.agents.agents import CurrentAgent
     from coder.coderd.store.engine.database import Tx
 
 ENDED = {"ready": "success", "start_timeout": "timeout", "start_error": "error"}
@@ -45,7 +45,7 @@ class ReadyTime:
         )
 
 
-async def measure(tx: Tx, current: AgentPlace, ended_at: datetime) -> ReadyTime | None:
+async def measure(tx: Tx, current: CurrentAgent, ended_at: datetime) -> ReadyTime | None:
     """Return the duration after an agent's state was stored; None for a later start, or while another agent starts.
 
     Agents of dev containers come later and do not count.

@@ -17,7 +17,7 @@ from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.store.agents.agents import AgentPlace
+    from coder.coderd.store.agents.agents import CurrentAgent
     from coder.coderd.store.engine.database import Tx
 
 Datapoint = agent_pb2.PushResourcesMonitoringUsageRequest.Datapoint
@@ -29,7 +29,7 @@ MAX_VOLUMES = 256
 """Volumes of a reading: agents read the volumes of the template, but a message has room for half a million."""
 
 
-async def take_readings(ctx: Context, current: AgentPlace, datapoints: Sequence[Datapoint]) -> None:
+async def take_readings(ctx: Context, current: CurrentAgent, datapoints: Sequence[Datapoint]) -> None:
     """Store a window of an agent's readings, and notify its owner of problems."""
     thresholds = watched(current.agent.resources_monitoring or {})
     if thresholds:
@@ -63,7 +63,7 @@ def readings_of(thresholds: Mapping[str, int], datapoints: Sequence[Datapoint]) 
 
 async def _take(
     tx: Tx,
-    current: AgentPlace,
+    current: CurrentAgent,
     thresholds: Mapping[str, int],
     readings: Mapping[str, Sequence[Reading]],
     site: NotificationSite,
@@ -86,7 +86,7 @@ async def _take(
         await notifications.enqueue(tx, site, notice, now)
 
 
-def _notices(current: AgentPlace, thresholds: Mapping[str, int], short: Sequence[str]) -> list[Notification]:
+def _notices(current: CurrentAgent, thresholds: Mapping[str, int], short: Sequence[str]) -> list[Notification]:
     about: tuple[UUID, ...] = (current.workspace_id, current.owner_id, current.template_id, current.organization_id)
     notices = []
     if MEMORY in short:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
-from coder.coderd.store.access.keys import notify_shared_less
-from coder.coderd.store.agents.agents import AgentPlace, AgentRow
+from coder.coderd.store.access.keys import notify_sharing_revoked
+from coder.coderd.store.agents.agents import AgentRow, CurrentAgent
 from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.audit.audit import AuditSnapshot
 from coder.coderd.store.provisioning import jobs as job_store
@@ -24,26 +24,26 @@ if TYPE_CHECKING:
 _NO_RIGHT = "the agent's token is no longer valid"
 
 
-async def require_right(tx: Tx, current: AgentPlace) -> None:
+async def require_right(tx: Tx, current: CurrentAgent) -> None:
     """Require the parent's current token, whose rotation also rotates the tokens of its children. Raises RpcError."""
     if await find_current_agent(tx, current) is None:
         raise RpcError(0, _NO_RIGHT)
 
 
-async def lock_parent(tx: Tx, current: AgentPlace) -> None:
+async def lock_parent(tx: Tx, current: CurrentAgent) -> None:
     """Lock the parent's job, so that concurrent changes and rotations see each other. Raises RpcError."""
     await job_store.get_job(tx, current.agent.job_id, lock=True)
     await require_right(tx, current)
 
 
-async def end_port_shares(tx: Tx, current: AgentPlace, row: AgentRow) -> None:
+async def end_port_shares(tx: Tx, current: CurrentAgent, row: AgentRow) -> None:
     """Delete port shares, which refer to the agent's name: the next agent of that name is another container."""
     if await share_store.delete_port_shares_of(tx, current.workspace_id, row.name):
-        await notify_shared_less(tx)
+        await notify_sharing_revoked(tx)
 
 
 async def record_change(
-    tx: Tx, current: AgentPlace, row: AgentRow, reason: str, before: AuditSnapshot | None, now: datetime
+    tx: Tx, current: CurrentAgent, row: AgentRow, reason: str, before: AuditSnapshot | None, now: datetime
 ) -> None:
     """Notify watchers and write the audit entry of a created or deleted sub-agent."""
     await notify_change(tx, "state", owner_id=current.owner_id, workspace_id=current.workspace_id)

@@ -22,7 +22,7 @@ from coder.coderd.services.agents.sub_agent_records import (
     require_right,
 )
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace, AgentRow
+from coder.coderd.store.agents.agents import AgentRow, CurrentAgent
 from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.agents import sub_agents as rules
@@ -37,7 +37,7 @@ _NOT_ITS_OWN = "subagent does not belong to this parent agent"
 _TEXTS = ("directory", "architecture", "operating_system")
 
 
-async def create_sub_agent(ctx: Context, current: AgentPlace, request: Request) -> agent_pb2.CreateSubAgentResponse:
+async def create_sub_agent(ctx: Context, current: CurrentAgent, request: Request) -> agent_pb2.CreateSubAgentResponse:
     """Create a sub-agent, or fill one that the template declares. Raises RpcError."""
     if current.agent.parent_id is not None:
         raise RpcError(0, "an agent of a dev container cannot have sub-agents")
@@ -55,23 +55,23 @@ async def create_sub_agent(ctx: Context, current: AgentPlace, request: Request) 
     return await ctx.db.run(insert_sub_agent, current, request, display_apps, ctx.clock.now())
 
 
-async def list_sub_agents(ctx: Context, current: AgentPlace) -> agent_pb2.ListSubAgentsResponse:
+async def list_sub_agents(ctx: Context, current: CurrentAgent) -> agent_pb2.ListSubAgentsResponse:
     rows = await ctx.db.read(_list, current)
     return agent_pb2.ListSubAgentsResponse(agents=[present_sub_agent(row) for row in rows])
 
 
-async def delete_sub_agent(ctx: Context, current: AgentPlace, sub_agent_id: UUID) -> None:
+async def delete_sub_agent(ctx: Context, current: CurrentAgent, sub_agent_id: UUID) -> None:
     """Delete a sub-agent, which revokes its token and closes its link. Raises RpcError for any other agent."""
     await ctx.db.run(_delete, current, sub_agent_id, ctx.clock.now())
 
 
-async def _list(tx: Tx, current: AgentPlace) -> list[AgentRow]:
+async def _list(tx: Tx, current: CurrentAgent) -> list[AgentRow]:
     rows = await agent_store.list_sub_agents(tx, current.agent.id)
     await require_right(tx, current)  # after the read: a concurrent rotation must not reveal new tokens to the old one
     return rows
 
 
-async def _change(tx: Tx, current: AgentPlace, ident: UUID, directory: str, display_apps: list[str]) -> AgentRow:
+async def _change(tx: Tx, current: CurrentAgent, ident: UUID, directory: str, display_apps: list[str]) -> AgentRow:
     """Fill a sub-agent that the template declares: the container sets only its directory and display apps."""
     await lock_parent(tx, current)
     row = await _child(tx, current, ident)
@@ -81,7 +81,7 @@ async def _change(tx: Tx, current: AgentPlace, ident: UUID, directory: str, disp
     return changed
 
 
-async def _delete(tx: Tx, current: AgentPlace, ident: UUID, now: datetime) -> None:
+async def _delete(tx: Tx, current: CurrentAgent, ident: UUID, now: datetime) -> None:
     await lock_parent(tx, current)
     row = await _child(tx, current, ident)
     before = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)
@@ -90,7 +90,7 @@ async def _delete(tx: Tx, current: AgentPlace, ident: UUID, now: datetime) -> No
     await record_change(tx, current, row, "its parent agent deleted it", before, now)
 
 
-async def _child(tx: Tx, current: AgentPlace, ident: UUID) -> AgentRow:
+async def _child(tx: Tx, current: CurrentAgent, ident: UUID) -> AgentRow:
     rows = await agent_store.list_sub_agents(tx, current.agent.id)
     child = next((row for row in rows if row.id == ident), None)
     if child is None:

@@ -14,13 +14,20 @@ from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import disconnects as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.agents.flight_events import KINDS
-from coder.domain.agents.lights import HostReading, Light, PathReading, agent_light, host_light, path_light
+from coder.domain.agents.lights import (
+    HealthIndicator,
+    HostReading,
+    PathReading,
+    agent_indicator,
+    host_indicator,
+    path_indicator,
+)
 
 if TYPE_CHECKING:
     from uuid import UUID
 
     from coder.coderd.services.foundation.context import Context
-    from coder.coderd.store.agents.agents import AgentPlace
+    from coder.coderd.store.agents.agents import CurrentAgent
     from coder.coderd.store.agents.disconnects import VitalsRow
     from coder.coderd.store.engine.database import Tx
     from coder.domain.access.policy import Subject
@@ -31,7 +38,7 @@ _READINGS = ("disk_used", "disk_total", "memory_used", "memory_total", "memory_p
 _PEERS = ("direct", "relayed")
 
 
-async def report(ctx: Context, current: AgentPlace, vitals: AgentVitals) -> None:
+async def report(ctx: Context, current: CurrentAgent, vitals: AgentVitals) -> None:
     """Store a reading and the events since the last one. Raises Invalid."""
     if len(vitals.events) > MAX_EVENTS:
         raise Invalid("Too many events.", f"At most {MAX_EVENTS} in one report.")
@@ -44,7 +51,7 @@ async def report(ctx: Context, current: AgentPlace, vitals: AgentVitals) -> None
     await ctx.db.run(_store, current, reading, vitals, now)
 
 
-async def _store(tx: Tx, current: AgentPlace, reading: dict[str, Any], vitals: AgentVitals, now: datetime) -> None:
+async def _store(tx: Tx, current: CurrentAgent, reading: dict[str, Any], vitals: AgentVitals, now: datetime) -> None:
     await store.put_vitals(tx, current.agent.id, reading, now)
     await disconnects.record_events(tx, current, vitals.events, now)
 
@@ -72,9 +79,9 @@ async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLig
     path = PathReading(**{key: host.get(key) for key in _PEERS}, **(row.path or {}))
     known = HostReading(**{key: value for key, value in host.items() if key not in _PEERS}) if row.host else None
     return AgentLights(
-        host=_present(host_light(known, row.host_at, now), now),
+        host=_present(host_indicator(known, row.host_at, now), now),
         agent=_present(
-            agent_light(
+            agent_indicator(
                 version=agent.version,
                 server_version=BUILD_VERSION,
                 connected=connected,
@@ -84,17 +91,17 @@ async def get_lights(ctx: Context, subject: Subject, agent_id: UUID) -> AgentLig
             ),
             now,
         ),
-        path=_present(path_light(path, row.path_at, row.host_at, now, connected=connected), now),
+        path=_present(path_indicator(path, row.path_at, row.host_at, now, connected=connected), now),
     )
 
 
-async def _load(tx: Tx, current: AgentPlace, now: datetime) -> tuple[VitalsRow, int]:
+async def _load(tx: Tx, current: CurrentAgent, now: datetime) -> tuple[VitalsRow, int]:
     row = await store.get_vitals(tx, current.agent.id)
     since = now - timedelta(days=1)
     return row, await store.count_causes(tx, current.workspace_id, current.agent.name, _NEW_PROCESS, since)
 
 
-def _present(light: Light, now: datetime) -> AgentLight:
+def _present(light: HealthIndicator, now: datetime) -> AgentLight:
     return AgentLight(
         status=light.standing,
         values=[

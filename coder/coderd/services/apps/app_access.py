@@ -16,7 +16,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.appproxy.apps.app_refusals import AppRefusedError, AppSpot, Reason, app_port
+from coder.appproxy.apps.app_refusals import AppLocation, AppRefusedError, Reason, app_port
 from coder.appproxy.apps.app_tickets import Ticket
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.agents.agent_view import status_of
@@ -28,7 +28,7 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import NIL, Subject, allowed_ids, decide, scope_allows
-from coder.domain.agents.sub_agents import is_templates
+from coder.domain.agents.sub_agents import is_from_template
 from coder.domain.apps.app_addresses import AppRequest, parse_port
 from coder.domain.foundation.share_levels import shared_at_most
 from coder.domain.workspaces.workspaces import MIN_SHARED_PORT
@@ -54,9 +54,9 @@ class AppContext:
     cors_behavior: str
 
     @property
-    def spot(self) -> AppSpot:
+    def spot(self) -> AppLocation:
         """Location of the application, as far as its visitor may know it."""
-        return AppSpot(
+        return AppLocation(
             self.view.owner_username,
             self.view.workspace.name,
             self.agent.name if self.agent else "",
@@ -140,7 +140,9 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
         return AppContext(request, view, None, None, "owner", "", cors)
     app = exact[0]
     agent, level = by_id[app.agent_id], app.sharing_level
-    if agent.parent_id is not None and not is_templates(agent.id, chain.from_iterable(a.devcontainers for a in agents)):
+    if agent.parent_id is not None and not is_from_template(
+        agent.id, chain.from_iterable(a.devcontainers for a in agents)
+    ):
         level = shared_at_most(level, view.template.max_port_share_level)
     return AppContext(request, view, agent, app, level, app.url, cors)
 

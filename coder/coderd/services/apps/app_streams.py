@@ -42,7 +42,7 @@ MayStay = Callable[[], Awaitable[bool]]
 _log = get_logger("apps")
 
 
-class OpenVisits:
+class OpenStreams:
     """Open streams of one server process, see `Context.part`."""
 
     def __init__(self, ctx: Context) -> None:
@@ -51,7 +51,7 @@ class OpenVisits:
         ctx.nursery.start_soon(self._check_periodically)
         ctx.nursery.start_soon(self._watch_session_ends)
 
-    def in_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
+    def track_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
         return self._track((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_open(visitor, ticket))
 
@@ -105,7 +105,7 @@ class OpenVisits:
                 kind, _, identity = payload.partition(" ")
 
                 def is_concerned(visitor: Visitor, kind: str = kind, identity: str = identity) -> bool:
-                    key_id = visitor.shown.token.partition("-")[0]
+                    key_id = visitor.credentials.token.partition("-")[0]
                     concerned = {"key": key_id, "user": str(visitor.user_id)}.get(kind, identity) == identity
                     if concerned:
                         cache.forget(key_id)  # an earlier request may have cached it
@@ -129,9 +129,9 @@ class OpenVisits:
             return False
 
     async def _subject(self, visitor: Visitor) -> Subject | None:
-        if visitor.shown.token:
+        if visitor.credentials.token:
             try:
-                key, user = await recognize(self._ctx, visitor.shown)
+                key, user = await recognize(self._ctx, visitor.credentials)
             except Unauthenticated:
                 return None
             return subject_of(self._ctx, user, key)

@@ -18,7 +18,7 @@ from coder.api.proxies.proxies import AppStat
 from coder.appproxy.apps.app_sessions import REPORT_EVERY, AppSessions
 from coder.appproxy.http.client_address import network_of
 from coder.base.ids import new_uuid
-from coder.coderd.services.activity.deadlines import move_deadline
+from coder.coderd.services.activity.deadlines import bump_deadline
 from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.store.apps import app_sessions as store
 from coder.coderd.store.apps.app_sessions import SessionRow
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-LOG_AGAIN = timedelta(hours=1)
+LOG_INTERVAL = timedelta(hours=1)
 """Time after which the same visitor is logged again. Upstream's value is not known."""
 _MAX_LOGGED = 10_000
 
@@ -69,7 +69,7 @@ class AppUsage:
         # Without the user agent and the full address: a visitor can vary both with every request.
         visitor = (view.workspace.id, agent_name, request.app_slug_or_port, user_id, network_of(ip), status)
         last = self._logged.get(visitor)
-        if last is not None and now - last < LOG_AGAIN:
+        if last is not None and now - last < LOG_INTERVAL:
             return
         self._logged.pop(visitor, None)
         self._logged[visitor] = now
@@ -110,7 +110,7 @@ async def _write_sessions(tx: Tx, rows: Sequence[SessionRow], now: datetime) -> 
         session.id: session.build_id for session in await store.put_sessions(tx, rows) if session.build_id is not None
     }
     for build_id in used.values():
-        await move_deadline(tx, build_id, now)
+        await bump_deadline(tx, build_id, now)
     return list(used)
 
 

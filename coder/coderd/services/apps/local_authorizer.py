@@ -15,7 +15,7 @@ from coder.appproxy.http.rate_limits import RateLimits
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.apps import app_access, app_tokens
 from coder.coderd.services.apps.app_access import AppContext, HiddenRefusalError, VisibleRefusalError
-from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.apps.app_usage import AppUsage
 from coder.domain.access.policy import NIL
 
@@ -42,7 +42,7 @@ class LocalAppAuthorizer:
         self.stopping = ctx.stopping
         self.pool: AppPool = ctx.part(AppPool)
         self._usage: AppUsage = ctx.part(AppUsage)
-        self._open: OpenVisits = ctx.part(OpenVisits)
+        self._open: OpenStreams = ctx.part(OpenStreams)
         self._limits: RateLimits = ctx.part(RateLimits)
         self._known = KnownVisitors(MAX_CONCURRENT)
 
@@ -96,7 +96,7 @@ class LocalAppAuthorizer:
         return await app_tokens.open_key_untrusted(self._ctx, sealed)
 
     async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
-        async with self._turn(ticket.user_id, visitor.shown.remote_ip, "look_again"):
+        async with self._turn(ticket.user_id, visitor.credentials.remote_ip, "look_again"):
             await app_access.recheck_ticket(self._ctx, ticket)
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
@@ -105,7 +105,7 @@ class LocalAppAuthorizer:
 
     @contextmanager
     def stay(self, visitor: Visitor, ticket: Ticket) -> Iterator[trio.CancelScope]:
-        with self._usage.counted(ticket), self._open.in_app(visitor, ticket) as scope:
+        with self._usage.counted(ticket), self._open.track_app(visitor, ticket) as scope:
             yield scope
 
 

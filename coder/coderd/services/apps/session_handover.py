@@ -44,7 +44,7 @@ def app_host(ctx: Context) -> str:
     return HostPattern(ctx.config.wildcard_access_url).with_port(ctx.access_url)
 
 
-async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
+async def create_redirect(ctx: Context, caller: Caller, redirect_uri: str) -> str:
     """Return the URL to redirect the browser to: the application's host, with a sealed key of its own.
 
     The key grants access to applications only, and only to the workspace it is for: a script of that host may read the
@@ -73,7 +73,7 @@ async def hand_over(ctx: Context, caller: Caller, redirect_uri: str) -> str:
         user_agent=caller.credentials.user_agent,
     )
     row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
-    await ctx.db.run(new_keys.pass_on, caller.key, row)
+    await ctx.db.run(new_keys.derive_session, caller.key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
     query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
     # The scheme known for that host, not the requested one: the key must not cross the network in plain text.
@@ -160,7 +160,7 @@ async def _is_server(ctx: Context, host: str) -> bool:
     return any(proxy.url and host_of_origin(proxy.url) == host for proxy in await ctx.db.read(proxy_store.list_proxies))
 
 
-async def opens_terminal(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
+async def find_terminal_user(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
     """Return the user of a ticket for this agent's terminal; None for an invalid ticket."""
     ticket = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
     return ticket.user_id if ticket else None

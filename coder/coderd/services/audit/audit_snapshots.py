@@ -32,7 +32,7 @@ ReadSettings = Callable[..., Awaitable[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObjectReference:
     """Object of a request, as far as the request names it."""
 
     kind: str
@@ -44,7 +44,7 @@ class Seen:
     "Name in the response."
 
 
-async def look(ctx: Context, subject: Subject, reference: Seen) -> AuditSnapshot | None:
+async def take_snapshot(ctx: Context, subject: Subject, reference: ObjectReference) -> AuditSnapshot | None:
     """Read the object; None when there is none."""
     if reference.kind not in store.TRACKED:
         return await _named(ctx, reference)
@@ -60,7 +60,7 @@ async def look(ctx: Context, subject: Subject, reference: Seen) -> AuditSnapshot
     return snapshot
 
 
-async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
+async def snapshot_of_object(ctx: Context, kind: str, key: UUID | str, name: str = "") -> AuditSnapshot | None:
     """Read an object by its own key. `name` is the name of an untracked object, or of a bulk operation."""
     if kind not in store.TRACKED or name:
         return AuditSnapshot(_uuid(str(key)), name, None, "", "", {})
@@ -68,7 +68,7 @@ async def look_at_object(ctx: Context, kind: str, key: UUID | str, name: str = "
     return _belonging_to(snapshot) if snapshot is not None and kind == "api_key" else snapshot
 
 
-async def look_at_settings(
+async def snapshot_of_settings(
     ctx: Context, subject: Subject, read: ReadSettings, arguments: Sequence[str], target: str
 ) -> AuditSnapshot:
     """Read settings of the deployment or of an organization through their own service."""
@@ -90,7 +90,7 @@ async def user_with_email(ctx: Context, email: str) -> UUID | None:
     return await ctx.db.read(store.find_user_id, email)
 
 
-async def _named(ctx: Context, reference: Seen) -> AuditSnapshot | None:
+async def _named(ctx: Context, reference: ObjectReference) -> AuditSnapshot | None:
     """Return the snapshot of an untracked object: its entry has a name, but no changes."""
     key = reference.key.get("id", "") if isinstance(reference.key, dict) else reference.key
     object_id = _uuid(str(key))
@@ -104,7 +104,7 @@ async def _named(ctx: Context, reference: Seen) -> AuditSnapshot | None:
     return AuditSnapshot(object_id, name or reference.name, None, "", "", {})
 
 
-async def _key(ctx: Context, subject: Subject, reference: Seen) -> Any:
+async def _key(ctx: Context, subject: Subject, reference: ObjectReference) -> Any:
     text = str(reference.key)
     match reference.kind:
         case "organization":
@@ -149,7 +149,7 @@ async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -
     return view.task.id if view else None
 
 
-async def _asset_id(ctx: Context, subject: Subject, reference: Seen, name: str) -> UUID | None:
+async def _asset_id(ctx: Context, subject: Subject, reference: ObjectReference, name: str) -> UUID | None:
     """Return the asset that a user names so; the response has the id of a new one."""
     owner_id = await _user_id(ctx, subject, reference.arguments[0])
     if owner_id is None or "\0" in name:

@@ -22,7 +22,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.people.user_views import user_view
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.audit import connection_log as store
 from coder.coderd.store.audit.audit import COUNT_CAP
 from coder.coderd.store.audit.connection_log import ConnectionFilter, ConnectionRow, ConnectionView
@@ -38,8 +38,14 @@ TYPES: tuple[str, ...] = cast("Any", ConnectionType).__args__
 _WEB = frozenset({"workspace_app", "port_forwarding"})
 
 
-async def record_began(
-    tx: Tx, agent_place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, user_id: UUID | None = None
+async def record_connect(
+    tx: Tx,
+    agent_place: CurrentAgent,
+    connection_id: UUID,
+    kind: str,
+    ip: str,
+    at: datetime,
+    user_id: UUID | None = None,
 ) -> None:
     """Record the begin of a session to an agent. A repeated report changes nothing."""
     await store.put_connection(
@@ -60,11 +66,11 @@ async def record_began(
     )
 
 
-async def record_ended(
-    tx: Tx, agent_place: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, *, code: int, reason: str
+async def record_disconnect(
+    tx: Tx, agent_place: CurrentAgent, connection_id: UUID, kind: str, ip: str, at: datetime, *, code: int, reason: str
 ) -> None:
     """Record the end of a session. A begin that was never reported is recorded now."""
-    await record_began(tx, agent_place, connection_id, kind, ip, at)
+    await record_connect(tx, agent_place, connection_id, kind, ip, at)
     await store.end_connection(
         tx, connection_id, agent_place.workspace_id, agent_place.agent.name, at=at, code=code, reason=reason
     )

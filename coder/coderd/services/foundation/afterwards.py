@@ -19,11 +19,11 @@ MAX_ITEMS = 256
 """Items in the queue; a caller that adds one more waits. Hashing a password takes longer than recording a failed login,
 so only a hanging database fills the queue.
 """
-LONGEST = 30.0
+ITEM_TIMEOUT = 30.0
 """Seconds one item may take before the next one starts, and seconds all of them may take at shutdown."""
 
 
-class Afterwards:
+class DeferredWork:
     """Queue that runs its items one at a time, in order."""
 
     def __init__(self, ctx: Context) -> None:
@@ -63,7 +63,7 @@ class Afterwards:
 
     async def _do(self, what: str, work: Work) -> None:
         try:
-            with trio.fail_after(LONGEST):
+            with trio.fail_after(ITEM_TIMEOUT):
                 await work()
         except Exception as error:
             # The request has been answered: a failing item must not stop the items after it.

@@ -16,7 +16,7 @@ Item = TypeVar("Item")
 Done = TypeVar("Done")
 
 
-async def one_by_one(
+async def process_items(
     log: Logger,
     failed: str,
     items: Iterable[Item],

@@ -15,7 +15,7 @@ from coder.coderd.store.engine.errors import IntegrityError, constraint_of
 
 
 @contextmanager
-def told_as(refusals: Mapping[str, Refusal]) -> Iterator[None]:
+def constraint_refusals(refusals: Mapping[str, Refusal]) -> Iterator[None]:
     """Wrap a write and raise the refusal of the violated constraint, if one is named."""
     try:
         yield

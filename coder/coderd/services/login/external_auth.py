@@ -235,7 +235,7 @@ async def show(ctx: Context, user_id: UUID, ident: str) -> ExternalAuth:
     )
 
 
-async def list_mine(ctx: Context, user_id: UUID) -> ListUserExternalAuthResponse:
+async def list_own_links(ctx: Context, user_id: UUID) -> ListUserExternalAuthResponse:
     """List all providers, and the user's links with their current state."""
     links = []
     for row in await ctx.db.read(store.list_links, user_id):

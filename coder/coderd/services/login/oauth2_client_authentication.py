@@ -59,7 +59,7 @@ async def find_app(ctx: Context, client_id: str) -> OAuth2AppRow:
     return row
 
 
-async def prove_client(ctx: Context, client_id: str, secret: str) -> Client:
+async def authenticate_client(ctx: Context, client_id: str, secret: str) -> Client:
     """Authenticate a client: by one of its secrets, or as a public client that sends none. Raises GrantError.
 
     Writes nothing, because the request is not rate limited yet.
@@ -88,7 +88,7 @@ def application_account(app_id: UUID) -> str:
     return f"application {app_id}"
 
 
-async def account_of(ctx: Context, client: Client, credential: str) -> str | None:
+async def rate_limit_account(ctx: Context, client: Client, credential: str) -> str | None:
     """Return the rate limit account of a client that sends a code or a refresh token; None if neither is known.
 
     A public client is not authenticated by its id, so its requests count for the user whose consent the token stands

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 CODE_LIFETIME = timedelta(minutes=10)
 
 
-def asked_scopes(text: str) -> tuple[str, ...]:
+def requested_scopes(text: str) -> tuple[str, ...]:
     """Return the scopes of the request that exist here. Without any, the application gets full access, as upstream
     does.
     """
@@ -46,7 +46,7 @@ async def issue_code(
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can authorize an application.")
     require(subject, "create", Resource("oauth2_app_code_token", owner_id=subject.user_id))
-    requested = asked_scopes(scope)
+    requested = requested_scopes(scope)
     if scopes.exceeds(scopes.combined(requested or ("coder:all",)), subject.scope):
         raise GrantError("invalid_scope", "The scope exceeds that of the key that was used")
     prefix, secret, text = new_secret()

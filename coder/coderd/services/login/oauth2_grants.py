@@ -21,7 +21,7 @@ from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow, TokenRow
 from coder.coderd.store.people import users as user_store
-from coder.domain.login.oauth2 import split_secret, verifier_fits
+from coder.domain.login.oauth2 import split_secret, verifies_challenge
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -80,7 +80,9 @@ async def _exchange(tx: Tx, ctx: Context, client: Client, exchange: _Exchange, i
     # The redirect URI of the authorization request, or none if that had none (RFC 6749 section 4.1.3).
     if exchange.redirect_uri != row.redirect_uri and (row.redirect_uri or exchange.redirect_uri != app.callback_url):
         return _refused_code()
-    if not verifier_fits(row.code_challenge, exchange.verifier, legacy=app.legacy and client.secret_id is not None):
+    if not verifies_challenge(
+        row.code_challenge, exchange.verifier, legacy=app.legacy and client.secret_id is not None
+    ):
         return GrantError("invalid_grant", "The PKCE code verifier is invalid")
     return await _issue(tx, ctx, client, row.user_id, row.scopes, exchange.prefix, ip) or _refused_code()
 
@@ -111,7 +113,7 @@ async def _renew(tx: Tx, ctx: Context, client: Client, prefix: str, hashed: byte
         return _refused_token()
     issued = await _issue(tx, ctx, client, row.user_id, row.scopes, row.grant_id, ip)
     if issued is None:  # the old pair is used up without a new one: also end everything derived from it
-        await store.end_made_by(tx, app.id, row.user_id)
+        await store.revoke_keys_made_by(tx, app.id, row.user_id)
         return _refused_token()
     return issued
 
@@ -168,7 +170,7 @@ async def _issue(
         prefix, hash_secret(secret), app.id, key.id, user_id, expires_at, granted, grant_id, client.secret_id
     )
     await store.delete_tokens_of(tx, app.id, user_id, renewed=True)
-    await store.end_made_of_others(tx, app.id, user_id, grant_id)
+    await store.revoke_keys_of_older_consents(tx, app.id, user_id, grant_id)
     await key_store.insert_key(tx, key)
     await store.insert_token(tx, row)
     return Tokens(user_id, access, text, key.expires_at, int(lifetime.total_seconds()), granted)

@@ -37,14 +37,14 @@ async def revoke(ctx: Context, client: Client, token: str) -> None:
     if row is None or key is None or row.app_id != app.id:
         return
     if hmac.compare_digest(key.hashed_secret, hash_secret(secret)):
-        await ctx.db.run(store.end_grant, app.id, row.user_id, row.grant_id)
+        await ctx.db.run(store.revoke_grant, app.id, row.user_id, row.grant_id)
 
 
 async def _revoke(tx: Tx, app_id: UUID, prefix: str, hashed: bytes) -> None:
     """Revoke a refresh token or code. If it is used, or being used, revoke the tokens issued for it, too."""
     grant = await store.grant_of_token(tx, prefix, hashed, app_id)
     if grant is not None:
-        await store.end_grant(tx, app_id, *grant)
+        await store.revoke_grant(tx, app_id, *grant)
 
 
 async def revoke_all(ctx: Context, subject: Subject, app: OAuth2AppRow) -> None:

@@ -99,7 +99,7 @@ class OidcProvider:
             nonce=bool(document.get("id_token_signing_alg_values_supported")),
         )
 
-    async def told(self, granted: TokenGrant, nonce: str) -> OidcClaims:
+    async def verified_claims(self, granted: TokenGrant, nonce: str) -> OidcClaims:
         """Return the verified claims of the id token, and the user info. Raises Unauthenticated, BadGateway.
 
         `nonce` is that of this login (empty for none): an id token with another one is rejected.

@@ -29,7 +29,7 @@ from coder.domain.login.external_providers import ExternalProvider, git_login, p
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-LISTEN_EVERY = 15.0
+LINK_POLL_INTERVAL = 15.0
 "Seconds between two checks for a link that a user is creating in a browser. Its notice usually comes first."
 MAX_WAIT = 15 * 60.0
 "Seconds. A client that wants to wait longer sends another request and authenticates again."
@@ -147,7 +147,7 @@ async def _awaited(
                 if token is not None:
                     return token
                 tried = row
-            with trio.move_on_after(LISTEN_EVERY):
+            with trio.move_on_after(LINK_POLL_INTERVAL):
                 await linked.wait()
     raise TooSlow("No account has been linked yet. Try again.")
 

@@ -27,7 +27,7 @@ class MissingLogins:
     "Display names of the providers, each with the page to log in at."
 
 
-def wanted_of(version: VersionRow) -> list[tuple[str, bool]]:
+def required_providers(version: VersionRow) -> list[tuple[str, bool]]:
     """Return (provider, whether it is optional) for each provider of the version."""
     return [(str(item["id"]), bool(item.get("optional"))) for item in version.external_auth_providers]
 
@@ -37,7 +37,7 @@ async def missing_logins(ctx: Context, owner_id: UUID, version: VersionRow) -> M
 
     Asks the providers, so never call it inside a transaction. Raises NotFound when a provider is not configured.
     """
-    required = [item for item in wanted_of(version) if not item[1]]
+    required = [item for item in required_providers(version) if not item[1]]
     if not required or owner_id == PREBUILDS_USER_ID:  # checked when the prebuilt workspace is claimed
         return None
     missing = await external_auth.required_of(ctx, owner_id, required)

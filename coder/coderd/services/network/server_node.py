@@ -24,7 +24,7 @@ from coder.rpc.session import Session, open_session
 from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.tailnet.controller import Controller, open_controller
-from coder.tailnet.own_relay import OwnRelayDialer
+from coder.tailnet.own_relay import InProcessRelayDialer
 from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer
 
@@ -78,4 +78,4 @@ def relay_dialer(ctx: Context, nursery: trio.Nursery) -> DerpDialer:
     others = RelayDialer(DialPolicy(ctx.access_url, Secret("")))
     if relay.server is None:
         return others
-    return OwnRelayDialer(relay.server.in_memory_dialer(nursery), others, lambda region: region.embedded_relay)
+    return InProcessRelayDialer(relay.server.in_memory_dialer(nursery), others, lambda region: region.embedded_relay)

@@ -283,7 +283,7 @@ def _html(payload: dict[str, Any], reader: UserRow) -> str:
     return f"<!doctype html><html><body><h1>{title}</h1><p>Hi {greeting},</p>{paragraphs}{links}</body></html>"
 
 
-async def rest_until_due(ctx: Context) -> timedelta:
+async def time_until_due(ctx: Context) -> timedelta:
     """Return the seconds until the next run of the loop; `QUEUED` wakes it earlier."""
     pause = max(ctx.config.notifications_fetch_interval, timedelta(seconds=1))
     due = None if await ctx.db.read(notification_settings.is_paused) else await ctx.db.read(store.next_due)

@@ -22,14 +22,14 @@ from coder.domain.notifications.notification_templates import PREBUILD_FAILURE_L
 if TYPE_CHECKING:
     from coder.coderd.store.audit.audit import BuildFacts
     from coder.coderd.store.engine.database import Tx
-    from coder.coderd.store.workspaces.prebuilds import Wanting
+    from coder.coderd.store.workspaces.prebuilds import PrebuildPreset
 
 TEMPLATE_ADMINS = ("owner", "template-admin")
-Replaced = Mapping[str, Sequence[str]]
+ReplacedPaths = Mapping[str, Sequence[str]]
 """Paths that force a replacement, by resource."""
 
 
-async def of_replacements(tx: Tx, facts: BuildFacts, replaced: Replaced) -> list[Notification]:
+async def replacement_notifications(tx: Tx, facts: BuildFacts, replaced: ReplacedPaths) -> list[Notification]:
     """Return the notifications of a successful build; none unless it claimed a prebuilt workspace."""
     if not replaced or facts.transition != "start" or facts.owner_id == PREBUILDS_USER_ID:
         return []
@@ -48,7 +48,7 @@ async def of_replacements(tx: Tx, facts: BuildFacts, replaced: Replaced) -> list
     return [Notification(PREBUILD_RESOURCE_REPLACED, admin, labels, about) for admin in admins]
 
 
-async def of_failures(tx: Tx, preset: Wanting) -> list[Notification]:
+async def failure_notifications(tx: Tx, preset: PrebuildPreset) -> list[Notification]:
     """Return the notifications of a preset whose prebuilds are suspended."""
     labels = await _labels(tx, preset.template_id, preset.version_id, preset.organization_id) | {"preset": preset.name}
     about: tuple[UUID, ...] = (preset.template_id, preset.organization_id)

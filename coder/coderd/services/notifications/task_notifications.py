@@ -8,7 +8,7 @@ from uuid import UUID
 
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite, enqueue
 from coder.coderd.store.agents.agent_apps import AppStatusRow
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.audit.audit import BuildFacts
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.workspaces import builds as build_store
@@ -26,8 +26,13 @@ _SAID = {
 _PAUSED = {"task_manual_pause": "manual", "task_auto_pause": "idle timeout"}
 
 
-async def app_said(
-    tx: Tx, site: NotificationSite, agent_place: AgentPlace, app_status: AppStatusRow, before: str | None, now: datetime
+async def notify_app_status(
+    tx: Tx,
+    site: NotificationSite,
+    agent_place: CurrentAgent,
+    app_status: AppStatusRow,
+    before: str | None,
+    now: datetime,
 ) -> None:
     """Notify of the status `app_status`, which was just stored. `before` is the app's last state.
 
@@ -50,7 +55,7 @@ async def app_said(
     await enqueue(tx, site, Notification(_SAID[app_status.state], task.owner_id, labels, about), now)
 
 
-async def of_build(tx: Tx, facts: BuildFacts, about: tuple[UUID, ...]) -> list[Notification]:
+async def build_notifications(tx: Tx, facts: BuildFacts, about: tuple[UUID, ...]) -> list[Notification]:
     """Return the notification of a workspace's task after a successful build."""
     if facts.reason not in _PAUSED and facts.reason != "task_resume":
         return []

@@ -14,7 +14,7 @@ from coder.api.base.struct import ApiStruct
 from coder.api.people.roles import AssignableRoles, Permission, Role
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import custom_roles as store
 from coder.coderd.store.people.custom_roles import CustomRoleRow
 from coder.domain.access.policy import Resource, Subject, allowed_ids
@@ -65,7 +65,7 @@ async def create_role(ctx: Context, subject: Subject, organization: Organization
         f'Role "{role.name}" already exists in this organization.',
         "Choose another name, or change the role that has it.",
     )
-    with told_as({"uq_custom_roles_organization_id_name": conflict}):
+    with constraint_refusals({"uq_custom_roles_organization_id_name": conflict}):
         await ctx.db.run(store.insert_role, row)
     return role_view(row)
 

@@ -11,7 +11,7 @@ from coder.api.people.groups import CreateGroupRequest, Group, PatchGroupRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.store.engine import names as name_store
@@ -46,7 +46,7 @@ async def create_group(
         await hold_organization(tx, organization.id)
         await store.insert_group(tx, values)
 
-    with told_as({_NAME_INDEX: _name_conflict(request.name)}):
+    with constraint_refusals({_NAME_INDEX: _name_conflict(request.name)}):
         await ctx.db.run(insert)
     return await show(ctx, subject, await load_group(ctx, subject, cast("UUID", values["id"])))
 
@@ -67,7 +67,7 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: 
     added, removed = _user_ids(request.add_users), _user_ids(request.remove_users)
     if row.is_everyone:
         _refuse_everyone(values, added, removed)
-    with told_as({_NAME_INDEX: _name_conflict(request.name)}):
+    with constraint_refusals({_NAME_INDEX: _name_conflict(request.name)}):
         await ctx.db.run(_update, row, values, added, removed)
     return await show(ctx, subject, await load_group(ctx, subject, group_id))
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.people.organizations import OrganizationMember
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.members import (
     get_member,
     leave_organization,
@@ -55,7 +55,7 @@ async def add_member(
         await store.insert_member(tx, organization.id, user.id, now)
 
     message = f"{user.username} is already a member of {organization.display_name}"
-    with told_as({"pk_organization_members": Invalid("User is already an organization member.", message)}):
+    with constraint_refusals({"pk_organization_members": Invalid("User is already an organization member.", message)}):
         await ctx.db.run(write)
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:

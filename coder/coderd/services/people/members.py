@@ -68,7 +68,7 @@ async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> No
     # Lock the membership first and query the rest afterwards: only holders of the lock add groups and shares.
     await store.lock_member(tx, organization_id, user_id)
     await group_store.leave_groups(tx, organization_id, user_id)
-    await acl_store.revoke_person(tx, organization_id, user_id)
+    await acl_store.revoke_user(tx, organization_id, user_id)
     await store.delete_member(tx, organization_id, user_id)
 
 

@@ -14,7 +14,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.services.foundation.field_checks import check_fields
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.people.role_assignment import require_default_roles
@@ -111,7 +111,7 @@ async def insert_user(ctx: Context, new_user: NewUser, guard: Callable[[Tx], Awa
     """
     hashed = await hash_password(new_user.password) if new_user.password else ""
     pair = await git_ssh_keys.generate(ctx)
-    with told_as(dict.fromkeys((NAME_INDEX, _EMAIL_INDEX), Conflict("User already exists."))):
+    with constraint_refusals(dict.fromkeys((NAME_INDEX, _EMAIL_INDEX), Conflict("User already exists."))):
         return await ctx.db.run(_insert_guarded, new_user, hashed, pair, ctx.clock.now(), guard)
 
 

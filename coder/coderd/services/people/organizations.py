@@ -13,7 +13,7 @@ from coder.api.people.organizations import CreateOrganizationRequest, Organizati
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.role_assignment import require_assign, unknown_roles
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as store
@@ -81,7 +81,7 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
         "updated_at": now,
     }
     maker = subject.user_id if subject.kind == "user" else None
-    with told_as({_NAME_INDEX: _name_conflict()}):
+    with constraint_refusals({_NAME_INDEX: _name_conflict()}):
         return await ctx.db.run(_insert, values, maker)
 
 
@@ -105,7 +105,7 @@ async def update_organization(
     check_request(request, {"name": organization.name, "display_name": organization.display_name})
     require(subject, "update", organization_resource(organization.id))
     now = ctx.clock.now()
-    with told_as({_NAME_INDEX: _name_conflict()}):
+    with constraint_refusals({_NAME_INDEX: _name_conflict()}):
         await ctx.db.run(_update, subject, organization.id, request, now)
     return await resolve_organization(ctx, subject, str(organization.id))
 

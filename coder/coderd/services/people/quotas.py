@@ -80,7 +80,7 @@ async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
     return _visible_quota(Quota(consumed, quota.budget))
 
 
-async def affords(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
+async def can_afford(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
     """Whether a user's budget covers a running workspace of another owner. Locked until the transaction ends."""
     await group_store.lock_quota(tx, owner_id)
     quota = await _quota(tx, workspace.organization_id, owner_id)

@@ -10,7 +10,7 @@ from coder.api.base.refusals import Conflict, ExpectationFailed, Forbidden, Inva
 from coder.api.people.user_requests import UpdateUserProfileRequest
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.new_users import NAME_INDEX
 from coder.coderd.services.people.role_assignment import hold_roles_of_both
 from coder.coderd.services.people.users import lock_user, user_resource
@@ -44,7 +44,7 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, request:
             raise NotFound
         return await _change(tx, user.id, username=username, name=name, updated_at=now)
 
-    with told_as({NAME_INDEX: _name_conflict()}):  # taken concurrently
+    with constraint_refusals({NAME_INDEX: _name_conflict()}):  # taken concurrently
         return await ctx.db.run(write)
 
 
@@ -71,7 +71,7 @@ async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str)
         if status == "suspended":
             await hold_roles_of_both(tx, subject, user.id)
             _refuse_owner(await lock_user(tx, user.id))  # the user may have become an owner meanwhile
-            await key_store.notify_user_out(tx, user.id)
+            await key_store.notify_user_revoked(tx, user.id)
         return await _change(tx, user.id, status=status, updated_at=now)
 
     return await ctx.db.run(write)

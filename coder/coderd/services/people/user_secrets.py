@@ -29,7 +29,7 @@ from coder.coderd.services.foundation.sandbox import (
     SandboxFailedError,
     refused_evaluation,
 )
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
 from coder.domain.access.policy import Resource, Subject
@@ -74,7 +74,7 @@ async def create_secret(ctx: Context, subject: Subject, user: UserRow, request: 
     """Create a secret. Raises Forbidden, InvalidFields, Conflict."""
     _require(subject, "create", user)
     row = _new_row(ctx, user, request.name, request.value, request)
-    with told_as(_conflicts()):
+    with constraint_refusals(_conflicts()):
         await ctx.db.run(_insert, user, [row])
     return secret_view(row)
 
@@ -134,7 +134,7 @@ async def update_secret(
         async with within_limit(tx, "secrets", user.id, now):
             await store.update_secret(tx, row.id, values)
 
-    with told_as(_conflicts()):
+    with constraint_refusals(_conflicts()):
         await ctx.db.run(write)
     return await get_secret(ctx, subject, user, name)
 
@@ -160,7 +160,7 @@ async def import_secrets(
     for name, value in pairs.items():
         spec.env_name = name
         rows.append(_new_row(ctx, user, name, value, spec))
-    with told_as(_conflicts()):
+    with constraint_refusals(_conflicts()):
         await ctx.db.run(_insert, user, rows)
     return [secret_view(row) for row in rows]
 
@@ -194,7 +194,7 @@ def _conflicts() -> dict[str, Conflict]:
     return {index: Conflict("Validation failed.", validations=[fault]) for index, fault in _TAKEN.items()}
 
 
-async def for_workspace(ctx: Context, owner_id: UUID) -> list[agent_pb2.WorkspaceSecret]:
+async def secrets_for_agent(ctx: Context, owner_id: UUID) -> list[agent_pb2.WorkspaceSecret]:
     """Return the secrets for the agent of an owner's workspace, in plain text, sent over the agent's own connection."""
     secrets = []
     for row in await ctx.db.read(_enabled, owner_id):

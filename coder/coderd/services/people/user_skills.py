@@ -15,7 +15,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import user_skills as store
 from coder.coderd.store.people.user_skills import SkillRow
 from coder.domain.access.policy import Resource, Subject
@@ -70,7 +70,7 @@ async def create_skill(ctx: Context, subject: Subject, user: UserRow, request: C
         async with within_limit(tx, "skills", user.id, now):
             await store.insert_skill(tx, row)
 
-    with told_as({"uq_user_skills_user_id_name": Conflict(f'A skill named "{head.name}" already exists.')}):
+    with constraint_refusals({"uq_user_skills_user_id_name": Conflict(f'A skill named "{head.name}" already exists.')}):
         await ctx.db.run(write)
     return skill_view(row)
 

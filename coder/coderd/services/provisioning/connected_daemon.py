@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from coder.base.ids import new_uuid
-from coder.domain.provisioning.queue import Offer
+from coder.domain.provisioning.queue import DaemonOffer
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,7 +15,7 @@ class Worker:
 
     id: UUID
     name: str
-    offer: Offer
+    offer: DaemonOffer
     "Organization, types and tags of the daemon."
     user_id: UUID | None = None
     "User whose token the daemon authenticated with, if any."

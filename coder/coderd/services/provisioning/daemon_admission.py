@@ -132,7 +132,7 @@ def _check_user(subject: Subject, organization_id: UUID, tags: Mapping[str, str]
         raise _NotAdmitted("the role of the user does not allow it; scope=user is allowed to all users")
 
 
-async def ask_again(ctx: Context, organization_id: UUID, admission: DaemonAdmission) -> None:
+async def require_admission(ctx: Context, organization_id: UUID, admission: DaemonAdmission) -> None:
     """Require that the daemon would still be admitted. Raises Forbidden; Unauthenticated when its session ended."""
     try:
         if admission.caller is not None:

@@ -18,7 +18,7 @@ from coder.coderd.services.provisioning.provisioners import MAX_DAEMON_NAME
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.domain.provisioning.provisioners import STALE_AFTER
-from coder.domain.provisioning.queue import Offer
+from coder.domain.provisioning.queue import DaemonOffer
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -66,7 +66,7 @@ async def register(
         other = f"{name[: MAX_DAEMON_NAME - 9]}-{suffix}"
         row = await ctx.db.run(_put, replace(daemon, name=other), link)
         suffix = secrets.token_hex(4)
-    offer = Offer(row.organization_id, frozenset(row.provisioners), row.tags)
+    offer = DaemonOffer(row.organization_id, frozenset(row.provisioners), row.tags)
     return Worker(row.id, row.name, offer, admission.user_id, link)
 
 
@@ -91,4 +91,4 @@ class Presence:
     async def end(self) -> None:
         """Mark the daemon offline when the link ends, instead of waiting until its heartbeat is stale."""
         stale = self._ctx.clock.now() - STALE_AFTER - timedelta(seconds=1)
-        await self._ctx.db.run(store.leave_daemon, self._worker.id, self._worker.link, stale)
+        await self._ctx.db.run(store.mark_daemon_disconnected, self._worker.id, self._worker.link, stale)

@@ -16,7 +16,7 @@ from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandl
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.services.provisioning.jobs import notify_job_change
 from coder.coderd.services.provisioning.resources import BadResultError
-from coder.coderd.store.engine.errors import DBAPIError, refuses_the_value
+from coder.coderd.store.engine.errors import DBAPIError, is_value_refused
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -64,7 +64,7 @@ async def complete_job(ctx: Context, worker: Worker, request: provisionerd_pb2.C
     try:
         handler = await ctx.db.run(_complete, handlers_of(ctx), worker, request, ctx.clock.now())
     except (BadResultError, DBAPIError) as error:
-        if isinstance(error, DBAPIError) and not refuses_the_value(error):
+        if isinstance(error, DBAPIError) and not is_value_refused(error):
             raise
         reason = error.message if isinstance(error, BadResultError) else "a value of the result cannot be stored"
         failed = provisionerd_pb2.FailedJob(job_id=request.job_id, error=f"complete job: {reason}")

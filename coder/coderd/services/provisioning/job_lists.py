@@ -8,13 +8,13 @@ from uuid import UUID
 from coder.api.base.refusals import NotFound
 from coder.api.provisioning.jobs import ProvisionerJob
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.provisioning.jobs import as_offer, as_wanted, load_places, present_detail
+from coder.coderd.services.provisioning.jobs import as_offer, load_queue_positions, present_detail, requirements_of
 from coder.coderd.store.provisioning import jobs as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.jobs import JobFilter as JobFilter
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.provisioning.provisioners import STALE_AFTER
-from coder.domain.provisioning.queue import NO_PLACE, fits
+from coder.domain.provisioning.queue import NO_POSITION, fits
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,14 +45,14 @@ async def get_job(ctx: Context, subject: Subject, organization_id: UUID, job_id:
 
 async def _list(tx: Tx, organization_id: UUID, which: JobFilter, now: datetime, strict: bool) -> list[ProvisionerJob]:
     details = await store.list_jobs(tx, organization_id, which)
-    places = await load_places(tx, [detail.job for detail in details], now, strict=strict)
+    places = await load_queue_positions(tx, [detail.job for detail in details], now, strict=strict)
     daemons = await daemon_store.list_seen_daemons(tx, [organization_id], now - STALE_AFTER) if places else []
     return [
         present_detail(
             detail,
-            places.get(detail.job.id, NO_PLACE),
+            places.get(detail.job.id, NO_POSITION),
             # Daemons that could take a pending job.
-            [str(daemon.id) for daemon in daemons if fits(as_wanted(detail.job), as_offer(daemon), strict=strict)]
+            [str(daemon.id) for daemon in daemons if fits(requirements_of(detail.job), as_offer(daemon), strict=strict)]
             if detail.job.status == "pending"
             else None,
         )

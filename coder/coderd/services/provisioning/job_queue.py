@@ -24,7 +24,7 @@ from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.workspaces import builds as build_store
-from coder.domain.provisioning.queue import Offer
+from coder.domain.provisioning.queue import DaemonOffer
 from coder.domain.provisioning.tags import tags_match
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ _GroupKey = tuple[UUID, frozenset[str], tuple[tuple[str, str], ...]]
 class _Group:
     """Daemons that take the same jobs."""
 
-    offer: Offer
+    offer: DaemonOffer
     turn: trio.Lock = field(default_factory=trio.Lock)
     posted: trio.Event = field(default_factory=trio.Event)
     waiting: int = 0
@@ -68,7 +68,7 @@ class JobQueue:
         self._listening = trio.Event()
         ctx.nursery.start_soon(self._listen)
 
-    async def acquire(self, worker_id: UUID, offer: Offer, require_right: RequireRight = _allow) -> JobRow:
+    async def acquire(self, worker_id: UUID, offer: DaemonOffer, require_right: RequireRight = _allow) -> JobRow:
         """Wait for a matching job and assign it to `worker_id`.
 
         `require_right` is called before each poll, and its exception ends the wait. Cancellation ends the wait as well,
@@ -99,7 +99,7 @@ class JobQueue:
             if not group.waiting and self._groups.get(key) is group:
                 del self._groups[key]
 
-    async def _take(self, worker_id: UUID, offer: Offer, require_right: RequireRight) -> JobRow | None:
+    async def _take(self, worker_id: UUID, offer: DaemonOffer, require_right: RequireRight) -> JobRow | None:
         ctx = self._ctx
         await require_right()
         # A single statement is a transaction; notifying watchers must not delay the daemon.
@@ -164,7 +164,7 @@ def _parse_notice(payload: str) -> _JobPosted | None:
         return None
 
 
-def _concerns(notice: _JobPosted, offer: Offer, *, strict: bool) -> bool:
+def _concerns(notice: _JobPosted, offer: DaemonOffer, *, strict: bool) -> bool:
     """Return whether to poll the database, whose own form of the rule decides (`acquire_job`)."""
     return (
         notice.organization_id == offer.organization_id
@@ -173,7 +173,7 @@ def _concerns(notice: _JobPosted, offer: Offer, *, strict: bool) -> bool:
     )
 
 
-async def take_job(tx: Tx, offer: Offer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:
+async def take_job(tx: Tx, offer: DaemonOffer, worker_id: UUID, now: datetime, strict: bool) -> JobRow | None:
     """Assign the next matching job to a daemon, if there is one, in one statement."""
     return await job_store.acquire_job(
         tx,

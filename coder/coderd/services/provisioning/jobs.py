@@ -25,7 +25,14 @@ from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.provisioning.jobs import JobType
 from coder.domain.provisioning.provisioners import STALE_AFTER, is_stale
-from coder.domain.provisioning.queue import NO_PLACE, Offer, QueuePlace, Wanted, fits, places
+from coder.domain.provisioning.queue import (
+    NO_POSITION,
+    DaemonOffer,
+    JobRequirements,
+    QueuePosition,
+    fits,
+    queue_positions,
+)
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -63,15 +70,17 @@ async def cancel_job(tx: Tx, job_id: UUID, now: datetime) -> JobRow:
     return changed
 
 
-def as_offer(daemon: DaemonRow) -> Offer:
-    return Offer(daemon.organization_id, frozenset(daemon.provisioners), daemon.tags)
+def as_offer(daemon: DaemonRow) -> DaemonOffer:
+    return DaemonOffer(daemon.organization_id, frozenset(daemon.provisioners), daemon.tags)
 
 
-def as_wanted(job: JobRow) -> Wanted:
-    return Wanted(job.id, job.organization_id, job.provisioner, job.tags, job.priority, job.created_at)
+def requirements_of(job: JobRow) -> JobRequirements:
+    return JobRequirements(job.id, job.organization_id, job.provisioner, job.tags, job.priority, job.created_at)
 
 
-async def load_places(tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict: bool) -> dict[UUID, QueuePlace]:
+async def load_queue_positions(
+    tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict: bool
+) -> dict[UUID, QueuePosition]:
     """Return the queue positions of the pending `jobs`; others are omitted."""
     waiting = [job for job in jobs if job.status == "pending"]
     if not waiting:
@@ -79,13 +88,13 @@ async def load_places(tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict
     organizations = {job.organization_id for job in waiting}
     queued = await job_store.list_waiting(tx, organizations)
     daemons = await daemon_store.list_seen_daemons(tx, organizations, now - STALE_AFTER)
-    positions = places(queued, map(as_offer, daemons), strict=strict)
-    return {job.id: positions.get(job.id, NO_PLACE) for job in waiting}
+    positions = queue_positions(queued, map(as_offer, daemons), strict=strict)
+    return {job.id: positions.get(job.id, NO_POSITION) for job in waiting}
 
 
 async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool) -> MatchedProvisioners:
     """Count the daemons with a job's tags, and the connected ones. Provisioner types do not count (recorded)."""
-    requirements = as_wanted(job)
+    requirements = requirements_of(job)
     daemons = await daemon_store.list_daemons(tx, job.organization_id)
     offers = [(daemon, as_offer(daemon)) for daemon in daemons]
     matching = [
@@ -103,7 +112,7 @@ async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool
 
 def present_job(
     job: JobRow,
-    position: QueuePlace = NO_PLACE,
+    position: QueuePosition = NO_POSITION,
     *,
     worker_name: str = "",
     metadata: ProvisionerJobMetadata | None = None,
@@ -143,7 +152,7 @@ _NO_METADATA = ProvisionerJobMetadata(
 
 
 def present_detail(
-    detail: JobDetail, position: QueuePlace, available_workers: list[str] | None = None
+    detail: JobDetail, position: QueuePosition, available_workers: list[str] | None = None
 ) -> ProvisionerJob:
     """Return a job of a list as JSON, with the names of its template, version and workspace."""
     metadata = ProvisionerJobMetadata(

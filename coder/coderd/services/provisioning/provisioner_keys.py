@@ -12,7 +12,7 @@ from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyRequest,
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.provisioning.provisioners import (
     NO_TIME,
@@ -64,7 +64,7 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, body
         await store.insert_key(tx, row)
 
     taken = Conflict(f"Provisioner key with name '{body.name}' already exists in organization")
-    with told_as({"ix_provisioner_keys_organization_id_name": taken}):
+    with constraint_refusals({"ix_provisioner_keys_organization_id_name": taken}):
         await ctx.db.run(write)
     return secret
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.foundation.isolated_items import one_by_one
+from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.provisioning.job_endings import end_with_error
 from coder.coderd.services.provisioning.job_handlers import JobHandlers, handlers_of
 from coder.coderd.services.provisioning.job_logs import append_logs
@@ -47,7 +47,7 @@ async def reap(ctx: Context) -> list[JobRow]:
             await handlers.of(job).ended(job.id)
         return job
 
-    return await one_by_one(
+    return await process_items(
         ctx.log,
         "a silent job could not be failed",
         silent,

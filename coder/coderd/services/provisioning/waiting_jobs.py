@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import NotFound
-from coder.coderd.services.provisioning.jobs import as_wanted, load_places
+from coder.coderd.services.provisioning.jobs import load_queue_positions, requirements_of
 from coder.coderd.services.provisioning.queue_daemons import load_daemons
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
@@ -21,7 +21,7 @@ from coder.coderd.store.provisioning import queue_forecast_queries as store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.provisioning.queue_forecast_queries import RunningJob
 from coder.domain.provisioning.provisioners import is_stale
-from coder.domain.provisioning.queue import NO_PLACE, QueuePlace, Wanted
+from coder.domain.provisioning.queue import NO_POSITION, JobRequirements, QueuePosition
 from coder.domain.provisioning.queue_forecast import Forecast, History, NoForecast, forecast, starts_now
 from coder.domain.provisioning.queue_reasons import (
     COMES,
@@ -48,7 +48,7 @@ class WaitExplanation:
 
     job: JobRow
     verdict: Verdict
-    position: QueuePlace
+    position: QueuePosition
     reasons: list[Reason]
     start: Forecast | NoForecast
     remedy: Remedy | None
@@ -64,8 +64,8 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
         names = await daemon_store.get_daemon_names(tx, [job.worker_id] if job.worker_id else [])
         no_forecast = NoForecast("the job does not wait")
         name = names.get(job.worker_id, "") if job.worker_id else ""
-        return WaitExplanation(job, "not_waiting", NO_PLACE, [], no_forecast, None, name)
-    requirements = as_wanted(job)
+        return WaitExplanation(job, "not_waiting", NO_POSITION, [], no_forecast, None, name)
+    requirements = requirements_of(job)
     running = await store.list_running(tx)
     daemons = await load_daemons(tx, running)
     reasons = explain_waiting(requirements, daemons, now, strict=strict)
@@ -76,7 +76,7 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
         for daemon in daemons
         if not (daemon.key_revoked or is_stale(daemon.last_seen_at, now) or daemon.id in unreachable)
     ]
-    position = (await load_places(tx, [job], now, strict=strict)).get(job.id, NO_PLACE)
+    position = (await load_queue_positions(tx, [job], now, strict=strict)).get(job.id, NO_POSITION)
     history = await _history(tx, job, waiting, running, now)
     hopeless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
     return WaitExplanation(
@@ -91,7 +91,7 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
 
 
 async def _history(
-    tx: Tx, job: JobRow, waiting: Sequence[Wanted], running: Sequence[RunningJob], now: datetime
+    tx: Tx, job: JobRow, waiting: Sequence[JobRequirements], running: Sequence[RunningJob], now: datetime
 ) -> History:
     by_job = await store.list_waiting_types(tx, [item.job_id for item in waiting])
     by_job |= {item.job_id: item.type for item in running}

@@ -23,7 +23,7 @@ from coder.appproxy.apps.app_tickets import KEY_FEATURE, TICKET_FEATURE, Ticket
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.apps import app_tokens, app_usage
 from coder.coderd.services.apps.app_access import open_app
-from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import Subject
@@ -114,7 +114,7 @@ def _request_of(app_request: SignedAppRequest) -> AppRequest:
 async def may_stay(ctx: Context, body: MayStayRequest) -> bool:
     """Return whether a visitor with only a ticket would still be admitted. Raises Invalid."""
     ticket = Ticket(_request_of(body.app_request), body.workspace_id, body.agent_id, "", body.user_id)
-    return await ctx.part(OpenVisits).may_stay(ticket)
+    return await ctx.part(OpenStreams).may_stay(ticket)
 
 
 async def _terminal_token(ctx: Context, subject: Subject | None, request: AppRequest) -> str:

@@ -30,7 +30,7 @@ SILENT = timedelta(hours=1)
 """Time after which a silent process of a proxy is deleted; processes register every half minute."""
 
 
-async def look_at_proxies(ctx: Context) -> None:
+async def check_proxies(ctx: Context) -> None:
     """Check the health of every proxy, and delete processes of proxies that no longer register."""
     health = ctx.part(ProxyHealth)
     await health.check_all()

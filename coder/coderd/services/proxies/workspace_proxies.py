@@ -24,7 +24,7 @@ from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
@@ -124,7 +124,7 @@ async def create_proxy(
         created_at=now,
         updated_at=now,
     )
-    with told_as({_NAME_INDEX: _taken(body.name)}):
+    with constraint_refusals({_NAME_INDEX: _taken(body.name)}):
         await ctx.db.run(store.insert_proxy, row)
     return UpdateWorkspaceProxyResponse(proxy=proxy_view(ctx, row), proxy_token=f"{row.id}:{secret}")
 
@@ -144,7 +144,7 @@ async def update_proxy(
         secret = secrets.token_urlsafe(_SECRET_BYTES)
         values["hashed_secret"] = hash_secret(secret)
         token = f"{row.id}:{secret}"
-    with told_as({_NAME_INDEX: _taken(body.name)}):
+    with constraint_refusals({_NAME_INDEX: _taken(body.name)}):
         await ctx.db.run(store.update_proxy, row.id, {**values, "updated_at": ctx.clock.now()})
     return UpdateWorkspaceProxyResponse(proxy=await get_proxy(ctx, subject, str(row.id)), proxy_token=token)
 

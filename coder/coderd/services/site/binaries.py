@@ -56,7 +56,7 @@ class ServedBinary:
         """Quoted SHA-1 of the program, with a suffix for each encoding."""
         return f'"{self.sha1}{"-" if self.encoding else ""}{self.encoding}"'
 
-    def is_one_of(self, tags: str) -> bool:
+    def matches_etag(self, tags: str) -> bool:
         """Whether an `If-None-Match` matches. The program's SHA-1 matches for every encoding: a client with that file
         needs no other form.
         """
@@ -106,7 +106,7 @@ class Binaries:
             return await self._encoded(whole, encodings, is_plain=is_plain)
         return None
 
-    def listed(self) -> list[Program]:
+    def list_programs(self) -> list[Program]:
         """Return every platform's program, with None for a missing one. Reads only the end of each file."""
         programs = []
         for system, arch in PLATFORMS:
@@ -174,7 +174,7 @@ class Binaries:
 
     def explain_missing(self, name: str) -> str:
         """Return a message with the available programs and how to build the missing one."""
-        built = [program.name for program in self.listed() if program.available]
+        built = [program.name for program in self.list_programs() if program.available]
         have = f"Built here: {', '.join(built)}." if built else "No program has been built here yet."
         if name.replace("coder-full-", "coder-", 1) not in names():
             return f"{have} Names are: {', '.join(names())}."

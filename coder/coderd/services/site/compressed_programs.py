@@ -18,7 +18,7 @@ import trio
 
 from coder.base.log import get_logger
 
-SMALLEST = 1 << 20
+MIN_SIZE = 1 << 20
 """Bytes. Sending a smaller file takes less time than compressing it."""
 LARGEST = 1 << 29
 MAX_FILES = 16
@@ -61,7 +61,7 @@ class CompressedPrograms:
         An existing form needs no wait. Cancelling the caller that compresses stops the work, and a waiting caller
         starts it again.
         """
-        if not SMALLEST <= size <= LARGEST:
+        if not MIN_SIZE <= size <= LARGEST:
             return None
         target = self._folder / f"{sha1}.gz"
         form = _ready(target)

@@ -30,7 +30,7 @@ from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.coderd.services.tasks.task_view import status_of_task
 from coder.coderd.services.tasks.tasks import load_task
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import SnapshotRow, TaskApp, TaskView
 from coder.coderd.store.workspaces import workspaces as workspace_store
@@ -219,7 +219,7 @@ def _storable(messages: Sequence[_Message]) -> list[dict[str, Any]]:
     ]
 
 
-async def keep_snapshot(ctx: Context, location: AgentPlace, task_id: UUID, format_name: str, raw: bytes) -> None:
+async def store_snapshot(ctx: Context, location: CurrentAgent, task_id: UUID, format_name: str, raw: bytes) -> None:
     """Store the conversation that the task's own agent sends before it stops.
 
     Raises Invalid (format, content), TooLarge, NotFound (the task belongs to another workspace).

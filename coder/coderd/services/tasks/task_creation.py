@@ -9,7 +9,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, NotFound
 from coder.api.tasks.tasks import CreateTaskRequest, Task
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.tasks.task_requests import check_version, missing_input, new_task_row
 from coder.coderd.services.tasks.task_view import present_task
 from coder.coderd.services.workspaces.builds.build_input import optional_id
@@ -59,7 +59,7 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
     async def enqueue(request: BuildRequest) -> tuple[TaskView, str]:
         return await ctx.db.run(_create, subject, row, spec, request, rules_of(ctx), ctx.clock.now())
 
-    with told_as(dict.fromkeys(_NAME_INDEXES, name_taken(row.name))), counted(ctx, request) as count:
+    with constraint_refusals(dict.fromkeys(_NAME_INDEXES, name_taken(row.name))), counted(ctx, request) as count:
         view, provisioner = await enqueue_with_values(ctx, request, BuildTarget(owner_id, None), enqueue)
         count(provisioner)
     return present_task(ctx, view)

@@ -9,7 +9,7 @@ from coder.api.base.refusals import Invalid
 from coder.api.tasks.tasks import TasksListResponse
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import (
-    readable_in,
+    readable_organizations,
 )
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.tasks.task_view import present_task, status_of_task
@@ -40,7 +40,7 @@ async def list_tasks(
     if not scope_allows(subject, "read", "task"):
         return TasksListResponse(tasks=[], count=0)
     organizations = allowed_organizations(subject, "read", "task")
-    own_in = readable_in(subject, "task", owner_id=subject.user_id)
+    own_in = readable_organizations(subject, "task", owner_id=subject.user_id)
     readers = TaskReaders(organizations is None, sorted(organizations or ()), subject.user_id, own_in)
     listed_ids = allowed_ids(subject, "task")
     ids = None if listed_ids is None else [task_id for task_id in map(as_uuid, listed_ids) if task_id is not None]

@@ -288,7 +288,7 @@ class Metrics:
     def _set_pool(self) -> None:
         pool = self._ctx.db.pool()
         counts = {
-            "max_open": pool.most,
+            "max_open": pool.limit,
             "open": pool.in_use + pool.idle,
             "in_use": pool.in_use,
             "idle": pool.idle,

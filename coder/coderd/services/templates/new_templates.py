@@ -14,7 +14,7 @@ from coder.api.templates.templates import (
 )
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule
@@ -38,7 +38,7 @@ async def create_template(
     check_settings("Invalid create template request.", body)
     schedule = read_schedule(body, "Invalid create template request.")
     row = replace(_new_row(organization_id, subject.user_id, body, ctx.clock.now()), **schedule)
-    with told_as({NAME_INDEX: name_taken(row.name)}):
+    with constraint_refusals({NAME_INDEX: name_taken(row.name)}):
         await ctx.db.run(_create, row)
     return await show_template(ctx, row.id)
 

@@ -14,7 +14,7 @@ from coder.api.base.struct import ApiStruct
 from coder.api.people.groups import Group
 from coder.api.site.deployment import ACLAvailable
 from coder.api.templates.templates import TemplateACL, TemplateGroup, TemplateUser
-from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
+from coder.coderd.services.access.acl_actors import RequestedRoles, hold_users, role_faults
 from coder.coderd.services.access.workspace_access import load_template, lock_template
 from coder.coderd.services.people.user_views import reduced_user, user_view
 from coder.coderd.store.access import acls as acl_store
@@ -94,7 +94,7 @@ async def _update(
     tx: Tx, subject: Subject, template_id: UUID, users: Mapping[str, str], groups: Mapping[str, str]
 ) -> None:
     row = await lock_template(tx, subject, template_id, "create")
-    requested = Asked("group_perms", groups), Asked("user_perms", users)
+    requested = RequestedRoles("group_perms", groups), RequestedRoles("user_perms", users)
     faults = await role_faults(tx, subject, row.organization_id, "template", *requested)
     if faults:
         raise Invalid("Invalid request to update template ACL", validations=faults)

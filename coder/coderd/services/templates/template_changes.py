@@ -14,7 +14,7 @@ from coder.api.templates.templates import (
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_template, lock_template, template_resource
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
@@ -59,7 +59,7 @@ async def update_template(ctx: Context, subject: Subject, template_id: UUID, bod
         changes = {**_changes(body, present), "updated_at": now}
         await write_changes(tx, present, changes, body, now, quiet_hours, site_of(ctx))
 
-    with told_as({NAME_INDEX: name_taken(str(value_or(body.name, row.name)))}):
+    with constraint_refusals({NAME_INDEX: name_taken(str(value_or(body.name, row.name)))}):
         await ctx.db.run(write)
     return await show_template(ctx, row.id)
 

@@ -15,7 +15,7 @@ from coder.api.base.refusals import InvalidFields, NotFound
 from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateMeta
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
-from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
@@ -103,7 +103,7 @@ async def write_changes(
         raise NotFound
     await apply_template_schedule(tx, before, after, now, default_quiet_hours)
     if before.max_port_share_level != after.max_port_share_level:
-        await notify_shared_less(tx)
+        await notify_sharing_revoked(tx)
     if body.update_workspace_last_used_at is True:
         await autobuild_store.touch_all(tx, after.id, now)
     if body.update_workspace_dormant_at is True:

@@ -21,7 +21,7 @@ from coder.coderd.services.access.workspace_access import load_workspace
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_access import require_creation
 from coder.coderd.services.wireguard.wireguard_client_view import list_owner_targets, present_client
@@ -83,7 +83,9 @@ async def add_client(
         f'A WireGuard client named "{body.name}" already exists, or its key is in use.',
         validations=[("name", "This value is already in use and should be unique.")],
     )
-    with told_as(dict.fromkeys(("ix_wireguard_clients_user_id_name", "uq_wireguard_clients_public_key"), taken)):
+    with constraint_refusals(
+        dict.fromkeys(("ix_wireguard_clients_user_id_name", "uq_wireguard_clients_public_key"), taken)
+    ):
         await ctx.db.run(_insert, row, wireguard_audit.change("create", row, origin), now)
     wireguard_audit.log_change(ctx, subject, "create", row)
     return present_client(ctx, row, user.username, await list_owner_targets(ctx, user.id))

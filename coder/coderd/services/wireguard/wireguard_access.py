@@ -16,7 +16,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.keys import key_resource
 from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.access.workspace_access import agent_resource, readers
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import Subject
@@ -32,7 +32,7 @@ _ALIAS = "mesh alias"
 class ReachableAgent:
     """An agent that a client may reach, with its addresses."""
 
-    current: AgentPlace
+    current: CurrentAgent
     stable: IPv6Address
     "Address that stays the same over builds."
     addresses: tuple[IPv6Address, ...]
@@ -74,7 +74,7 @@ def client_alias(client_id: UUID) -> IPv6Address:
     return address_in(TAILSCALE_SERVICE_PREFIX, uuid5(client_id, _ALIAS))
 
 
-def _target(current: AgentPlace) -> ReachableAgent:
+def _target(current: CurrentAgent) -> ReachableAgent:
     return ReachableAgent(
         current, workspace_address(current.workspace_id, current.agent.name), agent_addresses(current.agent.id)
     )

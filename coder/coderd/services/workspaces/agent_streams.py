@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _LOG_PAGE = 1000
 
 
-async def require_sight(ctx: Context, subject: Subject, agent_id: UUID) -> None:
+async def require_agent_read(ctx: Context, subject: Subject, agent_id: UUID) -> None:
     """Raise NotFound unless the user may see the agent's workspace, whichever build the agent belongs to.
 
     A newer build replaces an agent, which is no loss of rights. The workspace is checked, not the agent: deleting the
@@ -107,7 +107,7 @@ async def follow_logs(
     started = False
     with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:
         while not ctx.stopping.is_set():
-            location = await ctx.db.read(agent_store.get_agent_place, agent_id)
+            location = await ctx.db.read(agent_store.get_current_agent, agent_id)
             if not await _may_read(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, limit=_LOG_PAGE)

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.foundation.isolated_items import one_by_one
+from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.services.telemetry.metrics import Metrics
@@ -74,7 +74,7 @@ async def take_steps(ctx: Context, now: datetime) -> list[TakenStep]:
         return None if step is None else TakenStep(workspace_id, step)
 
     due = await ctx.db.read(store.list_due, now)
-    return await one_by_one(
+    return await process_items(
         ctx.log, "an automatic workspace step failed", due, take, lambda workspace_id: {"workspace": workspace_id}
     )
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from coder.coderd.services.foundation.isolated_items import one_by_one
+from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.store.notifications import notification_marks
 from coder.coderd.store.workspaces import autobuilds as store
-from coder.coderd.store.workspaces.autobuilds import SoonStopped
+from coder.coderd.store.workspaces.autobuilds import UpcomingStop
 from coder.domain.notifications.notification_templates import WORKSPACE_AUTOSTOP_REMINDER
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def remind(ctx: Context) -> int:
     due = await ctx.db.read(store.list_soon_stopped, now)
     site = notifications.site_of(ctx)
     return sum(
-        await one_by_one(
+        await process_items(
             ctx.log,
             "an autostop reminder could not be sent",
             due,
@@ -40,7 +40,7 @@ async def remind(ctx: Context) -> int:
     )
 
 
-async def _remind(tx: Tx, reminder: SoonStopped, now: datetime, site: NotificationSite) -> int:
+async def _remind(tx: Tx, reminder: UpcomingStop, now: datetime, site: NotificationSite) -> int:
     deadline = reminder.deadline.isoformat()
     if not await notification_marks.mark(tx, WORKSPACE_AUTOSTOP_REMINDER, reminder.build_id, deadline, now):
         return 0

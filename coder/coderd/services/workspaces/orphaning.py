@@ -47,7 +47,7 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
     with counted(ctx, request) as count:
         inventory, job = await ctx.db.run(_abandon, subject, request, workspace_id, ctx.clock.now())
         count(job.provisioner)
-    await build_events.build_over(ctx, job.id)
+    await build_events.record_build_end(ctx, job.id)
     return inventory
 
 

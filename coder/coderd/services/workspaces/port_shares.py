@@ -17,7 +17,7 @@ from coder.api.agents.agent_ports import (
 from coder.api.base.refusals import Invalid, NotFound
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces.port_shares import PortShareRow
@@ -25,7 +25,7 @@ from coder.domain.access.policy import Subject
 from coder.domain.foundation.share_levels import is_shared_too_widely
 from coder.domain.workspaces.workspaces import (
     LEVEL_REFUSED,
-    MOST_SHARED_PORTS,
+    MAX_SHARED_PORTS,
 )
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ async def _share_port(
     before = await share_store.list_port_shares(tx, share.workspace_id, now)
     await share_store.put_port_share(tx, share)
     # A workspace may exceed the limit with shares from before it existed; changing them must stay possible.
-    if len(await share_store.list_port_shares(tx, share.workspace_id, now)) > max(MOST_SHARED_PORTS, len(before)):
-        raise Invalid(f"A workspace shares at most {MOST_SHARED_PORTS} ports.")
-    await notify_shared_less(tx)  # for visitors who connected by a wider share
+    if len(await share_store.list_port_shares(tx, share.workspace_id, now)) > max(MAX_SHARED_PORTS, len(before)):
+        raise Invalid(f"A workspace shares at most {MAX_SHARED_PORTS} ports.")
+    await notify_sharing_revoked(tx)  # for visitors who connected by a wider share
     return share
 
 
@@ -87,7 +87,7 @@ async def unshare_port(ctx: Context, subject: Subject, workspace_id: UUID, agent
         await lock_workspace(tx, subject, workspace_id)
         if not await share_store.delete_port_share(tx, workspace_id, agent_name, port):
             raise NotFound("Share not found.")
-        await notify_shared_less(tx)
+        await notify_sharing_revoked(tx)
 
     await ctx.db.run(write)
 

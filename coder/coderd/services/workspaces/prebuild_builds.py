@@ -15,7 +15,7 @@ from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.coderd.store.workspaces.prebuilds import Wanting
+from coder.coderd.store.workspaces.prebuilds import PrebuildPreset
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import SYSTEM
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PRIORITY = 1
 
 
-async def create_prebuild(tx: Tx, preset: Wanting, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
+async def create_prebuild(tx: Tx, preset: PrebuildPreset, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
     """Insert a prebuilt workspace and queue its start build; nothing for a deleted template."""
     template = await template_store.get_template(tx, preset.template_id, hold=True)
     if template is None or template.deleted:

@@ -15,7 +15,7 @@ import trio
 from coder.api.base.refusals import Conflict, Unauthenticated
 from coder.coderd.services.agents.agent_access import find_by_token
 from coder.coderd.services.people import quotas
-from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces import port_shares
@@ -43,7 +43,7 @@ async def claim(tx: Tx, requested: WorkspaceRow, preset_id: UUID | None) -> Work
         return None
     workspace_id = await prebuild_store.lock_claimable(tx, preset_id)
     prebuilt = await workspace_store.get_workspace(tx, workspace_id) if workspace_id else None
-    if prebuilt is None or workspace_id is None or not await quotas.affords(tx, prebuilt, requested.owner_id):
+    if prebuilt is None or workspace_id is None or not await quotas.can_afford(tx, prebuilt, requested.owner_id):
         return None
     changes: workspace_store.WorkspaceChanges = {
         "owner_id": requested.owner_id,
@@ -64,7 +64,7 @@ async def claim(tx: Tx, requested: WorkspaceRow, preset_id: UUID | None) -> Work
     }
     await workspace_store.update_workspace(tx, workspace_id, **changes)
     await port_shares.delete_port_shares(tx, workspace_id)
-    await notify_shared_less(tx)
+    await notify_sharing_revoked(tx)
     await notify_change(tx, "state", owner_id=PREBUILDS_USER_ID, workspace_id=workspace_id)
     return await workspace_store.get_workspace(tx, workspace_id)
 
@@ -87,7 +87,7 @@ async def watch_claim(
     """
     workspace_id = waiter.workspace_id
     async with ctx.db.listen(CLAIMED) as notices:
-        if only_prebuilt and not await ctx.db.read(prebuild_store.may_be_given, workspace_id):
+        if only_prebuilt and not await ctx.db.read(prebuild_store.may_be_claimed, workspace_id):
             raise Conflict(
                 "Workspace is not a prebuilt workspace waiting to be claimed.",
                 "This endpoint is only for agents running in prebuilt workspaces.",
@@ -102,7 +102,7 @@ async def watch_claim(
             checked_at = trio.current_time()
             if not await ctx.db.read(_is_valid_waiter, waiter):
                 raise Unauthenticated("Workspace agent not authorized.")
-            missed = payload == RESYNC and not await ctx.db.read(prebuild_store.may_be_given, workspace_id)
+            missed = payload == RESYNC and not await ctx.db.read(prebuild_store.may_be_claimed, workspace_id)
             if payload != str(workspace_id) and not (missed and only_prebuilt):
                 continue
             workspace = await ctx.db.read(workspace_store.get_workspace, workspace_id)
@@ -118,7 +118,7 @@ async def _is_valid_waiter(tx: Tx, waiter: ClaimWaiter) -> bool:
     location = await find_by_token(tx, waiter.token)
     if location is not None:
         return location.workspace_id == waiter.workspace_id
-    return await prebuild_store.may_be_given(tx, waiter.workspace_id)
+    return await prebuild_store.may_be_claimed(tx, waiter.workspace_id)
 
 
 async def _next_notice(ctx: Context, notices: trio.MemoryReceiveChannel[tuple[str, str]], until: float) -> str | None:

@@ -12,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.foundation.isolated_items import one_by_one
+from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.notifications import prebuild_notifications
 from coder.coderd.services.notifications.notifications import NotificationSite, enqueue, site_of
 from coder.coderd.services.workspaces.builds.build_metrics import EnqueuedBuild
@@ -21,7 +21,7 @@ from coder.coderd.services.workspaces.prebuild_builds import create_prebuild, de
 from coder.coderd.services.workspaces.prebuilds import is_paused
 from coder.coderd.store.notifications import notification_marks
 from coder.coderd.store.workspaces import prebuilds as store
-from coder.coderd.store.workspaces.prebuilds import Wanting
+from coder.coderd.store.workspaces.prebuilds import PrebuildPreset
 from coder.domain.notifications.notification_templates import PREBUILD_FAILURE_LIMIT
 from coder.domain.workspaces.prebuilds import Failures, desired_instances, plan
 
@@ -46,11 +46,11 @@ async def reconcile(ctx: Context) -> Reconciled:
     now = ctx.clock.now()
     if await ctx.db.read(is_paused):
         return Reconciled()
-    presets = await ctx.db.read(store.list_wanting)
+    presets = await ctx.db.read(store.list_prebuild_presets)
     existing = await ctx.db.read(store.list_existing)
     leftovers = [row.id for key in existing.keys() - {preset.preset_id for preset in presets} for row in existing[key]]
 
-    async def reconcile_preset(preset: Wanting) -> Reconciled:
+    async def reconcile_preset(preset: PrebuildPreset) -> Reconciled:
         created, deleted = await run_with_values(ctx, partial(_run_reconcile, ctx, preset, now))
         _count(ctx, [*created, *deleted])
         return Reconciled(len(created), len(deleted))
@@ -61,7 +61,7 @@ async def reconcile(ctx: Context) -> Reconciled:
         return Reconciled(deleted=len(builds))
 
     results = [
-        *await one_by_one(
+        *await process_items(
             ctx.log,
             "prebuilt workspaces of a preset could not be reconciled",
             presets,
@@ -69,7 +69,7 @@ async def reconcile(ctx: Context) -> Reconciled:
             lambda preset: {"preset": preset.preset_id},
         ),
         # Workspaces of versions that are no longer active.
-        *await one_by_one(
+        *await process_items(
             ctx.log, "a prebuilt workspace was not deleted", leftovers, delete_leftover, lambda key: {"workspace": key}
         ),
     ]
@@ -82,7 +82,7 @@ def _count(ctx: Context, builds: Sequence[EnqueuedBuild]) -> None:
 
 
 async def _run_reconcile(
-    ctx: Context, preset: Wanting, now: datetime, prepare: Prepare
+    ctx: Context, preset: PrebuildPreset, now: datetime, prepare: Prepare
 ) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
     config = ctx.config
     rules = Failures(
@@ -94,7 +94,7 @@ async def _run_reconcile(
 
 
 async def _reconcile(
-    tx: Tx, preset: Wanting, now: datetime, prepare: Prepare, rules: Failures, site: NotificationSite
+    tx: Tx, preset: PrebuildPreset, now: datetime, prepare: Prepare, rules: Failures, site: NotificationSite
 ) -> tuple[list[EnqueuedBuild], list[EnqueuedBuild]]:
     """Reconcile one preset; return the builds that create and the builds that delete."""
     if not await store.lock(tx):
@@ -111,7 +111,7 @@ async def _reconcile(
     return created, deleted
 
 
-async def _notify_limit(tx: Tx, preset: Wanting, now: datetime, site: NotificationSite) -> None:
+async def _notify_limit(tx: Tx, preset: PrebuildPreset, now: datetime, site: NotificationSite) -> None:
     if await notification_marks.mark(tx, PREBUILD_FAILURE_LIMIT, preset.preset_id, "limit", now):
-        for notice in await prebuild_notifications.of_failures(tx, preset):
+        for notice in await prebuild_notifications.failure_notifications(tx, preset):
             await enqueue(tx, site, notice, now)

@@ -8,7 +8,7 @@ from uuid import UUID
 from coder.api.base.refusals import Invalid
 from coder.api.workspaces.workspace_requests import CreateWorkspaceRequest
 from coder.api.workspaces.workspaces import Workspace
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.workspaces.builds.build_input import optional_id, parameter_values
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
@@ -51,7 +51,7 @@ async def create_workspace(
             enqueue_first_build, subject, spec, request, organization_id, rules_of(ctx), ctx.clock.now()
         )
 
-    with told_as({NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
+    with constraint_refusals({NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
         queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
         count(queued.view.job.provisioner)
     response = present_workspace(ctx, view, LoadedPage.empty())

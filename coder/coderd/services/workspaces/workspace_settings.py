@@ -17,7 +17,7 @@ from coder.api.workspaces.workspace_settings import (
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import lock_workspace, workspace_resource
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.workspaces.new_workspaces import NAME_IN_USE, NAME_INDEX
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.change_feed import Kind, notify_change
@@ -45,7 +45,7 @@ async def rename_workspace(ctx: Context, subject: Subject, workspace_id: UUID, r
         await notify_change(tx, "settings", owner_id=row.owner_id, workspace_id=row.id)
 
     taken = Conflict(f'The workspace "{request.name}" already exists.', validations=[("name", NAME_IN_USE)])
-    with told_as({NAME_INDEX: taken}):
+    with constraint_refusals({NAME_INDEX: taken}):
         await ctx.db.run(rename)
 
 

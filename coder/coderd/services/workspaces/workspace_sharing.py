@@ -14,12 +14,12 @@ from coder.api.workspaces.workspace_settings import (
     WorkspaceGroup,
     WorkspaceUser,
 )
-from coder.coderd.services.access.acl_actors import Asked, hold_users, role_faults
+from coder.coderd.services.access.acl_actors import RequestedRoles, hold_users, role_faults
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.workspaces.workspace_settings import edit_workspace
 from coder.coderd.store.access import acls as acl_store
-from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
@@ -83,13 +83,13 @@ async def update_acl(
         # An id has several spellings: comparing the canonical one closes the way around this check.
         if str(subject.user_id) in acl_store.by_id(user_roles):
             raise Invalid("You cannot change your own workspace sharing role.")
-        requested = Asked("group_roles", group_roles), Asked("user_roles", user_roles)
+        requested = RequestedRoles("group_roles", group_roles), RequestedRoles("user_roles", user_roles)
         faults = await role_faults(tx, subject, row.organization_id, "workspace", *requested)
         if faults:
             raise Invalid("Invalid request to update workspace ACL", validations=faults)
         user_acl, group_acl = _merged(row.user_acl, user_roles), _merged(row.group_acl, group_roles)
         await edit_workspace(tx, row, user_acl=user_acl, group_acl=group_acl)
-        await notify_shared_less(tx)
+        await notify_sharing_revoked(tx)
 
     await ctx.db.run(update)
 
@@ -101,7 +101,7 @@ async def clear_acl(ctx: Context, subject: Subject, workspace_id: UUID) -> None:
     async def clear(tx: Tx) -> None:
         row = await _lock_shareable(ctx, tx, subject, workspace_id, organization_id)
         await edit_workspace(tx, row, user_acl={}, group_acl={})
-        await notify_shared_less(tx)
+        await notify_sharing_revoked(tx)
 
     await ctx.db.run(clear)
 

@@ -19,13 +19,13 @@ from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
 from coder.coderd.services.agents.agent_view import health_of, present_status, view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
-from coder.coderd.services.provisioning.jobs import load_places, present_job
+from coder.coderd.services.provisioning.jobs import load_queue_positions, present_job
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.workspaces.builds import BuildView
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
-from coder.domain.provisioning.queue import NO_PLACE, QueuePlace
+from coder.domain.provisioning.queue import NO_POSITION, QueuePosition
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -37,7 +37,7 @@ class LoadedPage:
     """Rows that belong to the jobs of a page."""
 
     resources: LoadedResources
-    queue_places: dict[UUID, QueuePlace]
+    queue_places: dict[UUID, QueuePosition]
     shows_costs: bool = False
     "Whether any group has an allowance; otherwise all builds are shown with cost 0 (recorded)."
 
@@ -52,7 +52,7 @@ async def load_page(tx: Tx, views: Sequence[BuildView], now: datetime, *, strict
     # A job that has not ended has no resources yet.
     ended = [view.job.id for view in views if view.job.completed_at is not None]
     resources = await load_resources(tx, ended)
-    places = await load_places(tx, [view.job for view in views], now, strict=strict)
+    places = await load_queue_positions(tx, [view.job for view in views], now, strict=strict)
     return LoadedPage(resources, places, await group_store.any_allowance(tx))
 
 
@@ -79,7 +79,7 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
         transition=cast("Any", build.transition),
         initiator_id=build.initiator_id,
         initiator_name=view.initiator_username,
-        job=present_job(job, page.queue_places.get(job.id, NO_PLACE)),
+        job=present_job(job, page.queue_places.get(job.id, NO_POSITION)),
         reason=cast("Any", build.reason),
         resources=present_resources(
             page.resources, job.id, view_context(ctx, view.workspace_name, view.owner_username)

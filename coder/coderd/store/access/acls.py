@@ -9,7 +9,7 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, Table, Text, Update, func, literal, literal_column, or_, select, update
 
-from coder.coderd.store.access.keys import notify_shared_less
+from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.tables.people import group_members, groups, organization_members, organizations, users
 from coder.coderd.store.tables.templates import templates
@@ -122,12 +122,12 @@ async def clear_workspace_acls(tx: Tx, organization_id: UUID, *, people_only: bo
         accounts = select(users.c.id).where(users.c.is_service_account)
         statement = statement.where(workspaces.c.owner_id.not_in(accounts))
     await _write_and_notify(tx, statement.values(user_acl={}, group_acl={}))
-    await notify_shared_less(tx)
+    await notify_sharing_revoked(tx)
 
 
-async def revoke_person(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
+async def revoke_user(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
     """Remove a user from every access list of an organization."""
-    await notify_shared_less(tx)
+    await notify_sharing_revoked(tx)
     # Locks in the order of a template change, which continues with the template's workspaces.
     await tx.execute(_without(templates, organization_id, user_id))
     await _write_and_notify(tx, _without(workspaces, organization_id, user_id))

@@ -262,19 +262,19 @@ async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
 
 
 MOST_NOTICES = 20
-ENDED_AT_ONCE = 500
+MAX_SESSIONS_REVOKED = 500
 """Maximum of sessions that one sign-in deletes."""
 ENDED = "sessions_ended"
 """Channel for invalidated keys: `key ID`, or `user UUID` for all keys of a user; `sharing` when access to workspaces
 was revoked."""
 
 
-async def notify_user_out(tx: Tx, user_id: UUID) -> None:
+async def notify_user_revoked(tx: Tx, user_id: UUID) -> None:
     """Close a user's open connections, on every replica."""
     await notify(tx, ENDED, f"user {user_id}")
 
 
-async def notify_shared_less(tx: Tx) -> None:
+async def notify_sharing_revoked(tx: Tx) -> None:
     """Recheck every open stream of an application, on every replica."""
     await notify(tx, ENDED, "sharing")
 
@@ -368,13 +368,13 @@ async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:
         codes = oauth2_provider_app_codes
         await tx.execute(delete(codes).where(codes.c.user_id == user_id, codes.c.used_at.is_(None)))
     # Applications are also open by tickets, which name the user and no key.
-    await notify_user_out(tx, user_id)
+    await notify_user_revoked(tx, user_id)
 
 
 async def delete_sessions_by(tx: Tx, user_id: UUID, login_type: str) -> None:
     """Delete a user's sessions from one login method; tokens have a type of their own."""
     await delete_keys(tx, and_(api_keys.c.user_id == user_id, api_keys.c.login_type == login_type))
-    await notify_user_out(tx, user_id)
+    await notify_user_revoked(tx, user_id)
 
 
 async def keep_newest_sessions(tx: Tx, user_id: UUID, limit: int, now: datetime) -> int:
@@ -385,7 +385,7 @@ async def keep_newest_sessions(tx: Tx, user_id: UUID, limit: int, now: datetime)
     """
     newest_first = func.greatest(api_keys.c.last_used, api_keys.c.created_at).desc(), api_keys.c.id
     own_keys = select(api_keys.c.id).where(_sessions_of(user_id)).order_by(api_keys.c.expires_at <= now, *newest_first)
-    return await delete_keys(tx, api_keys.c.id.in_(own_keys.offset(limit).limit(ENDED_AT_ONCE)))
+    return await delete_keys(tx, api_keys.c.id.in_(own_keys.offset(limit).limit(MAX_SESSIONS_REVOKED)))
 
 
 async def replace_token(tx: Tx, user_id: UUID, name: str) -> None:

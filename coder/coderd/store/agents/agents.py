@@ -1,7 +1,7 @@
 """Queries on agents themselves; their children have files of their own in this folder.
 
 An agent may connect to the server while its build is the newest of a living workspace: `get_agent_by_token` and
-`get_agent_place` apply that rule, the others do not. The service checks that the owner is not suspended.
+`get_current_agent` apply that rule, the others do not. The service checks that the owner is not suspended.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class AgentRow:
 
 
 @dataclass(frozen=True, slots=True)
-class AgentPlace:
+class CurrentAgent:
     """Current agent, its workspace and its owner: the facts needed to authorize and serve it."""
 
     agent: AgentRow
@@ -147,9 +147,9 @@ _PLACE: Select[Any] = (
 )
 
 
-def _place(row: Any) -> AgentPlace:
+def _place(row: Any) -> CurrentAgent:
     count = len(AGENT_COLUMNS)
-    return AgentPlace(AgentRow(*row[:count]), *row[count:])
+    return CurrentAgent(AgentRow(*row[:count]), *row[count:])
 
 
 async def get_agent(tx: Tx, agent_id: UUID) -> AgentRow | None:
@@ -173,7 +173,7 @@ _REPLACED = exists().where(
 )
 
 
-async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
+async def get_agent_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     """Return the current agent a token belongs to, unless a newer generation of the token has been used.
 
     Terraform keeps a token over builds, so older rows may carry it, too.
@@ -187,25 +187,25 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> AgentPlace | None:
     return replace(_place(row), rotated_token=token) if row else None
 
 
-async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[AgentPlace]:
+async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[CurrentAgent]:
     """Return the current agents that report this cloud machine, newest first."""
     query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(100)
     return [_place(row) for row in await tx.execute(query)]
 
 
-async def get_agent_place(tx: Tx, agent_id: UUID) -> AgentPlace | None:
+async def get_current_agent(tx: Tx, agent_id: UUID) -> CurrentAgent | None:
     """Return a current agent; None for an agent of an older build."""
     row = (await tx.execute(_PLACE.where(_agents.c.id == agent_id))).first()
     return _place(row) if row else None
 
 
-async def list_current_agents(tx: Tx, owner_id: UUID) -> list[AgentPlace]:
+async def list_current_agents(tx: Tx, owner_id: UUID) -> list[CurrentAgent]:
     """Return every current agent of an owner's living workspaces."""
     rows = await tx.execute(_PLACE.where(workspaces.c.owner_id == owner_id).order_by(_agents.c.id))
     return [_place(row) for row in rows]
 
 
-async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[AgentPlace]:
+async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[CurrentAgent]:
     """Return every current agent of living workspaces that match a condition on them (and their owners)."""
     rows = await tx.execute(_PLACE.where(condition).order_by(users.c.username, workspaces.c.name, _agents.c.name))
     return [_place(row) for row in rows]

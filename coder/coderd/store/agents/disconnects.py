@@ -42,7 +42,7 @@ class VitalsRow:
     path_at: datetime | None
 
 
-class DisconnectTold(TypedDict, total=False):
+class DisconnectReport(TypedDict, total=False):
     """Columns set by an agent's report about its disconnect."""
 
     told_at: datetime
@@ -51,7 +51,7 @@ class DisconnectTold(TypedDict, total=False):
     events: list[dict[str, Any]]
 
 
-class NewDisconnect(DisconnectTold, total=False):
+class NewDisconnect(DisconnectReport, total=False):
     """Initial columns of a disconnect; the defaults of the others mean unreported and ongoing."""
 
     disconnected_at: Required[datetime]
@@ -78,11 +78,11 @@ async def list_disconnects(tx: Tx, workspace_id: UUID, agent_name: str, limit: i
     return [DisconnectRow(*row) for row in await tx.execute(query)]
 
 
-async def update_disconnect(tx: Tx, ident: int, **values: Unpack[DisconnectTold]) -> None:
+async def update_disconnect(tx: Tx, ident: int, **values: Unpack[DisconnectReport]) -> None:
     await tx.execute(update(disconnects).where(disconnects.c.id == ident).values(**values))
 
 
-async def note_return(tx: Tx, workspace_id: UUID, agent_name: str, now: datetime) -> None:
+async def record_reconnect(tx: Tx, workspace_id: UUID, agent_name: str, now: datetime) -> None:
     """Record that the agent reconnected: its open disconnects end."""
     open_ones = and_(_of(workspace_id, agent_name), disconnects.c.returned_at.is_(None))
     await tx.execute(update(disconnects).where(open_ones).values(returned_at=now))

@@ -157,7 +157,7 @@ def engine_url(url: str) -> URL:
 class PoolState:
     """Connections of the pool: the limit and the current number."""
 
-    most: int
+    limit: int
     in_use: int
     idle: int
 

@@ -6,7 +6,7 @@ from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from coder.coderd.store.engine.availability import DatabaseAwayError
 
-__all__ = ["DBAPIError", "DatabaseAwayError", "IntegrityError", "constraint_of", "refuses_the_value"]
+__all__ = ["DBAPIError", "DatabaseAwayError", "IntegrityError", "constraint_of", "is_value_refused"]
 
 
 def constraint_of(error: IntegrityError) -> str:
@@ -18,7 +18,7 @@ def constraint_of(error: IntegrityError) -> str:
     return str(getattr(refusal, "constraint_name", None) or "")
 
 
-def refuses_the_value(error: DBAPIError) -> bool:
+def is_value_refused(error: DBAPIError) -> bool:
     """Return whether the value was the reason: a number out of range, an invalid text, a duplicate.
 
     False when the database was unavailable, or two transactions conflicted: then a retry may succeed. Classes 22 and 23

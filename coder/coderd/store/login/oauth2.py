@@ -271,7 +271,7 @@ async def take_code(tx: Tx, prefix: str, hashed_secret: bytes, now: datetime) ->
         return CodeRow(*row)
     used = (await tx.execute(select(table.c.app_id, table.c.user_id).where(matches))).one_or_none()
     if used is not None:
-        await end_grant(tx, used.app_id, used.user_id, prefix)
+        await revoke_grant(tx, used.app_id, used.user_id, prefix)
     return None
 
 
@@ -296,11 +296,11 @@ async def renew_token(tx: Tx, prefix: str, hashed_secret: bytes, app_id: UUID) -
     matches = and_(table.c.prefix == prefix, table.c.hashed_secret == hashed_secret, table.c.app_id == app_id)
     used = (await tx.execute(select(table.c.user_id, table.c.grant_id).where(matches))).one_or_none()
     if used is not None:
-        await end_grant(tx, app_id, used.user_id, used.grant_id)
+        await revoke_grant(tx, app_id, used.user_id, used.grant_id)
     return None
 
 
-async def end_grant(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
+async def revoke_grant(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
     """Revoke one consent: its refresh token, its access token, and the keys created with that."""
     await lock_consents(tx, app_id, user_id)
     tokens, made_keys = oauth2_provider_app_tokens, oauth2_provider_app_made_keys
@@ -348,14 +348,14 @@ async def insert_made_key(tx: Tx, key_id: str, consent: Consent) -> None:
     await tx.execute(insert(oauth2_provider_app_made_keys).values(api_key_id=key_id, **values))
 
 
-async def end_made_of_others(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
+async def revoke_keys_of_older_consents(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> None:
     """Revoke the keys the application created under an earlier consent: only the newest counts."""
     made_keys = oauth2_provider_app_made_keys
     own = and_(made_keys.c.app_id == app_id, made_keys.c.user_id == user_id)
     await key_store.revoke_made_keys(tx, and_(own, made_keys.c.grant_id != grant_id))
 
 
-async def end_made_by(tx: Tx, app_id: UUID, user_id: UUID) -> None:
+async def revoke_keys_made_by(tx: Tx, app_id: UUID, user_id: UUID) -> None:
     """Revoke everything the application created with the user's consent."""
     made_keys = oauth2_provider_app_made_keys
     await key_store.revoke_made_keys(tx, and_(made_keys.c.app_id == app_id, made_keys.c.user_id == user_id))
@@ -374,4 +374,4 @@ async def delete_tokens_of(tx: Tx, app_id: UUID, user_id: UUID, *, renewed: bool
     await tx.execute(delete(codes).where(own, codes.c.used_at.is_(None)))
     await _end_tokens(tx, and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id), renewed=renewed)
     if not renewed:
-        await end_made_by(tx, app_id, user_id)
+        await revoke_keys_made_by(tx, app_id, user_id)

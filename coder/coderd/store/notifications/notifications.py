@@ -24,7 +24,7 @@ from coder.coderd.store.tables.people import organization_members, users
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-MOST_IN_INBOX = 1000
+MAX_INBOX_MESSAGES = 1000
 """Maximum messages of one reader."""
 CHANNEL = "notification_messages"
 """Channel notified when there is a message to send."""
@@ -117,7 +117,7 @@ async def insert_inbox(tx: Tx, row: MessageRow) -> None:
     await tx.execute(statement.on_conflict_do_nothing())
     own = inbox_notifications.c.user_id == row.user_id
     newest = select(inbox_notifications.c.created_at).where(own).order_by(inbox_notifications.c.created_at.desc())
-    last = newest.offset(MOST_IN_INBOX - 1).limit(1).scalar_subquery()
+    last = newest.offset(MAX_INBOX_MESSAGES - 1).limit(1).scalar_subquery()
     await tx.execute(delete(inbox_notifications).where(own, inbox_notifications.c.created_at < last))
 
 

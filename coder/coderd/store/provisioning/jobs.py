@@ -22,7 +22,7 @@ from coder.coderd.store.tables.provisioners import provisioner_daemons
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.domain.provisioning.jobs import JobLogLine, JobStatus, derive_status
-from coder.domain.provisioning.queue import Wanted
+from coder.domain.provisioning.queue import JobRequirements
 from coder.domain.provisioning.tags import UNTAGGED, Tags
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ async def update_job(tx: Tx, job_id: UUID, **values: Unpack[JobChanges]) -> None
     await tx.execute(update(_jobs).where(_jobs.c.id == job_id).values(**values))
 
 
-async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[Wanted]:
+async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[JobRequirements]:
     """Return every pending job of these organizations."""
     query = select(
         _jobs.c.id,
@@ -240,7 +240,7 @@ async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[Wante
         _jobs.c.priority,
         _jobs.c.created_at,
     ).where(_WAITING, _jobs.c.organization_id.in_(organization_ids))
-    return [Wanted(*row) for row in await tx.execute(query)]
+    return [JobRequirements(*row) for row in await tx.execute(query)]
 
 
 async def list_worker_jobs(tx: Tx, worker_id: UUID) -> list[JobRow]:

@@ -117,7 +117,7 @@ async def touch_daemon(tx: Tx, daemon_id: UUID, link: UUID, now: datetime) -> No
     await tx.execute(update(_daemons).where(_daemons.c.id == daemon_id).values(values))
 
 
-async def leave_daemon(tx: Tx, daemon_id: UUID, link: UUID, last_seen_at: datetime) -> None:
+async def mark_daemon_disconnected(tx: Tx, daemon_id: UUID, link: UUID, last_seen_at: datetime) -> None:
     """Record that the daemon disconnected, unless it reconnected over a newer link. Clocks are not compared: those of
     two servers differ."""
     condition = (_daemons.c.id == daemon_id) & (_daemons.c.link_id == link)

@@ -187,7 +187,7 @@ async def move_latest_stops(tx: Tx, latest: Mapping[UUID, datetime | None], now:
 
 
 @dataclass(frozen=True, slots=True)
-class SoonStopped:
+class UpcomingStop:
     """Workspace that will stop soon, of a template that notifies the owner."""
 
     build_id: UUID
@@ -199,7 +199,7 @@ class SoonStopped:
     deadline: datetime
 
 
-async def list_soon_stopped(tx: Tx, now: datetime) -> list[SoonStopped]:
+async def list_soon_stopped(tx: Tx, now: datetime) -> list[UpcomingStop]:
     statement = (
         select(
             _builds.c.id,
@@ -224,7 +224,7 @@ async def list_soon_stopped(tx: Tx, now: datetime) -> list[SoonStopped]:
             _builds.c.deadline - templates.c.time_til_autostop_notify_ms * _MS <= now,
         )
     )
-    return [SoonStopped(*row) for row in await tx.execute(statement)]
+    return [UpcomingStop(*row) for row in await tx.execute(statement)]
 
 
 # ---- activity

@@ -21,7 +21,7 @@ _OWNER = {"owner": PREBUILDS_USER_ID}
 
 
 @dataclass(frozen=True, slots=True)
-class Wanting:
+class PrebuildPreset:
     """Preset of an active version that defines prebuilt workspaces."""
 
     preset_id: UUID
@@ -93,8 +93,8 @@ async def lock(tx: Tx) -> bool:
     return bool((await tx.execute(_LOCK)).scalar_one())
 
 
-async def list_wanting(tx: Tx) -> list[Wanting]:
-    return [Wanting(*row) for row in await tx.execute(_WANTING)]
+async def list_prebuild_presets(tx: Tx) -> list[PrebuildPreset]:
+    return [PrebuildPreset(*row) for row in await tx.execute(_WANTING)]
 
 
 async def list_existing(tx: Tx) -> dict[UUID | None, list[Prebuilt]]:
@@ -121,7 +121,7 @@ async def invalidate(tx: Tx, template_id: UUID, now: datetime) -> list[tuple[str
     return sorted((row[0], row[1], row[2]) for row in result)
 
 
-async def may_be_given(tx: Tx, workspace_id: UUID) -> bool:
+async def may_be_claimed(tx: Tx, workspace_id: UUID) -> bool:
     """Return whether the workspace is unclaimed, or its claiming build still runs."""
     return (await tx.execute(_MAY_BE_GIVEN, {**_OWNER, "workspace": workspace_id})).first() is not None
 

@@ -30,7 +30,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 
-from coder.coderd.store.agents.agents import AgentPlace, list_agents_where
+from coder.coderd.store.agents.agents import CurrentAgent, list_agents_where
 from coder.coderd.store.engine.metadata import Timestamp, Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
 from coder.coderd.store.provisioning.jobs import STATUS
@@ -101,7 +101,7 @@ class WorkspacePage:
     "Matches on all pages."
 
 
-async def list_readable_agents(tx: Tx, readers: WorkspaceReaders) -> list[AgentPlace]:
+async def list_readable_agents(tx: Tx, readers: WorkspaceReaders) -> list[CurrentAgent]:
     """Return every current agent of the workspaces that a caller may read."""
     return await list_agents_where(tx, _may_read(readers))
 

@@ -12,7 +12,7 @@ from sqlalchemy import JSON, Select, func, literal_column, select, update
 from sqlalchemy.dialects.postgresql import insert
 
 from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
-from coder.coderd.store.agents.agents import AgentPlace, list_agents_where
+from coder.coderd.store.agents.agents import CurrentAgent, list_agents_where
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.tables.agents import workspace_agents
 from coder.coderd.store.tables.builds import workspace_builds
@@ -200,7 +200,7 @@ async def list_with_owners(tx: Tx, ids: Sequence[UUID]) -> list[tuple[WorkspaceR
     return [(WorkspaceRow(*row[:_COUNT]), row[_COUNT]) for row in rows]
 
 
-async def list_agents_of(tx: Tx, ids: Sequence[UUID]) -> list[AgentPlace]:
+async def list_agents_of(tx: Tx, ids: Sequence[UUID]) -> list[CurrentAgent]:
     """Return the current agents of some workspaces."""
     return await list_agents_where(tx, workspaces.c.id.in_(ids))
 

@@ -14,7 +14,7 @@ from ipaddress import ip_address
 
 from coder.mesh.core.paths.candidates import Address
 from coder.mesh.core.wire import portmap
-from coder.mesh.core.wire.portmap import NONCE_SIZE, PcpMap, PcpMapped, PmpAddress, PmpAskAddress, PmpMap, PmpMapped
+from coder.mesh.core.wire.portmap import NONCE_SIZE, PcpMap, PcpMapped, PmpAddress, PmpAddressRequest, PmpMap, PmpMapped
 
 LIFETIME = 7200
 """Requested seconds of a mapping: RFC 6886 section 3.3 recommends it, and after a crash the hole stays open no
@@ -222,7 +222,7 @@ class PortMapping:
             suggested_ip = self.external[0] if self.external else "0.0.0.0"
             request = PcpMap(self._nonce, self._client, self._port, LIFETIME, self._requested_port, suggested_ip)
             return [request.encode()]
-        return [PmpAskAddress().encode(), PmpMap(self._port, LIFETIME, self._requested_port).encode()]
+        return [PmpAddressRequest().encode(), PmpMap(self._port, LIFETIME, self._requested_port).encode()]
 
 
 def _reachable(external: Address) -> bool:

@@ -168,7 +168,7 @@ class PathActions:
             self._waiting_calls[peer] = None
             # One measurement serves all waiting peers.
             if was_empty:
-                self._sink.wants_endpoints()
+                self._sink.needs_endpoints()
 
     def box(self, key: PublicKey) -> SharedBox | None:
         """Return the box for a peer with this disco key; None: the peer has no disco."""

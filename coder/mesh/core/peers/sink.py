@@ -33,7 +33,7 @@ class Sink(Protocol):
     def ping_answered(self, answer: PingAnswered, peer: PublicKey, region: int) -> None:
         """Report the answer to a caller's ping; `region` is 0 for direct answers."""
 
-    def wants_endpoints(self) -> None:
+    def needs_endpoints(self) -> None:
         """Request fresh own endpoints for a peer: measure them, then call `set_own_endpoints`."""
 
     def peer_alive(self, peer: PublicKey) -> None:

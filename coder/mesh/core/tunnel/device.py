@@ -197,7 +197,7 @@ class Device:
             offset = end
         return result
 
-    def open_quietly_untrusted(
+    def open_fast_untrusted(
         self, view: memoryview, total: int, segment: int, source: Source, now: float, out: list[bytes]
     ) -> int:
         """Open datagrams of a current session that come from the peer's known source; packets are appended to `out`.

@@ -51,14 +51,14 @@ class PcpMap:
     port: int
     lifetime: int
     """Seconds."""
-    wanted_port: int = 0
+    suggested_port: int = 0
     suggested_ip: str = "0.0.0.0"
 
     def encode(self) -> bytes:
         """Return 60 bytes."""
         client, suggested = _mapped(self.client), _mapped(self.suggested_ip)
         return _PCP_REQUEST.pack(
-            PCP, _MAP, 0, self.lifetime, client, self.nonce, _UDP, self.port, self.wanted_port, suggested
+            PCP, _MAP, 0, self.lifetime, client, self.nonce, _UDP, self.port, self.suggested_port, suggested
         )
 
 
@@ -84,7 +84,7 @@ class PcpMapped:
 
 
 @dataclass(frozen=True, slots=True)
-class PmpAskAddress:
+class PmpAddressRequest:
     """NAT-PMP: request of the external address."""
 
     def encode(self) -> bytes:
@@ -98,11 +98,11 @@ class PmpMap:
 
     port: int
     lifetime: int
-    wanted_port: int = 0
+    suggested_port: int = 0
 
     def encode(self) -> bytes:
         """Return 12 bytes."""
-        return _PMP_REQUEST.pack(NAT_PMP, _MAP, 0, self.port, self.wanted_port, self.lifetime)
+        return _PMP_REQUEST.pack(NAT_PMP, _MAP, 0, self.port, self.suggested_port, self.lifetime)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Refused:
         return Struct("!BBH").pack(self.version, _MAP | _ANSWER, self.result) + bytes(20 if self.version == PCP else 4)
 
 
-Request = PcpMap | PmpMap | PmpAskAddress
+Request = PcpMap | PmpMap | PmpAddressRequest
 Answer = PcpMapped | PmpAddress | PmpMapped | Refused
 
 
@@ -200,7 +200,7 @@ def parse_request_untrusted(datagram: bytes) -> Request:
     if len(datagram) > MAX_SIZE:
         raise WireError("bad_length")
     if datagram == _PMP_ADDRESS_REQUEST:
-        return PmpAskAddress()
+        return PmpAddressRequest()
     if len(datagram) == _PMP_REQUEST.size and datagram[:2] == bytes((NAT_PMP, _MAP)):
         _, _, _, port, suggested, lifetime = _PMP_REQUEST.unpack(datagram)
         return PmpMap(port, lifetime, suggested)

@@ -90,7 +90,7 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
     for kind, _, value in _attributes(body):
         software = software or (kind == _SOFTWARE and value == _SOFTWARE_VALUE)
         last = kind
-    # Only our own form is answered here; a public server uses `answer_anybody_untrusted`.
+    # Only our own form is answered here; a public server uses `answer_any_untrusted`.
     if not software:
         raise WireError("foreign_software")
     # RFC 8489 section 14.7: it has to be the last attribute, as it covers all before it.
@@ -102,7 +102,7 @@ def parse_request_untrusted(datagram: bytes) -> BindingRequest:
     return BindingRequest(tx_id)
 
 
-def answer_anybody_untrusted(datagram: bytes, source: UdpAddress) -> bytes:
+def answer_any_untrusted(datagram: bytes, source: UdpAddress) -> bytes:
     """Return the answer to any binding request, also of RFC 3489 (no cookie). Raises WireError when there is none.
 
     Larger than the smallest requests by up to 48 bytes: a caller must limit the rate.

@@ -15,7 +15,7 @@ import trio.testing
 from coder.agent.reports import flight_file, flight_recorder
 from coder.agent.reports.flight_file import SLOT_SIZE, FlightFile
 from coder.agent.reports.flight_recorder import INTERVAL, MAX_EVENTS, FlightRecorder, default_folder, read_machine
-from coder.domain.agents.flight_events import Look
+from coder.domain.agents.flight_events import Sample
 from tests.kit.event_loop_probes import no_threads
 
 
@@ -23,9 +23,9 @@ class Machine:
     """Machine whose clocks and addresses the test moves."""
 
     def __init__(self) -> None:
-        self.now = Look(1_000_000.0, 100.0, 100.0, "boot-1", 0, ("10.0.0.1",))
+        self.now = Sample(1_000_000.0, 100.0, 100.0, "boot-1", 0, ("10.0.0.1",))
 
-    def __call__(self) -> Look:
+    def __call__(self) -> Sample:
         return self.now
 
     def advance(self, seconds: float, *, asleep: float = 0.0, clock: float = 0.0) -> None:

@@ -28,7 +28,7 @@ from coder.appproxy.http.request_bounds import MAX_PARAMETERS
 from coder.base.clock import FakeClock
 from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.apps import app_access
-from coder.coderd.services.apps.app_usage import LOG_AGAIN, AppUsage
+from coder.coderd.services.apps.app_usage import LOG_INTERVAL, AppUsage
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.store.audit import connection_log
 from coder.domain.access.credentials import Credentials
@@ -194,7 +194,7 @@ async def test_visitor_concurrency_is_limited(autojump_clock: trio.testing.MockC
 
 async def test_proxy_token_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     authorizer, _ = _remote(monkeypatch)
-    monkeypatch.setattr(remote, "MOST_KNOWN", 2)
+    monkeypatch.setattr(remote, "MAX_KNOWN_TOKENS", 2)
     admit = QUESTIONS["admit"]
     await _answers(authorizer, admit, *[_from(number, f"good-{number}") for number in range(5)])
     assert list(authorizer._known) == [remote._digest("good-3"), remote._digest("good-4")]
@@ -277,7 +277,7 @@ async def test_visitor_is_logged_hourly(monkeypatch: pytest.MonkeyPatch) -> None
         assert [row.user_agent for row in lines] == ["browser 0"]
         await _visit(usage, "2001:db8:0:1::1", "browser 0")
         assert len(lines) == 2
-        _advance(world, LOG_AGAIN)
+        _advance(world, LOG_INTERVAL)
         await _visit(usage, "2001:db8::1", "browser 1")
         assert len(lines) == 3
 

@@ -19,7 +19,7 @@ import trio.testing
 from coder.base.secret import Secret
 from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_streams import OpenVisits
+from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.apps.app_usage import AppUsage
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.agents import agent_apps as app_store
@@ -344,7 +344,7 @@ async def _websocket(s: Scene) -> None:
 
 async def _rechecked_streams(s: Scene) -> None:
     """Check that open streams are rechecked: a stream outlives neither session nor permission."""
-    world, visits = s.world, s.world.ctx.part(OpenVisits)
+    world, visits = s.world, s.world.ctx.part(OpenStreams)
     dana, token = await world.member("dana")
     shared = f"/api/v2/workspaces/{s.agent.workspace['id']}/acl"
     assert (await world.patch(shared, {"user_roles": {dana: "use"}})).status_code == 204
@@ -410,7 +410,7 @@ async def _shared_ports_end(s: Scene, token: str) -> None:
     over = PortShareRow(workspace_id, "main", s.app.port, level, "http", now - timedelta(seconds=1))
     await s.world.ctx.db.run(put_port_share, over)
     assert (await s.host(label, token=stranger)).status_code == 404
-    await s.world.ctx.part(OpenVisits).look()  # as every minute
+    await s.world.ctx.part(OpenStreams).look()  # as every minute
     with trio.fail_after(60):
         await _expect_end(socket)
 

@@ -82,9 +82,9 @@ async def test_message_retry_times(monkeypatch: pytest.MonkeyPatch) -> None:
         settings: dict[str, Any] = {"email_smarthost": "127.0.0.1:9", "email_from": "coder@b.c"}
         settings |= {"notifications_inbox_enabled": False, "notifications_max_send_attempts": 100}
         async with running_coderd(first_user=True, clock=FakeClock(NOW), **settings) as world:
-            assert await delivery.rest_until_due(world.ctx) == 15 * second
+            assert await delivery.time_until_due(world.ctx) == 15 * second
             configure(world, notifications_fetch_interval=7 * second)
-            assert await delivery.rest_until_due(world.ctx) == 7 * second
+            assert await delivery.time_until_due(world.ctx) == 7 * second
             assert (await world.post("/api/v2/notifications/test")).status_code == 204
             assert len(await attempts(world, second)) == 1
             assert [len(await attempts(world, after)) for after in (4 * minute, minute)] == [0, 1]

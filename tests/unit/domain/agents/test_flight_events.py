@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from coder.domain.agents import flight_events
-from coder.domain.agents.flight_events import Look
+from coder.domain.agents.flight_events import Sample
 
-BASE = Look(wall=1000.0, running=50.0, awake=50.0, boot_id="b1", oom_kills=3, addresses=("10.0.0.1",))
+BASE = Sample(wall=1000.0, running=50.0, awake=50.0, boot_id="b1", oom_kills=3, addresses=("10.0.0.1",))
 
 
-def _later(wall: float, running: float, awake: float, **rest: Any) -> Look:
+def _later(wall: float, running: float, awake: float, **rest: Any) -> Sample:
     values: dict[str, Any] = {"boot_id": "b1", "oom_kills": 3, "addresses": ("10.0.0.1",)} | rest
-    return Look(1000.0 + wall, 50.0 + running, 50.0 + awake, **values)
+    return Sample(1000.0 + wall, 50.0 + running, 50.0 + awake, **values)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def _later(wall: float, running: float, awake: float, **rest: Any) -> Look:
         (_later(5, 5, 5, addresses=()), [("network_changed", {"before": "10.0.0.1", "after": ""})]),
     ],
 )
-def test_between_two_samples(after: Look, expected: Any) -> None:
+def test_between_two_samples(after: Sample, expected: Any) -> None:
     assert [(event.kind, event.data) for event in flight_events.between(BASE, after, 5.0)] == expected
 
 

@@ -11,9 +11,9 @@ from coder.domain.agents.startup_units import MAX_NAME, MAX_UNITS, StartupUnits,
 
 def test_unit_starts_after_dependencies_complete() -> None:
     units = StartupUnits()
-    units.want("app", "db")
-    units.want("app", "repo")
-    units.want("app", "db")
+    units.add_dependency("app", "db")
+    units.add_dependency("app", "repo")
+    units.add_dependency("app", "db")
     assert [dependency.depends_on for dependency in units.dependencies("app")] == ["db", "repo"]
     assert units.status("db") is UnitStatus.NOT_REGISTERED and units.names() == ["app"]
     for name in ("db", "repo"):
@@ -29,17 +29,17 @@ def test_unit_starts_after_dependencies_complete() -> None:
 
 def test_refused_dependencies() -> None:
     units = StartupUnits()
-    units.want("a", "b")
-    units.want("b", "c")
+    units.add_dependency("a", "b")
+    units.add_dependency("b", "c")
     with pytest.raises(UnitError, match="'a' depends on 'b' depends on 'c'"):
-        units.want("c", "a")
+        units.add_dependency("c", "a")
     with pytest.raises(UnitError, match="cannot depend on 'd'"):
-        units.want("d", "d")
+        units.add_dependency("d", "d")
     with pytest.raises(UnitError, match="has not started"):
         units.complete("c")
     units.start("c")
     with pytest.raises(UnitError, match="has started"):
-        units.want("c", "x")
+        units.add_dependency("c", "x")
     for name in ("", "x" * (MAX_NAME + 1), "a\nb"):
         with pytest.raises(UnitError, match="printable"):
             units.start(name)
@@ -63,7 +63,7 @@ def test_accepted_dependencies_can_all_complete(wishes: list[tuple[str, str]]) -
     units = StartupUnits()
     for unit, depends_on in wishes:
         try:
-            units.want(unit, depends_on)
+            units.add_dependency(unit, depends_on)
         except UnitError:
             continue
     left = set("abcdef")

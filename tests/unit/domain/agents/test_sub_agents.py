@@ -37,5 +37,5 @@ def test_removed_sub_agents_count_toward_limit() -> None:
 
 def test_template_sub_agents_are_recognized() -> None:
     child = uuid4()
-    assert rules.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(child)}])
-    assert not rules.is_templates(child, [{"subagent_id": ""}, {}, {"subagent_id": str(uuid4())}])
+    assert rules.is_from_template(child, [{"subagent_id": ""}, {}, {"subagent_id": str(child)}])
+    assert not rules.is_from_template(child, [{"subagent_id": ""}, {}, {"subagent_id": str(uuid4())}])

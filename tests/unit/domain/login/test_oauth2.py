@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coder.domain.login.oauth2 import join_secret, redirect_problem, split_secret, verifier_fits
+from coder.domain.login.oauth2 import join_secret, redirect_problem, split_secret, verifies_challenge
 
 
 @pytest.mark.parametrize(
@@ -52,4 +52,4 @@ def test_joined_secret_splits() -> None:
     ],
 )
 def test_code_requires_its_verifier(challenge: str, verifier: str, legacy: bool, fits: bool) -> None:
-    assert verifier_fits(challenge, verifier, legacy=legacy) is fits
+    assert verifies_challenge(challenge, verifier, legacy=legacy) is fits

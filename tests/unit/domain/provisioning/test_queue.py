@@ -4,17 +4,17 @@ from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from coder.domain.provisioning.queue import (
-    NO_PLACE,
-    Offer,
+    NO_POSITION,
+    DaemonOffer,
+    JobRequirements,
     OtherOrganization,
     OtherProvisioner,
-    QueuePlace,
-    Wanted,
+    QueuePosition,
     explain_unfit,
     fits,
     order,
     pick,
-    places,
+    queue_positions,
 )
 from coder.domain.provisioning.tags import MissingTag, normalize_tags
 
@@ -22,12 +22,14 @@ ORG, ELSEWHERE = UUID(int=1), UUID(int=2)
 T = datetime(2026, 11, 21, tzinfo=UTC)
 
 
-def job(number: int, *, priority: int = 0, minute: int = 0, tags: dict[str, str] | None = None) -> Wanted:
-    return Wanted(UUID(int=number), ORG, "terraform", normalize_tags("", tags), priority, T + timedelta(minutes=minute))
+def job(number: int, *, priority: int = 0, minute: int = 0, tags: dict[str, str] | None = None) -> JobRequirements:
+    return JobRequirements(
+        UUID(int=number), ORG, "terraform", normalize_tags("", tags), priority, T + timedelta(minutes=minute)
+    )
 
 
-def daemon(*types: str, organization: UUID = ORG, tags: dict[str, str] | None = None) -> Offer:
-    return Offer(organization, frozenset(types or ("terraform",)), normalize_tags("", tags))
+def daemon(*types: str, organization: UUID = ORG, tags: dict[str, str] | None = None) -> DaemonOffer:
+    return DaemonOffer(organization, frozenset(types or ("terraform",)), normalize_tags("", tags))
 
 
 def test_every_reason_is_named() -> None:
@@ -52,12 +54,12 @@ def test_pick_returns_first_match() -> None:
 def test_positions_count_only_rivals() -> None:
     gpu = {"gpu": "yes"}
     jobs = [job(1, tags=gpu), job(2, minute=1), job(3, minute=2), job(4, minute=3, tags={"moon": "yes"})]
-    result = places(jobs, [daemon(), daemon(), daemon("echo")])
+    result = queue_positions(jobs, [daemon(), daemon(), daemon("echo")])
     assert result == {
-        UUID(int=1): NO_PLACE,
-        UUID(int=2): QueuePlace(1, 2),
-        UUID(int=3): QueuePlace(2, 2),
-        UUID(int=4): NO_PLACE,
+        UUID(int=1): NO_POSITION,
+        UUID(int=2): QueuePosition(1, 2),
+        UUID(int=3): QueuePosition(2, 2),
+        UUID(int=4): NO_POSITION,
     }
-    assert places(jobs, [daemon(tags=gpu)])[UUID(int=3)] == QueuePlace(3, 3)
-    assert places(jobs, [daemon(), daemon(tags=gpu)], strict=True)[UUID(int=1)] == QueuePlace(1, 1)
+    assert queue_positions(jobs, [daemon(tags=gpu)])[UUID(int=3)] == QueuePosition(3, 3)
+    assert queue_positions(jobs, [daemon(), daemon(tags=gpu)], strict=True)[UUID(int=1)] == QueuePosition(1, 1)

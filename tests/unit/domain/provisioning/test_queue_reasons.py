@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coder.domain.provisioning.queue import Offer, Wanted, fits, order
+from coder.domain.provisioning.queue import DaemonOffer, JobRequirements, fits, order
 from coder.domain.provisioning.queue_forecast import Forecast, History, NoForecast, forecast, quantile, starts_now
 from coder.domain.provisioning.queue_reasons import Daemon, explain_text, explain_waiting, find_remedy, judge
 from coder.domain.provisioning.tags import normalize_tags
@@ -21,13 +21,13 @@ NOW = datetime(2026, 11, 21, tzinfo=UTC)
 GPU = {"gpu": "yes"}
 
 
-def job(number: int, *, minute: int = 0, tags: dict[str, str] | None = None) -> Wanted:
+def job(number: int, *, minute: int = 0, tags: dict[str, str] | None = None) -> JobRequirements:
     at = NOW - timedelta(hours=1) + timedelta(minutes=minute)
-    return Wanted(UUID(int=number), ORG, "terraform", normalize_tags(ADA, tags), 0, at)
+    return JobRequirements(UUID(int=number), ORG, "terraform", normalize_tags(ADA, tags), 0, at)
 
 
 def daemon(name: str, *, tags: dict[str, str] | None = None, organization: UUID = ORG, **rest: Any) -> Daemon:
-    offer = Offer(organization, frozenset({"terraform"}), normalize_tags(ADA, tags))
+    offer = DaemonOffer(organization, frozenset({"terraform"}), normalize_tags(ADA, tags))
     plain = Daemon(UUID(int=hash(name) & ((1 << 60) - 1)), name, offer, NOW)
     return replace(plain, **rest)
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from coder.mesh.drivers.memory import give_back_freed_memory, keep_freed_memory
+from coder.mesh.drivers.memory import keep_freed_memory, release_freed_memory
 
 PROGRAM = """
 import resource, sys
@@ -44,7 +44,7 @@ def test_settings_apply_anywhere_and_repeatedly() -> None:
 
 HOLES = """
 from pathlib import Path
-from coder.mesh.drivers.memory import give_back_freed_memory, keep_freed_memory
+from coder.mesh.drivers.memory import release_freed_memory, keep_freed_memory
 def resident_bytes():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
 assert keep_freed_memory()
@@ -52,7 +52,7 @@ pieces = [bytearray(100_000) for _ in range(640)]
 full = resident_bytes()
 del pieces[::2], pieces[:-1]  # what is above all of it stays
 kept = resident_bytes()
-assert give_back_freed_memory()
+assert release_freed_memory()
 print(full - resident_bytes(), full - kept)
 """
 
@@ -66,4 +66,4 @@ def test_freed_memory_returned_on_request() -> None:
 
 def test_other_systems_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "platform", "darwin")
-    assert not keep_freed_memory() and not give_back_freed_memory()
+    assert not keep_freed_memory() and not release_freed_memory()

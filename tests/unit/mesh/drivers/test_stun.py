@@ -70,13 +70,13 @@ async def test_foreign_clients_answered_up_to_rate(
 ) -> None:
     """RFC 5389 without our attributes, RFC 3489 without a cookie; requests of another source are not answered."""
     source = UdpAddress("192.0.2.7", 4660)
-    modern = stun.answer_anybody_untrusted(stock_request(b"\x21\x12\xa4\x42"), source)
+    modern = stun.answer_any_untrusted(stock_request(b"\x21\x12\xa4\x42"), source)
     assert stun.parse_response_untrusted(modern) == stun.BindingResponse(b"twelve bytes", source)
     assert modern[20:32] == bytes.fromhex("0020000800013326e112a645"), "0x1234 ^ 0x2112 and so on"
-    classic = stun.answer_anybody_untrusted(stock_request(b"\1\2\3\4"), source)
+    classic = stun.answer_any_untrusted(stock_request(b"\1\2\3\4"), source)
     assert classic == bytes.fromhex("0101000c01020304") + b"twelve bytes" + bytes.fromhex("0001000800011234c0000207")
     with pytest.raises(WireError):
-        stun.answer_anybody_untrusted(stock_request(b"\1\2\3\4", bytes.fromhex("0003000400000006")), source)
+        stun.answer_any_untrusted(stock_request(b"\1\2\3\4", bytes.fromhex("0003000400000006")), source)
     allowance = _Allowance()
     assert sum(allowance.take() for _ in range(1000)) == 200
     await trio.sleep(1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces.change_feed import Kind as Change
 from coder.coderd.store.workspaces.change_feed import notify_change
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def update_agent(tx: Tx, current: AgentPlace, kind: Change, values: dict[str, Any]) -> None:
+async def update_agent(tx: Tx, current: CurrentAgent, kind: Change, values: dict[str, Any]) -> None:
     await agent_store.update_agent(tx, current.agent.id, **values)
     await notify_agent_change(tx, current, kind)
 
 
-async def notify_agent_change(tx: Tx, current: AgentPlace, kind: Change) -> None:
+async def notify_agent_change(tx: Tx, current: CurrentAgent, kind: Change) -> None:
     await notify_change(
         tx, kind, owner_id=current.owner_id, workspace_id=current.workspace_id, agent_id=current.agent.id
     )

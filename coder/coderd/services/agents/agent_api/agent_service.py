@@ -20,7 +20,7 @@ from coder.coderd.services.agents.agent_api.state_calls import StateCalls
 from coder.coderd.services.agents.agent_api.sub_agent_calls import SubAgentCalls
 from coder.coderd.services.agents.agent_api.usage_calls import UsageCalls
 from coder.coderd.services.agents.report_budgets import ReportBudgets
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.rpc.calls import Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
 from coder.rpc.proto import agent_pb2
@@ -36,7 +36,7 @@ GIVE_SECRETS = frozenset({"GetManifest", "CreateSubAgent", "ListSubAgents"})
 class AgentService:
     """Handlers of the service for an agent."""
 
-    def __init__(self, ctx: Context, current: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
 

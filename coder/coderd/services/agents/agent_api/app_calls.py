@@ -11,7 +11,7 @@ from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 from coder.coderd.services.agents.app_statuses import AppReport, report_app_status
 from coder.coderd.store.agents import agent_apps as app_store
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class AppCalls:
     """Health and status calls of an agent."""
 
-    def __init__(self, ctx: Context, current: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
 
@@ -61,7 +61,7 @@ class AppCalls:
         await report_app_status(self._ctx, self._current, report)
 
 
-async def _store_app_healths(tx: Tx, current: AgentPlace, healths: dict[UUID, str]) -> None:
+async def _store_app_healths(tx: Tx, current: CurrentAgent, healths: dict[UUID, str]) -> None:
     known = await app_store.list_app_owners(tx, list(healths))
     for app_id, health in healths.items():
         owner = known.get(app_id)

@@ -18,7 +18,7 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_apps import AppRow
 from coder.coderd.store.agents.agent_metadata import MetadataRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.site import site_settings
 from coder.rpc.proto import agent_pb2
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 class ConfigurationCalls:
     """Configuration calls of an agent."""
 
-    def __init__(self, ctx: Context, current: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
 
@@ -51,7 +51,7 @@ class ConfigurationCalls:
         apps, scripts, metadata, children = await self._ctx.db.read(_read_parts, self._current.agent)
         manifest = build_manifest(self._ctx, self._current, apps, scripts, metadata, children)
         if await may_read_user_data(self._ctx, self._current):
-            manifest.secrets.extend(await user_secrets.for_workspace(self._ctx, self._current.owner_id))
+            manifest.secrets.extend(await user_secrets.secrets_for_agent(self._ctx, self._current.owner_id))
         return manifest
 
     async def get_service_banner(self, _request: agent_pb2.GetServiceBannerRequest) -> agent_pb2.ServiceBanner:

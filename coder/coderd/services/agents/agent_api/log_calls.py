@@ -13,7 +13,7 @@ from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
 from coder.coderd.services.agents.agent_logs import AgentLogLine, store_logs
 from coder.coderd.store.agents import agents as agent_store
-from coder.coderd.store.agents.agents import AgentPlace, LogSourceRow
+from coder.coderd.store.agents.agents import CurrentAgent, LogSourceRow
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -31,7 +31,7 @@ _log = get_logger("agents")
 class LogCalls:
     """Log calls of an agent."""
 
-    def __init__(self, ctx: Context, current: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
 
@@ -80,7 +80,7 @@ class LogCalls:
         self._current = replace(self._current, agent=agent if stored else replace(agent, logs_overflowed=True))
 
 
-async def _store_logs(tx: Tx, current: AgentPlace, source_id: UUID, rows: list[AgentLogLine], now: datetime) -> bool:
+async def _store_logs(tx: Tx, current: CurrentAgent, source_id: UUID, rows: list[AgentLogLine], now: datetime) -> bool:
     if source_id.int == 0:
         source_id = EXTERNAL_SOURCE
         source = LogSourceRow(current.agent.id, source_id, now, "External", "/emojis/1f310.png")

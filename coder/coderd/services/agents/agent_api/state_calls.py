@@ -15,7 +15,7 @@ from coder.coderd.services.agents.agent_api.message_fields import clean_text, ti
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.coderd.store.agents import agent_scripts as script_store
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces.change_feed import Kind as Change
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
@@ -35,7 +35,7 @@ _LifecycleState = agent_pb2.Lifecycle.State
 class StateCalls:
     """State calls of an agent."""
 
-    def __init__(self, ctx: Context, current: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
 
@@ -129,18 +129,18 @@ class StateCalls:
 
 
 async def _end_start(
-    tx: Tx, current: AgentPlace, values: dict[str, Any], ended_at: datetime
+    tx: Tx, current: CurrentAgent, values: dict[str, Any], ended_at: datetime
 ) -> ready_times.ReadyTime | None:
     await update_agent(tx, current, "lifecycle", values)
     return await ready_times.measure(tx, current, ended_at)
 
 
-async def _write_metadata(tx: Tx, current: AgentPlace, results: dict[str, tuple[str, str]], now: datetime) -> None:
+async def _write_metadata(tx: Tx, current: CurrentAgent, results: dict[str, tuple[str, str]], now: datetime) -> None:
     await metadata_store.update_metadata(tx, current.agent.id, results, now)
     await notify_agent_change(tx, current, "metadata")
 
 
-async def _insert_timing(tx: Tx, current: AgentPlace, script_id: UUID, timing: agent_pb2.Timing) -> None:
+async def _insert_timing(tx: Tx, current: CurrentAgent, script_id: UUID, timing: agent_pb2.Timing) -> None:
     scripts = await script_store.list_scripts(tx, [current.agent.id])
     if script_id not in {script.id for script in scripts}:
         raise RpcError(0, f'script "{script_id}" is not one of this agent')

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from coder.coderd.services.agents import sub_agents
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import uuid_untrusted
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class SubAgentCalls:
     """Sub-agent calls of an agent."""
 
-    def __init__(self, ctx: Context, current: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
 

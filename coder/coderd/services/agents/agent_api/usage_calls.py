@@ -10,7 +10,7 @@ from uuid import UUID
 from google.protobuf.empty_pb2 import Empty
 
 from coder.appproxy.metrics.metric_families import Kind
-from coder.coderd.services.activity.deadlines import move_deadline
+from coder.coderd.services.activity.deadlines import bump_deadline
 from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change
 from coder.coderd.services.agents.agent_api.call_table import CallTable
@@ -19,7 +19,7 @@ from coder.coderd.services.audit import connection_log
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedSample
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agent_stats as stats_store
-from coder.coderd.store.agents.agents import AgentPlace
+from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.templates import templates as template_store
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
@@ -39,7 +39,7 @@ _MAX_COUNT = (1 << 63) - 1
 class UsageCalls:
     """Usage calls of an agent."""
 
-    def __init__(self, ctx: Context, current: AgentPlace) -> None:
+    def __init__(self, ctx: Context, current: CurrentAgent) -> None:
         self._ctx = ctx
         self._current = current
         self._template_name: str | None = None
@@ -100,14 +100,14 @@ class UsageCalls:
         at = time_of(connection.timestamp) if connection.HasField("timestamp") else self._ctx.clock.now()
         ip = "127.0.0.1" if connection.ip == "localhost" else address_untrusted(connection.ip)
         if connection.action == agent_pb2.Connection.CONNECT:
-            await self._ctx.db.run(connection_log.record_began, self._current, connection_id, kind, ip, at)
+            await self._ctx.db.run(connection_log.record_connect, self._current, connection_id, kind, ip, at)
             return
         reason = clean_text(connection.reason)
         code = connection.status_code
         await self._ctx.db.run(_record_ended, self._current, connection_id, kind, ip, at, code, reason)
 
 
-async def _insert_stats(tx: Tx, current: AgentPlace, stats: agent_pb2.Stats, now: datetime) -> bool:
+async def _insert_stats(tx: Tx, current: CurrentAgent, stats: agent_pb2.Stats, now: datetime) -> bool:
     """Insert statistics; return whether the workspace is in use."""
     sessions = _session_counts(stats)
     latency = stats.connection_median_latency_ms
@@ -130,15 +130,15 @@ async def _insert_stats(tx: Tx, current: AgentPlace, stats: agent_pb2.Stats, now
     )
     is_used = stats.connection_count > 0 or any(sessions.values())
     if is_used:
-        await move_deadline(tx, current.build_id, now)
+        await bump_deadline(tx, current.build_id, now)
         await notify_agent_change(tx, current, "stats")
     return is_used
 
 
 async def _record_ended(
-    tx: Tx, current: AgentPlace, connection_id: UUID, kind: str, ip: str, at: datetime, code: int, reason: str
+    tx: Tx, current: CurrentAgent, connection_id: UUID, kind: str, ip: str, at: datetime, code: int, reason: str
 ) -> None:
-    await connection_log.record_ended(tx, current, connection_id, kind, ip, at, code=code, reason=reason)
+    await connection_log.record_disconnect(tx, current, connection_id, kind, ip, at, code=code, reason=reason)
 
 
 def _session_counts(stats: agent_pb2.Stats) -> dict[str, int]:

@@ -13,14 +13,14 @@ from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob
 from coder.api.templates.template_versions import CreateTemplateVersionDryRunRequest
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.provisioning.jobs import cancel_job, load_places, match_provisioners, present_job
+from coder.coderd.services.provisioning.jobs import cancel_job, load_queue_positions, match_provisioners, present_job
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.templates.versions.loaded_versions import load_version
 from coder.coderd.services.templates.versions.version_contents import show_resources
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.domain.access.policy import Resource, Subject
-from coder.domain.provisioning.queue import NO_PLACE
+from coder.domain.provisioning.queue import NO_POSITION
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -85,8 +85,8 @@ async def get_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: 
 
 
 async def _present(tx: Tx, job: JobRow, now: datetime, strict: bool) -> ProvisionerJob:
-    places = await load_places(tx, [job], now, strict=strict)
-    return present_job(job, places.get(job.id, NO_PLACE))
+    places = await load_queue_positions(tx, [job], now, strict=strict)
+    return present_job(job, places.get(job.id, NO_POSITION))
 
 
 async def get_resources(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> list[WorkspaceResource]:

@@ -13,7 +13,7 @@ from coder.api.templates.template_versions import CreateTemplateVersionRequest, 
 from coder.base.ids import random_name
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.provisioning.provisioners import check_tags
 from coder.coderd.services.templates.files import require_file
 from coder.coderd.services.templates.versions.template_version_view import present_version
@@ -54,7 +54,7 @@ async def create_version(
     if spec.file_id is not None:
         await require_file(ctx, subject, spec.file_id)
     spec = await with_all_tags(ctx, subject, spec)
-    with told_as(name_taken(spec.name)):
+    with constraint_refusals(name_taken(spec.name)):
         view, job, matched = await ctx.db.run(insert_version, subject, spec, now, ctx.config.provisioner_strict_tags)
     return present_version(view, job, matched=matched)
 

@@ -20,14 +20,14 @@ from coder.coderd.services.provisioning.jobs import present_job
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates.template_versions import ParameterRow, PresetRow, VariableRow, VersionView
 from coder.domain.foundation.markdown import plain_text
-from coder.domain.provisioning.queue import NO_PLACE, QueuePlace
+from coder.domain.provisioning.queue import NO_POSITION, QueuePosition
 
 _NIL = UUID(int=0)
 _REDACTED = "*redacted*"
 
 
 def present_version(
-    view: VersionView, job: JobRow, position: QueuePlace = NO_PLACE, *, matched: MatchedProvisioners | None = None
+    view: VersionView, job: JobRow, position: QueuePosition = NO_POSITION, *, matched: MatchedProvisioners | None = None
 ) -> TemplateVersion:
     """Return a version as JSON; `matched` is set while the import is pending."""
     version = view.version

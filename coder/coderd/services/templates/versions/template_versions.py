@@ -19,7 +19,7 @@ from coder.api.templates.template_versions import (
 )
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import load_template, template_resource
-from coder.coderd.services.provisioning.jobs import load_places, match_provisioners
+from coder.coderd.services.provisioning.jobs import load_queue_positions, match_provisioners
 from coder.coderd.services.templates.versions.loaded_versions import load_version
 from coder.coderd.services.templates.versions.template_version_view import (
     present_version,
@@ -30,7 +30,7 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.template_versions import VersionView
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.access.policy import Subject
-from coder.domain.provisioning.queue import NO_PLACE
+from coder.domain.provisioning.queue import NO_POSITION
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -68,13 +68,13 @@ async def _read_version(tx: Tx, version_id: UUID, now: datetime, strict: bool) -
 
 async def _present_all(tx: Tx, views: Sequence[VersionView], now: datetime, strict: bool) -> list[TemplateVersion]:
     jobs = await job_store.get_jobs(tx, [view.version.job_id for view in views])
-    places = await load_places(tx, list(jobs.values()), now, strict=strict)
+    places = await load_queue_positions(tx, list(jobs.values()), now, strict=strict)
     versions = []
     for view in views:
         job = jobs[view.version.job_id]
         is_pending = job.status == "pending"
         matched = await match_provisioners(tx, job, now, strict=strict) if is_pending else None
-        versions.append(present_version(view, job, places.get(job.id, NO_PLACE), matched=matched))
+        versions.append(present_version(view, job, places.get(job.id, NO_POSITION), matched=matched))
     return versions
 
 

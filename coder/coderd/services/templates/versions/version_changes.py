@@ -14,7 +14,7 @@ from coder.api.templates.template_versions import (
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import lock_template, template_resource
 from coder.coderd.services.foundation.field_checks import check_request
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.provisioning.jobs import cancel_job
 from coder.coderd.services.templates.versions.loaded_versions import _load, load_version, lock_version
 from coder.coderd.services.templates.versions.new_template_versions import name_taken
@@ -39,7 +39,7 @@ async def update_version(
         changes["name"] = body.name
     if isinstance(body.message, str):
         changes["message"] = body.message
-    with told_as(name_taken(body.name)):
+    with constraint_refusals(name_taken(body.name)):
         await ctx.db.run(_write, subject, version_id, changes)
     return await show_version(ctx, loaded.version.id)
 

@@ -17,7 +17,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
 from coder.coderd.services.login import external_auth
-from coder.coderd.services.login.required_logins import wanted_of
+from coder.coderd.services.login.required_logins import required_providers
 from coder.coderd.services.templates.versions.loaded_versions import LoadedVersion, load_version
 from coder.coderd.services.templates.versions.template_version_view import (
     present_parameter,
@@ -66,7 +66,7 @@ async def list_external_auth(
         resource = Resource("workspace", owner_id=user_id, organization_id=loaded.version.organization_id)
         require(subject, "create", resource)
         await ctx.db.read(owner_identity.require_member, subject, user_id, loaded.version.organization_id)
-    return await external_auth.required_of(ctx, user_id or subject.user_id, wanted_of(loaded.version))
+    return await external_auth.required_of(ctx, user_id or subject.user_id, required_providers(loaded.version))
 
 
 async def list_resources(ctx: Context, subject: Subject, version_id: UUID) -> list[WorkspaceResource]:

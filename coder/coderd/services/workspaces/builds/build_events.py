@@ -15,7 +15,7 @@ from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.notifications import notifications, prebuild_notifications, task_notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
-from coder.coderd.services.notifications.prebuild_notifications import Replaced
+from coder.coderd.services.notifications.prebuild_notifications import ReplacedPaths
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot, BuildFacts
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 _AUTOMATIC_REASONS = frozenset({"autostart", "autostop", "dormancy", "autodelete", "task_auto_pause"})
 
 
-async def build_over(ctx: Context, job_id: UUID, replaced: Replaced | None = None) -> None:
+async def record_build_end(ctx: Context, job_id: UUID, replaced: ReplacedPaths | None = None) -> None:
     """Record the end of a build's job, successful or not. Never raises: the build itself is complete."""
     try:
         ended = await ctx.db.run(_record_build_end, job_id, notifications.site_of(ctx), ctx.clock.now(), replaced or {})
@@ -105,7 +105,7 @@ async def _first_start(tx: Tx, facts: BuildFacts, job: JobRow) -> _FirstStart:
 
 
 async def _record_build_end(
-    tx: Tx, job_id: UUID, site: NotificationSite, now: datetime, replaced: Replaced
+    tx: Tx, job_id: UUID, site: NotificationSite, now: datetime, replaced: ReplacedPaths
 ) -> _EndedBuild | None:
     job = await job_store.get_job(tx, job_id)
     facts = await store.get_build_facts(tx, job_id)
@@ -115,7 +115,7 @@ async def _record_build_end(
     await audit.write(tx, _build_event(facts, failed=failed), now)
     notices = await _build_notices(tx, facts, job, failed=failed)
     if not failed:
-        notices += await prebuild_notifications.of_replacements(tx, facts, replaced)
+        notices += await prebuild_notifications.replacement_notifications(tx, facts, replaced)
     for notice in notices:
         await notifications.enqueue(tx, site, notice, now)
     template = await template_store.get_template(tx, facts.template_id)
@@ -158,7 +158,7 @@ async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool
     initiator = await user_store.get_user(tx, facts.initiator_id)
     initiator_name = "autobuild" if automatic else (initiator.username if initiator else "")
     if not failed:
-        task_notices = await task_notifications.of_build(tx, facts, about)
+        task_notices = await task_notifications.build_notifications(tx, facts, about)
         if task_notices:
             return task_notices
         if facts.transition != "delete" or (facts.initiator_id == facts.owner_id and not automatic):

@@ -54,6 +54,6 @@ class BuildJobs:
         self, job_id: UUID, worker: Worker | None = None, completed: provisionerd_pb2.CompletedJob | None = None
     ) -> None:
         replaced = completed.workspace_build.resource_replacements if completed is not None else ()
-        await build_events.build_over(
+        await build_events.record_build_end(
             self._ctx, job_id, {replacement.resource: list(replacement.paths) for replacement in replaced}
         )

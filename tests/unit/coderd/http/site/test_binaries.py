@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.coderd.services.site.compressed_programs import SMALLEST
+from coder.coderd.services.site.compressed_programs import MIN_SIZE
 from tests.kit.server.server_in_process import running_coderd
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[5] / "build"))
@@ -154,7 +154,7 @@ async def test_compression_follows_accept_encoding(shelf: Path) -> None:
 async def test_foreign_program_is_compressed_on_request(shelf: Path) -> None:
     program = b"\x7fELF" + b"code that repeats itself " * 60_000
     (shelf / "bin" / "coder-linux-amd64").write_bytes(program)
-    (shelf / "bin" / NAME).write_bytes(packing.full_program(LAUNCHER, bytes(SMALLEST), REST))
+    (shelf / "bin" / NAME).write_bytes(packing.full_program(LAUNCHER, bytes(MIN_SIZE), REST))
     async with running_coderd(site_dir=str(shelf), cache_dir=shelf / "cache") as world:
         as_it_is = await world.get("/bin/coder-linux-amd64", token="", headers={"Accept-Encoding": "identity"})
         assert as_it_is.content == program and "Content-Encoding" not in as_it_is.headers

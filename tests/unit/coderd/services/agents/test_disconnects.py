@@ -91,7 +91,7 @@ async def test_only_newest_presence_ends() -> None:
     """An agent reconnects, to this or another replica, before its end is stored; clocks may differ."""
     async with workspace_world() as scene:
         db, now = scene.world.ctx.db, datetime.now(UTC)
-        current = await db.read(agent_store.get_agent_place, UUID(str(scene.agent_id)))
+        current = await db.read(agent_store.get_current_agent, UUID(str(scene.agent_id)))
         assert current is not None
         old, new = new_uuid(), new_uuid()
         for stay in (old, new):

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 
 from coder.coderd.services.agents import instance_identity
 from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
-from coder.coderd.store.agents.agents import get_agent_place
+from coder.coderd.store.agents.agents import get_current_agent
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.stand_ins.certificates import (
     DAY,
@@ -40,7 +40,7 @@ async def ask(view_context: AgentWorld, cloud: str, **body: Any) -> tuple[int, d
 
 
 async def agents_token(view_context: AgentWorld) -> str:
-    current = await view_context.world.ctx.db.read(get_agent_place, view_context.agent_id)
+    current = await view_context.world.ctx.db.read(get_current_agent, view_context.agent_id)
     assert current is not None
     return str(current.agent.auth_token)
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from coder.coderd.services.foundation.afterwards import LONGEST, MAX_ITEMS, Afterwards
+from coder.coderd.services.foundation.afterwards import ITEM_TIMEOUT, MAX_ITEMS, DeferredWork
 
 
 class _Log:
@@ -30,7 +30,7 @@ async def test_items_run_in_order(autojump_clock: trio.testing.MockClock) -> Non
         raise LookupError
 
     async with trio.open_nursery() as nursery:
-        afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=log)))
+        afterwards = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=log)))
         for number in range(3):
             await afterwards.leave("a note", partial(note, number))
             await afterwards.leave("a defect", fail)
@@ -38,7 +38,7 @@ async def test_items_run_in_order(autojump_clock: trio.testing.MockClock) -> Non
         await afterwards.leave("a note", partial(note, 3))
         before = trio.current_time()
         await afterwards.done()
-        assert seen == [0, 1, 2, 3] and trio.current_time() - before == LONGEST
+        assert seen == [0, 1, 2, 3] and trio.current_time() - before == ITEM_TIMEOUT
         nursery.cancel_scope.cancel()
     assert log.lines == ["a defect: LookupError"] * 3 + ["what hangs: TooSlowError"]
 
@@ -47,7 +47,7 @@ async def test_queue_is_bounded() -> None:
     goes_on, left = trio.Event(), 0
 
     async with trio.open_nursery() as nursery:
-        afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+        afterwards = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
 
         async def leave_all() -> None:
             nonlocal left
@@ -67,10 +67,10 @@ async def test_queue_is_bounded() -> None:
 async def test_done_returns_after_a_cancellation(autojump_clock: trio.testing.MockClock) -> None:
     """A cancelled server does not wait for work that will not run."""
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
-        afterwards = Afterwards(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+        afterwards = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
         await afterwards.leave("what hangs", trio.sleep_forever)
         outer.start_soon(afterwards.done)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     await afterwards.done()
-    assert trio.current_time() < LONGEST
+    assert trio.current_time() < ITEM_TIMEOUT

@@ -9,7 +9,7 @@ import pytest
 
 from coder.api.base.refusals import Conflict
 from coder.base.clock import FakeClock
-from coder.coderd.services.foundation.isolated_items import one_by_one
+from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.workspaces import autostop_reminders
 
@@ -38,7 +38,9 @@ async def _step(item: int) -> int | None:
 @pytest.mark.parametrize(("most", "done"), [(None, [30, 50, 70]), (2, [30, 50]), (0, [])])
 async def test_failing_item_is_logged(most: int | None, done: list[int]) -> None:
     said = KeptLog()
-    result = await one_by_one(cast("Any", said), "not done", range(1, 8), _step, lambda item: {"item": item}, most=most)
+    result = await process_items(
+        cast("Any", said), "not done", range(1, 8), _step, lambda item: {"item": item}, most=most
+    )
     assert result == done
     if most != 0:
         (refused, failed) = said.lines

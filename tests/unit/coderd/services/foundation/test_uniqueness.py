@@ -13,7 +13,7 @@ from sqlalchemy import PrimaryKeyConstraint, UniqueConstraint, insert, literal, 
 
 import coder
 from coder.api.base.refusals import Conflict
-from coder.coderd.services.foundation.uniqueness import told_as
+from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store import tables
 from coder.coderd.store.engine.errors import IntegrityError
 from coder.coderd.store.engine.metadata import metadata
@@ -77,7 +77,7 @@ async def test_only_named_constraints_refuse(name: str) -> None:
         async def twice(tx: object) -> None:
             await tx.execute(statement)  # type: ignore[attr-defined]
 
-        with pytest.raises(IntegrityError), told_as({"ix_organizations_name_living": Conflict("another")}):
+        with pytest.raises(IntegrityError), constraint_refusals({"ix_organizations_name_living": Conflict("another")}):
             await world.ctx.db.run(twice)
-        with pytest.raises(Conflict, match="that"), told_as({"pk_users": Conflict("that")}):
+        with pytest.raises(Conflict, match="that"), constraint_refusals({"pk_users": Conflict("that")}):
             await world.ctx.db.run(twice)

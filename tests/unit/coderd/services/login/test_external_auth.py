@@ -229,7 +229,7 @@ class Waiting:
 
 
 async def test_waiting_agent_gets_new_link(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 1000.0)
+    monkeypatch.setattr(provider_tokens, "LINK_POLL_INTERVAL", 1000.0)
     async with deployment() as (world, _idp):
         agent = Waiting(world)
         async with trio.open_nursery() as nursery:
@@ -241,7 +241,7 @@ async def test_waiting_agent_gets_new_link(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_waiting_agent_ignores_other_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 1000.0)
+    monkeypatch.setattr(provider_tokens, "LINK_POLL_INTERVAL", 1000.0)
     async with deployment() as (world, _idp):
         admin, mine, looks = world.token, Waiting(world), 0
         others = [((await world.member(name))[1], Waiting(world)) for name in ("first", "second")]
@@ -264,7 +264,7 @@ async def test_waiting_agent_ignores_other_users(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("how", "heard"), [("right", "unauthenticated"), ("time", "too_slow"), ("stop", "")])
 async def test_agent_wait_has_limits(how: str, heard: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 0.01)
+    monkeypatch.setattr(provider_tokens, "LINK_POLL_INTERVAL", 0.01)
     if how == "time":
         monkeypatch.setattr(provider_tokens, "MAX_WAIT", 0.1)
     async with deployment() as (world, _idp):
@@ -281,7 +281,7 @@ async def test_agent_wait_has_limits(how: str, heard: str, monkeypatch: pytest.M
 
 async def test_waiting_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider_tokens, "MAX_WAITING", 2)
-    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 3600.0)
+    monkeypatch.setattr(provider_tokens, "LINK_POLL_INTERVAL", 3600.0)
     async with deployment() as (world, _idp):
         agent = Waiting(world)
 
@@ -303,7 +303,7 @@ async def test_waiting_calls_are_limited(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_invalid_link_is_validated_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider_tokens, "LISTEN_EVERY", 0.01)
+    monkeypatch.setattr(provider_tokens, "LINK_POLL_INTERVAL", 0.01)
     async with deployment() as (world, idp):
         await link(world)
         idp.valid = False

@@ -148,7 +148,7 @@ async def test_revocation_during_refresh(end: Callable[..., Awaitable[None]]) ->
         first = (await it.exchange(code)).json()
         tokens = (await it.ask(grant_type="refresh_token", refresh_token=first["refresh_token"])).json()
         tokens |= {"code": code, "used": first["refresh_token"]}
-        proven = await oauth2_client_authentication.prove_client(it.world.ctx, it.app_id, it.secret)
+        proven = await oauth2_client_authentication.authenticate_client(it.world.ctx, it.app_id, it.secret)
         prefix, secret = split_secret(tokens["refresh_token"]) or ("", "")
 
         async def renewal(tx: Any) -> None:

@@ -13,7 +13,7 @@ import trio
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.audit import request_events
-from coder.coderd.services.foundation.afterwards import Afterwards
+from coder.coderd.services.foundation.afterwards import DeferredWork
 from coder.coderd.services.login import passcodes
 from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.store.access import keys as key_store
@@ -138,7 +138,7 @@ async def test_failed_login_answers_before_audit(monkeypatch: pytest.MonkeyPatch
             assert asked.status_code == status, asked.text
         assert not written
         goes_on.set()
-        await world.ctx.part(Afterwards).done()
+        await world.ctx.part(DeferredWork).done()
         assert written == [("login", 401), ("request_password_reset", 204), ("write", 400)]
 
 

@@ -23,11 +23,11 @@ async def test_secret_reaches_only_owners_agents() -> None:
         owner = UUID(world.user_id)
         (row,) = await world.ctx.db.read(store.list_secrets, owner)
         assert "hush" not in row.value
-        (sent,) = await user_secrets.for_workspace(world.ctx, owner)
+        (sent,) = await user_secrets.secrets_for_agent(world.ctx, owner)
         assert (sent.env_name, sent.value) == ("DB", b"hush")
         off = await world.patch(f"{PATH}/db", {"enabled": False, "env_name": ""})
         assert off.json()["enabled"] is False
-        assert await user_secrets.for_workspace(world.ctx, owner) == []
+        assert await user_secrets.secrets_for_agent(world.ctx, owner) == []
         assert (await world.patch(f"{PATH}/db", {"enabled": True})).status_code == 400, "it has no target"
         _, token = await world.member("alice")
         for method, path in (("GET", ""), ("POST", ""), ("GET", "/db"), ("PATCH", "/db"), ("DELETE", "/db")):
@@ -49,5 +49,5 @@ async def test_undecryptable_secret_is_skipped() -> None:
         rows = await world.ctx.db.read(store.list_secrets, UUID(world.user_id))
         bad = next(row for row in rows if row.name == "bad")
         await world.ctx.db.run(store.update_secret, bad.id, {"value": "sealed:1:0badkey0:AAAA"})
-        sent = await user_secrets.for_workspace(world.ctx, UUID(world.user_id))
+        sent = await user_secrets.secrets_for_agent(world.ctx, UUID(world.user_id))
         assert [item.env_name for item in sent] == ["GOOD"]

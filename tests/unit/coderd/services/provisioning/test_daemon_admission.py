@@ -189,7 +189,7 @@ async def test_permission_lost_during_acquire(monkeypatch: pytest.MonkeyPatch) -
     async with running_coderd(first_user=True) as world:
         query, revoke = await _by_role(world)
         version = await new_version(world)
-        take = daemon_admission.ask_again
+        take = daemon_admission.require_admission
         asked = 0
 
         async def overtaken(*args: Any) -> None:
@@ -199,7 +199,7 @@ async def test_permission_lost_during_acquire(monkeypatch: pytest.MonkeyPatch) -
             if asked == 1:
                 await revoke()
 
-        monkeypatch.setattr(daemon_admission, "ask_again", overtaken)
+        monkeypatch.setattr(daemon_admission, "require_admission", overtaken)
         async with connected_daemon(world, **query) as daemon:
             with trio.fail_after(60), pytest.raises(RpcError):
                 await daemon.acquire()

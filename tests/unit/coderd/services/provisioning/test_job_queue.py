@@ -18,12 +18,12 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_endings import end_lost_jobs
 from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
-from coder.coderd.services.provisioning.jobs import as_wanted
+from coder.coderd.services.provisioning.jobs import requirements_of
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
-from coder.domain.provisioning.queue import Offer, pick
+from coder.domain.provisioning.queue import DaemonOffer, pick
 from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
 from tests.kit.api.http_clients import http_client
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version, upload
@@ -68,11 +68,11 @@ async def test_dispatcher_agrees_with_rules() -> None:
             )
             for _ in range(25)
         ]
-        queued = [as_wanted(job) for job in waiting]
+        queued = [requirements_of(job) for job in waiting]
         misses = 0
         while misses < 40:
             kinds = frozenset(chance.sample(["echo", "terraform"], chance.randint(1, 2)))
-            offer = Offer(organization, kinds, normalize_tags("", random_tags()))
+            offer = DaemonOffer(organization, kinds, normalize_tags("", random_tags()))
             strict = chance.random() < 0.5
             expected = pick(queued, offer, strict=strict)
             got = await world.ctx.db.run(take_job, offer, uuid4(), NOW, strict)
@@ -81,7 +81,7 @@ async def test_dispatcher_agrees_with_rules() -> None:
                 misses += 1
             else:
                 queued.remove(expected)
-        elsewhere = Offer(uuid4(), frozenset({"echo", "terraform"}), dict(UNTAGGED))
+        elsewhere = DaemonOffer(uuid4(), frozenset({"echo", "terraform"}), dict(UNTAGGED))
         assert await world.ctx.db.run(take_job, elsewhere, uuid4(), NOW, False) is None
 
 
@@ -117,7 +117,7 @@ async def test_canceled_acquire_loses_no_job() -> None:
     async with running_coderd(first_user=True) as world:
         file_id = await upload(world, {"main.tf": ""})
         queue: JobQueue = world.ctx.part(JobQueue)
-        offer = Offer(UUID(world.organization_id), frozenset({"echo"}), dict(UNTAGGED))
+        offer = DaemonOffer(UUID(world.organization_id), frozenset({"echo"}), dict(UNTAGGED))
         for _ in range(5):
             with trio.CancelScope() as scope:
                 scope.cancel()
@@ -143,7 +143,7 @@ async def test_forgotten_jobs_fail() -> None:
         async with connected_daemon(world, name="reborn") as daemon:
             await daemon.acquire()
             (row,) = (await world.get("/api/v2/organizations/default/provisionerdaemons")).json()
-        offer = Offer(UUID(world.organization_id), frozenset({"echo"}), row["tags"])
+        offer = DaemonOffer(UUID(world.organization_id), frozenset({"echo"}), row["tags"])
         worker = Worker(UUID(row["id"]), "reborn", offer)
         path = f"/api/v2/templateversions/{version['id']}"
         clock.advance(19)

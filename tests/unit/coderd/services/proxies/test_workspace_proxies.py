@@ -17,7 +17,7 @@ from coder.coderd.services.foundation import outgoing_requests
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
-from coder.coderd.services.proxies.proxy_health import ProxyHealth, look_at_proxies
+from coder.coderd.services.proxies.proxy_health import ProxyHealth, check_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -166,7 +166,7 @@ async def _check_health(world: World) -> None:
             body = b'{"errors":[],"warnings":["slow disk"]}'
             await stream.send_all(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
 
-    await look_at_proxies(world.ctx)
+    await check_proxies(world.ctx)
     proxy = (await world.get(f"{PATH}/sydney")).json()
     check("WorkspaceProxy", proxy)
     assert (proxy["healthy"], proxy["status"]["status"]) == (False, "unreachable")
@@ -177,7 +177,7 @@ async def _check_health(world: World) -> None:
         row = await world.ctx.db.read(store.find_proxy, "sydney")
         assert row is not None
         await world.ctx.db.run(store.update_proxy, row.id, {"url": f"http://127.0.0.1:{port}"})
-        await look_at_proxies(world.ctx)
+        await check_proxies(world.ctx)
         nursery.cancel_scope.cancel()
     assert app[0].startswith(b"GET /healthz-report ")
     proxy = (await world.get(f"{PATH}/sydney")).json()

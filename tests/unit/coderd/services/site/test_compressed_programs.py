@@ -12,9 +12,9 @@ import trio
 import trio.testing
 
 from coder.coderd.services.site import compressed_programs
-from coder.coderd.services.site.compressed_programs import RETRY_AFTER, SMALLEST, STALE_AFTER, CompressedPrograms, Form
+from coder.coderd.services.site.compressed_programs import MIN_SIZE, RETRY_AFTER, STALE_AFTER, CompressedPrograms, Form
 
-CODE = b"much the same " * (SMALLEST // 10)
+CODE = b"much the same " * (MIN_SIZE // 10)
 
 
 @pytest.fixture
@@ -53,10 +53,10 @@ async def test_concurrent_requests_share_form(program: Path, tmp_path: Path, mon
 
 async def test_uncompressible_program_stays_plain(program: Path, tmp_path: Path) -> None:
     forms = CompressedPrograms(tmp_path / "forms")
-    for size in (SMALLEST - 1, compressed_programs.LARGEST + 1):
+    for size in (MIN_SIZE - 1, compressed_programs.LARGEST + 1):
         assert await forms.gzipped(program, size, "aa") is None
-    program.write_bytes(os.urandom(SMALLEST))
-    assert await forms.gzipped(program, SMALLEST, "bb") is None
+    program.write_bytes(os.urandom(MIN_SIZE))
+    assert await forms.gzipped(program, MIN_SIZE, "bb") is None
     assert not list((tmp_path / "forms").iterdir())
     program.write_bytes(CODE)
     assert await forms.gzipped(program, len(CODE), "bb") is None, "not retried with every request"

@@ -13,7 +13,7 @@ import trio
 from sqlalchemy import text
 
 from coder.base.secret import Secret
-from coder.coderd.services.proxies.proxy_health import look_at_proxies
+from coder.coderd.services.proxies.proxy_health import check_proxies
 from coder.coderd.services.site.retention import purge_due
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
@@ -155,7 +155,7 @@ async def the_loops_take_a_turn(scene: Scene) -> AsyncIterator[None]:
     ctx, workspace = scene.world.ctx, UUID(scene.started.workspace["id"])
     over = ctx.clock.now() - timedelta(days=9)
     await ctx.db.run(put_port_share, PortShareRow(workspace, "main", 8080, "public", "http", over))
-    await look_at_proxies(ctx)
+    await check_proxies(ctx)
     await take_due_steps(ctx)
     await purge_due(ctx)
     yield
@@ -280,7 +280,7 @@ async def test_database_connections_are_counted() -> None:
 
         async def look(_tx: Any) -> tuple[int, int, int]:
             result = pool()
-            return result.most, result.in_use, result.in_use + result.idle
+            return result.limit, result.in_use, result.in_use + result.idle
 
         most, in_use, there = await world.ctx.db.run(look)
         assert most == 3 and 1 <= in_use <= there <= 3

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 import trio
 
-from coder.api.field_rules.own_sentences import MOST_NAMED_WORKSPACES
+from coder.api.field_rules.own_sentences import MAX_NAMED_WORKSPACES
 from coder.base.errors import CoderError
 from coder.coderd.services.wireguard import new_wireguard_clients
 from coder.coderd.services.wireguard.wireguard_service import WireguardService, gateway_of
@@ -133,7 +133,7 @@ async def test_concurrent_creations_respect_client_limit(monkeypatch: pytest.Mon
 
 async def test_too_many_workspaces_rejected() -> None:
     async with running_coderd(first_user=True, wireguard_address="127.0.0.1:0") as world:
-        ids = [str(uuid4()) for _ in range(MOST_NAMED_WORKSPACES + 1)]
+        ids = [str(uuid4()) for _ in range(MAX_NAMED_WORKSPACES + 1)]
         body = {"name": "phone", "public_key": new_key()[1], "workspace_ids": ids}
         refused = await world.post(PATH.format("me"), body)
         assert (refused.status_code, refused.json()["validations"][0]["field"]) == (400, "workspace_ids")

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 from uuid import UUID, uuid4
 
-from coder.coderd.store.access.acls import clear_workspace_acls, revoke_person
+from coder.coderd.store.access.acls import clear_workspace_acls, revoke_user
 from coder.coderd.store.workspaces.change_feed import parse_change
 
 ORGANIZATION, PERSON = uuid4(), uuid4()
@@ -31,7 +31,7 @@ async def test_notices_use_constant_statements() -> None:
     for many in (1, 500):
         cleared, revoked = (_Asked([(uuid4(), uuid4()) for _ in range(many)]) for _ in range(2))
         await clear_workspace_acls(cast("Any", cleared), ORGANIZATION, people_only=False)
-        await revoke_person(cast("Any", revoked), ORGANIZATION, PERSON)
+        await revoke_user(cast("Any", revoked), ORGANIZATION, PERSON)
         for transaction, statements in ((cleared, 3), (revoked, 4)):
             changes = [parse_change(payload) for payload in transaction.payloads]
             assert [(item.owner_id, item.workspace_id) for item in changes] == transaction.places

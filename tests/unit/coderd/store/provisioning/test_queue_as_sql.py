@@ -18,7 +18,7 @@ from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.templates import files
 from coder.coderd.store.templates.files import FileRow
 from coder.domain.provisioning.jobs import derive_status
-from coder.domain.provisioning.queue import Offer, pick
+from coder.domain.provisioning.queue import DaemonOffer, pick
 from coder.domain.provisioning.tags import normalize_tags
 from tests.kit.server.server_in_process import World, running_coderd
 
@@ -68,7 +68,7 @@ async def random_queue(world: World, choose: random.Random) -> list[JobRow]:
     return [await new_job(world, choose, file.id) for _ in range(60)]
 
 
-async def acquired(world: World, offer: Offer, *, strict: bool) -> UUID | None:
+async def acquired(world: World, offer: DaemonOffer, *, strict: bool) -> UUID | None:
     """Return the job the dispatcher would assign; the transaction is rolled back, so every daemon meets the same
     queue."""
     results: list[UUID | None] = []
@@ -99,7 +99,7 @@ async def test_dispatcher_follows_pick() -> None:
         assert len(waiting) > 10
         for _ in range(80):
             kinds = frozenset(choose.sample(["terraform", "echo"], choose.choice([1, 2])))
-            offer = Offer(choose.choice([UUID(world.organization_id), new_uuid()]), kinds, some_tags(choose))
+            offer = DaemonOffer(choose.choice([UUID(world.organization_id), new_uuid()]), kinds, some_tags(choose))
             strict = choose.random() < 0.5
             chosen = pick(waiting, offer, strict=strict)
             assert await acquired(world, offer, strict=strict) == (chosen.job_id if chosen else None), (offer, strict)

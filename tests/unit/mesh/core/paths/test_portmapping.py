@@ -12,7 +12,7 @@ from coder.mesh.core.paths import portmapping
 from coder.mesh.core.paths.netcheck import own_endpoints
 from coder.mesh.core.paths.portmapping import ASK_AGAIN, LIFETIME, TABLE, MappingEvent, MappingState, PortMapping
 from coder.mesh.core.wire import portmap
-from coder.mesh.core.wire.portmap import PcpMap, PcpMapped, PmpAddress, PmpAskAddress, PmpMap, PmpMapped, Refused
+from coder.mesh.core.wire.portmap import PcpMap, PcpMapped, PmpAddress, PmpAddressRequest, PmpMap, PmpMapped, Refused
 from tests.kit.network.middleboxes import Router
 
 OURS, OUTSIDE = "192.168.1.7", "203.0.113.5"
@@ -33,13 +33,13 @@ def test_requests_have_standard_bytes() -> None:
         + mapped
         + "00000000"
     )
-    assert PmpAskAddress().encode().hex() == "0000"
+    assert PmpAddressRequest().encode().hex() == "0000"
     assert PmpMap(41000, 7200, 41001).encode().hex() == "00010000" + "a028a029" + "00001c20"
 
 
 @pytest.mark.parametrize(
     "message",
-    [PcpMap(NONCE, OURS, 41000, 7200, 5, OUTSIDE), PmpMap(41000, 7200, 5), PmpAskAddress()],
+    [PcpMap(NONCE, OURS, 41000, 7200, 5, OUTSIDE), PmpMap(41000, 7200, 5), PmpAddressRequest()],
     ids=lambda message: type(message).__name__,
 )
 def test_requests_round_trip(message: portmap.Request) -> None:

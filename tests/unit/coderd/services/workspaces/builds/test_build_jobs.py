@@ -17,10 +17,10 @@ JOB = UUID(int=7)
 async def test_build_end_names_replaced_resources(monkeypatch: pytest.MonkeyPatch) -> None:
     events: list[tuple[Any, ...]] = []
 
-    async def build_over(*arguments: Any) -> None:
+    async def record_build_end(*arguments: Any) -> None:
         events.append(arguments)
 
-    monkeypatch.setattr(build_events, "build_over", build_over)
+    monkeypatch.setattr(build_events, "record_build_end", record_build_end)
     ctx: Any = object()
     jobs = BuildJobs(ctx)
     replaced = provisioner_pb2.ResourceReplacement(resource="docker_container.dev", paths=["env"])
