@@ -10,9 +10,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.config import LIST_KINDS, Option
 from coder.base.errors import CoderError
-from coder.base.whole_file import read_lossless, write_atomically
 from coder.cli.command import GLOBAL_OPTIONS, Command, CommandLine, Invocation, parse, scan
 from coder.cli.output import say
 

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coder.base.atomic_file import write_atomically
 from coder.base.errors import CoderError
-from coder.base.whole_file import write_atomically
 
 if TYPE_CHECKING:
     from keyring.backend import KeyringBackend

@@ -9,10 +9,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from coder.base.atomic_file import write_atomically
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
-from coder.base.whole_file import write_atomically
 from coder.cli.command import Invocation
 from coder.net.policy import DialPolicy
 

@@ -15,7 +15,7 @@ import msgspec
 import trio
 
 from coder.base.errors import CoderError
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.client.ready import Preparation, print_to_stderr
 from coder.client.shared_link import SharedLink, open_link_for_command
 from coder.net.http1 import HttpClient

@@ -12,10 +12,10 @@ from typing import Any
 
 import trio
 
+from coder.base.atomic_file import write_atomically
 from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.base.whole_file import write_atomically
 from coder.client.link import WorkspaceLink
 from coder.mesh.description import PingResult
 from coder.mesh.errors import MeshError

@@ -27,7 +27,7 @@ from coder.appproxy.metrics.open_links import UPGRADED
 from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade, draw_on, path_of, serve_endpoint, upgrade_request
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.config.checks import idle_connections
 from coder.coderd.config.settings import ServerConfig
@@ -50,8 +50,8 @@ from coder.coderd.rpc_endpoints import relay as relay_endpoint
 from coder.coderd.rpc_endpoints.carried import CarriedUpgrade, is_carried
 from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
-from coder.coderd.services.foundation.afterwards import ITEM_TIMEOUT, DeferredWork
 from coder.coderd.services.foundation.context import Context
+from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT, DeferredWork
 from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import coordinator, relay, replicas, server_node
 from coder.coderd.services.notifications import vapid_keys

@@ -22,7 +22,7 @@ from contextlib import AbstractAsyncContextManager
 import trio
 
 from coder.base.errors import CoderError
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
 from coder.net.errors import HttpError

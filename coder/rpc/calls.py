@@ -17,7 +17,7 @@ import trio
 from google.protobuf.message import DecodeError, Message
 
 from coder.base.errors import CoderError, explain_error
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.base.threads import in_thread_or_here
 from coder.rpc import drpc

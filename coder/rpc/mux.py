@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.rpc import yamux
 from coder.rpc.errors import RpcClosed
 

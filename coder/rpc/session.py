@@ -16,7 +16,7 @@ from typing import Literal
 import trio
 from google.protobuf.message import Message
 
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.rpc.calls import CallStream, Handlers, Received, Sent, call_unary, open_call, serve_calls
 from coder.rpc.errors import RpcClosed
 from coder.rpc.inbox import BufferedBytes

@@ -15,7 +15,7 @@ from uuid import UUID
 
 import trio
 
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.domain.network.coordination import HANDSHAKE_ERROR, NodeKind
 from coder.mesh.derp_map import DerpMap

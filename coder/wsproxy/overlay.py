@@ -22,7 +22,7 @@ from coder.tailnet import derpmap
 from coder.tailnet.addresses import random_address, random_node_id
 from coder.tailnet.agent_dialer import AgentDialer
 from coder.tailnet.controller import Controller, open_controller
-from coder.tailnet.own_relay import InProcessRelayDialer
+from coder.tailnet.in_process_relay import InProcessRelayDialer
 from coder.tailnet.reconnect import keep_coordinated
 from coder.tailnet.relay import RelayDialer
 from coder.wsproxy.primary import COORDINATE, is_token_refused

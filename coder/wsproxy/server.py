@@ -37,7 +37,7 @@ from coder.appproxy.upgrades.raw_links import (
 )
 from coder.base import garbage
 from coder.base.clock import Clock, SystemClock
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.domain.access.route_scopes import PUBLIC
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer

@@ -17,7 +17,7 @@ import trio
 from coder.agent.disk import DISK_TIMEOUT, OpenDescriptor, Threads, on_disk
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.threads import NoThreadError
 from coder.domain.agents.sub_agents import MAX_TEXT
 

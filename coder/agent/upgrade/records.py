@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from coder.agent.upgrade.outcomes import UpgradeNotNowError
-from coder.base.whole_file import write_atomically
+from coder.base.atomic_file import write_atomically
 
 MAX_RECORDS = 20
 """Verdicts and attempts kept (ours), the latest of each."""

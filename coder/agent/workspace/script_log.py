@@ -15,7 +15,7 @@ import trio
 
 from coder.agent.disk import DISK_TIMEOUT, FolderThreads, OpenDescriptor, on_disk
 from coder.agent.workspace.files import open_for_writing
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 
 log = get_logger("agent")

@@ -13,7 +13,7 @@ import h11
 import trio
 
 from coder.appproxy.apps.upstream import READ_SIZE, AppConnection, AppPool, Sent, Target
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.domain.apps import app_headers
 
 if TYPE_CHECKING:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from coder.base.atomic_file import write_atomically
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.base.whole_file import write_atomically
 from coder.cli import session
 from coder.cli.agents.credentials import CREDENTIALS, require_token, require_url
 from coder.cli.command import Command, Invocation

@@ -22,8 +22,8 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
+from coder.base.atomic_file import move_aside, shown
 from coder.base.errors import CoderError
-from coder.base.whole_file import move_aside, shown
 from coder.cli.output import say
 
 _PRIVATE = 0o700

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coder.api.site.deployment import SSHConfigResponse
+from coder.base.atomic_file import read_lossless, shown, write_atomically
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.base.whole_file import read_lossless, shown, write_atomically
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, say

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from coder.base.whole_file import write_atomically
+from coder.base.atomic_file import write_atomically
 
 if sys.platform != "win32":
     import fcntl

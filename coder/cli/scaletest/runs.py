@@ -11,10 +11,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coder.base.atomic_file import naming
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError, explain_error
-from coder.base.whole_file import naming
 from coder.cli import session
 from coder.cli.command import Invocation
 from coder.cli.output import say

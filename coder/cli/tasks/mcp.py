@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.base.whole_file import read_lossless, write_atomically
 from coder.cli import session
 from coder.cli.agents.sync import SOCKET
 from coder.cli.command import Command, Invocation

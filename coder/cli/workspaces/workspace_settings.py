@@ -8,9 +8,9 @@ from pathlib import Path
 
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
+from coder.base.atomic_file import naming
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.base.whole_file import naming
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.failures import doing

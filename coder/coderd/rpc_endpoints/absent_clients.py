@@ -25,7 +25,7 @@ from coder.coderd.services.network.coordinator import Coordinator
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-LOOK_EVERY = 60.0
+CHECK_INTERVAL = 60.0
 """Seconds between checks of permissions; the end of a session is notified immediately."""
 PATIENCE = 3600.0
 """Seconds after which a client that did not reconnect loses its tunnels."""
@@ -95,6 +95,6 @@ class AbsentClients:
             except Exception as error:
                 # A short outage of the database ends no session.
                 _log.warn("the permissions of a disconnected client could not be checked", error=error)
-            with trio.move_on_after(LOOK_EVERY):
+            with trio.move_on_after(CHECK_INTERVAL):
                 await trio.sleep(PAUSE)
                 await changed.wait()

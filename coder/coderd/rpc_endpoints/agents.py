@@ -12,7 +12,7 @@ import trio
 
 from coder.appproxy.http.rate_limits import counted
 from coder.appproxy.upgrades.raw_links import EndpointTable
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.agents.agent_access import authenticate_agent

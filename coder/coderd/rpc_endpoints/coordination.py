@@ -15,7 +15,7 @@ import trio
 from coder.api.base.refusals import Conflict, Failed, Invalid, NotFound, Unauthenticated
 from coder.appproxy.http.rate_limits import counted
 from coder.appproxy.upgrades.raw_links import EndpointTable
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.absent_clients import AbsentClients
 from coder.coderd.rpc_endpoints.versions import agent_api_version
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 PING_INTERVAL = 15.0
 PING_TIMEOUT = 15.0
 """Timeout of client links by WebSocket pings (docs/protocol/rpc.md#websocket)."""
-LOOK_EVERY = 15.0
+CHECK_INTERVAL = 15.0
 """Seconds between checks of permission for a client's tunnels; changes of rights are notified."""
 
 ENTER = "workspace:ssh"
@@ -256,7 +256,7 @@ class ClientConnection:
         """Close the session when permission ends: an open tunnel must not outlive a revoked share or role."""
         changed = rights.next_change()
         while True:
-            with trio.move_on_after(LOOK_EVERY):
+            with trio.move_on_after(CHECK_INTERVAL):
                 await changed.wait()
             changed = rights.next_change()
             try:
@@ -267,7 +267,7 @@ class ClientConnection:
                 revoked = False
             if revoked:
                 await self._close_revoked(session, "no longer allowed")
-            await trio.sleep(min(PAUSE, LOOK_EVERY))
+            await trio.sleep(min(PAUSE, CHECK_INTERVAL))
 
     async def _close_revoked(self, session: Session, reason: str) -> None:
         # A client that is merely lost keeps its tunnels for as long as it uses them.

@@ -12,7 +12,7 @@ import trio
 from google.protobuf.message import Message
 
 from coder.api.base.refusals import Refusal
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.provisioning import acquired_jobs, daemon_calls, job_endings
 from coder.coderd.services.provisioning.acquired_jobs import JobRow

@@ -22,7 +22,7 @@ from coder.base.version import BUILD_VERSION, PROVISIONER_API_VERSION
 from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
-from coder.coderd.services.access.session_revocation import LOOK_EVERY, SessionEndedError, SessionRegistry
+from coder.coderd.services.access.session_revocation import CHECK_INTERVAL, SessionEndedError, SessionRegistry
 from coder.coderd.services.provisioning import daemon_admission, daemon_registration, job_endings, provisioners
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, DaemonApplication
@@ -274,8 +274,8 @@ async def _leave_when_shut_out(
         except Exception as error:
             # A short outage of the database ends no session.
             _log.warn("a provisioner's authorization could not be checked", daemon=link.worker.name, error=error)
-        await trio.sleep(min(PAUSE, LOOK_EVERY))
-        with trio.move_on_after(LOOK_EVERY):
+        await trio.sleep(min(PAUSE, CHECK_INTERVAL))
+        with trio.move_on_after(CHECK_INTERVAL):
             await changed.wait()
         changed = next_change()
     try:

@@ -10,7 +10,7 @@ import trio
 from coder.api.base.refusals import Unauthenticated
 from coder.api.proxies.proxy_token import TOKEN_HEADER
 from coder.appproxy.http.rate_limits import counted
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.coderd.rpc_endpoints.coordination import ClientConnection
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.network.coordinator import Coordinator
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from coder.appproxy.upgrades.raw_links import EndpointTable, Upgrade
     from coder.coderd.services.foundation.context import Context
 
-LOOK_EVERY = 15.0
+CHECK_INTERVAL = 15.0
 """Seconds between checks of a connected proxy's token."""
 
 
@@ -56,7 +56,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
 async def _leave_when_revoked(ctx: Context, token: str, peer_id: UUID, scope: trio.CancelScope) -> None:
     """Disconnect a proxy that was deleted, or whose token was replaced."""
     while True:
-        await trio.sleep(LOOK_EVERY)
+        await trio.sleep(CHECK_INTERVAL)
         try:
             await authenticate_proxy(ctx, token)
         except Unauthenticated:

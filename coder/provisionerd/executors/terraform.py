@@ -20,7 +20,7 @@ import trio
 
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.domain.agents.init_scripts import PLATFORMS, init_script
 from coder.provisionerd import archive

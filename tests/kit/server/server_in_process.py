@@ -73,17 +73,17 @@ app.LOOPS = (notifications.run, last_use.run)
 is slow enough: end jobs, make workspaces, replace keys and purge rows under a test's hands."""
 
 SECOND_LOOKS = (
-    (absent_clients, "LOOK_EVERY"),
-    (recheck_rights, "LOOK_EVERY"),
-    (coordination, "LOOK_EVERY"),
+    (absent_clients, "CHECK_INTERVAL"),
+    (recheck_rights, "CHECK_INTERVAL"),
+    (coordination, "CHECK_INTERVAL"),
     (job_logs, "_BACKUP_POLL"),
     (job_queue, "BACKUP_POLL"),
     (provider_tokens, "LISTEN_EVERY"),
-    (provisioners, "LOOK_EVERY"),
-    (proxies, "LOOK_EVERY"),
-    (session_revocation, "LOOK_EVERY"),
+    (provisioners, "CHECK_INTERVAL"),
+    (proxies, "CHECK_INTERVAL"),
+    (session_revocation, "CHECK_INTERVAL"),
     (listening, "PING_EVERY"),
-    (prebuild_claims, "LOOK_EVERY"),
+    (prebuild_claims, "CHECK_INTERVAL"),
 )
 """Seconds until something is looked at though nobody told of it, because notices may be lost."""
 for _module, _name in SECOND_LOOKS:

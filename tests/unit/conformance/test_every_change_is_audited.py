@@ -15,7 +15,7 @@ import pytest
 from werkzeug.exceptions import HTTPException
 
 from coder.coderd.http.server.declarations import Route, route_of
-from coder.coderd.services.foundation.afterwards import DeferredWork
+from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter
 from tests.conformance.walk import walk

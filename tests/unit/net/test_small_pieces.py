@@ -24,7 +24,7 @@ from coder.appproxy.apps.forwarding import BadUpstreamAnswerError as AppAnswerEr
 from coder.appproxy.apps.forwarding import _answer
 from coder.appproxy.apps.upstream import AppConnection
 from coder.appproxy.http.websocket_bounds import BoundedWSStream
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.coderd.services.agents.agent_containers import _upgrade
 from coder.net import http1
 from coder.net.blocking_http import MAX_INTERIM, BadAnswerError, HttpConnection

@@ -357,7 +357,7 @@ async def _wait_until_gone(socket: WebSocketStream) -> None:
 
 
 async def test_deleted_proxy_exits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(proxies, "CHECK_INTERVAL", 0.05)
     async with running_coderd(first_user=True) as world:
         token = await new_proxy(world)
         with pytest.raises(CoderError) as ended:

@@ -26,7 +26,7 @@ from coder.coderd.services.audit import audit_snapshots as snapshots
 from coder.coderd.services.audit import request_events
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.audit.audit_snapshots import AuditSnapshot, ObjectReference
-from coder.coderd.services.foundation.afterwards import DeferredWork
+from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:

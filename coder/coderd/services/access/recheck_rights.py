@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import trio
 
 from coder.api.base.refusals import Forbidden, NotFound
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.access.rights_changes import RightsChanges
 
@@ -25,7 +25,7 @@ PAUSE = 5.0
 """Seconds between two checks of a stream, within a fifth: builds send changes all day, and the checks of a thousand
 streams must not coincide.
 """
-LOOK_EVERY = 30.0
+CHECK_INTERVAL = 30.0
 """Seconds between two checks without a notice of a change: notices may be lost."""
 
 _T = TypeVar("_T")
@@ -49,7 +49,7 @@ async def run_while_allowed(
             async def recheck() -> None:
                 nonlocal is_allowed, changed
                 while True:
-                    with trio.move_on_after(LOOK_EVERY):
+                    with trio.move_on_after(CHECK_INTERVAL):
                         await changed.wait()
                     next_change = changes.next_change()
                     allowed = await _is_allowed(ask)

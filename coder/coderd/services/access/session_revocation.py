@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
-LOOK_EVERY = 30.0
+CHECK_INTERVAL = 30.0
 """Seconds between checks of expired keys. A key slides when used, so its expiry alone does not decide."""
 RETRY = 1.0
 """Seconds until a failed read of a key is retried."""
@@ -140,7 +140,7 @@ class SessionRegistry:
 
     async def _check_expired_regularly(self) -> None:
         while True:
-            await trio.sleep(LOOK_EVERY)
+            await trio.sleep(CHECK_INTERVAL)
             await self.check_expired()
 
     async def check_rights(self) -> None:
@@ -164,7 +164,7 @@ class SessionRegistry:
                 changed = trio.Event()
                 changed.set()
             await trio.sleep(PAUSE)
-            with trio.move_on_after(LOOK_EVERY):
+            with trio.move_on_after(CHECK_INTERVAL):
                 await changed.wait()
 
     async def _try_check(self, session: OpenSession) -> bool:

@@ -19,7 +19,7 @@ from uuid import UUID
 
 import trio
 
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.ids import new_uuid
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects

@@ -1,4 +1,4 @@
-"""Readings of agents' machines, and the three health indicators (`domain/agents/lights.py`)."""
+"""Readings of agents' machines, and the three health indicators (`domain/agents/health_indicators.py`)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import disconnects as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.agents.flight_events import KINDS
-from coder.domain.agents.lights import (
+from coder.domain.agents.health_indicators import (
     HealthIndicator,
     HostReading,
     PathReading,

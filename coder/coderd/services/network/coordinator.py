@@ -14,7 +14,7 @@ from uuid import UUID
 
 import trio
 
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.this_replica import ThisReplica
 from coder.coderd.services.network.derp_map import current_map

@@ -9,8 +9,8 @@ from uuid import UUID
 from coder.api.base.refusals import BadGateway, Invalid, InvalidFields, NotFound
 from coder.api.notifications.notifications import WebpushSubscription
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.notifications.push_services import PushRefused
 from coder.coderd.services.notifications.web_push import TEST_MESSAGE, push, push_to_browser
 from coder.coderd.store.notifications import web_push as store

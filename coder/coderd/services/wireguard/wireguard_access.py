@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID, uuid5
 
 from coder.coderd.services.access.api_tokens import check_reach
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.keys import key_resource
-from coder.coderd.services.access.made_by_applications import refuse_applications
 from coder.coderd.services.access.workspace_access import agent_resource, readers
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces import workspace_search as search_store

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-LOOK_EVERY = 15.0
+CHECK_INTERVAL = 15.0
 """Seconds between two checks that a waiting agent's token is still valid, as for connected agents."""
 
 
@@ -94,7 +94,7 @@ async def watch_claim(
             )
         checked_at = trio.current_time()
         while True:
-            payload = await _next_notice(ctx, notices, checked_at + LOOK_EVERY)
+            payload = await _next_notice(ctx, notices, checked_at + CHECK_INTERVAL)
             if ctx.stopping.is_set():
                 return
             if payload not in {None, RESYNC, str(workspace_id)}:

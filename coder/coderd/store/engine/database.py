@@ -25,7 +25,7 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from coder.base.errors import CoderError
-from coder.base.groups import single_failure
+from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.store.access.auth_changes import take_mark, watch_statements
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable

@@ -21,9 +21,9 @@ from typing import Any
 
 import trio
 
+from coder.base.atomic_file import move_aside
 from coder.base.errors import CoderError
-from coder.base.groups import single_failure
-from coder.base.whole_file import move_aside
+from coder.base.exception_groups import single_failure
 from coder.coderd.store.engine.postgres_cluster import (
     Account,
     Cluster,

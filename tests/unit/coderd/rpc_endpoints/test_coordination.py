@@ -53,7 +53,7 @@ async def test_server_and_client_reach_agent() -> None:
 @pytest.mark.parametrize("how", ["unshared", "suspended", "away for long", "back"])
 async def test_lost_client_is_watched(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Agents keep its keys for as long as it uses them, so that connections survive the server; permissions do not."""
-    monkeypatch.setattr(absent_clients, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(absent_clients, "CHECK_INTERVAL", 0.05)
     monkeypatch.setattr(absent_clients, "PATIENCE", 0.05 if how == "away for long" else 3600.0)
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
@@ -285,7 +285,7 @@ async def _as_client(view_context: AgentWorld, token: str, key: PublicKey, more:
 @pytest.mark.parametrize("how", ["unshared", "suspended", "dormant"])
 async def test_open_tunnel_ends_with_permission(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exchanged keys would keep working on their own: the agent is notified to drop the client."""
-    monkeypatch.setattr(coordination, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(coordination, "CHECK_INTERVAL", 0.05)
     async with workspace_world() as view_context, running_overlay_agent(view_context) as agent:
         world = view_context.world
         bob, token = await world.member("bob")

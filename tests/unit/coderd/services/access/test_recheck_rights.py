@@ -93,7 +93,7 @@ async def test_failed_check_is_retried(autojump_clock: Any) -> None:
         await trio.testing.wait_all_tasks_blocked()
         asked.tell()
     assert asked.times[:2] == [0.0, 0.0]
-    assert len(asked.times) == 4 and asked.times[-1] < recheck_rights.LOOK_EVERY
+    assert len(asked.times) == 4 and asked.times[-1] < recheck_rights.CHECK_INTERVAL
 
 
 async def test_checks_are_rate_limited(autojump_clock: Any) -> None:
@@ -106,6 +106,6 @@ async def test_checks_are_rate_limited(autojump_clock: Any) -> None:
             await trio.sleep(PAUSE / 50)
         assert 2 <= len(asked.times) <= 1 + 1 + 100 / 50 / 0.8
         before = len(asked.times)
-        await trio.sleep(3 * (recheck_rights.LOOK_EVERY + 2 * PAUSE))
+        await trio.sleep(3 * (recheck_rights.CHECK_INTERVAL + 2 * PAUSE))
         assert len(asked.times) >= before + 3
         nursery.cancel_scope.cancel()

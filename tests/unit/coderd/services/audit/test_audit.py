@@ -9,7 +9,7 @@ from uuid import uuid4
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from coder.coderd.http.server.audit_rules import LOGIN
-from coder.coderd.services.foundation.afterwards import DeferredWork
+from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.audit.audit import NAMED, TRACKED
 from coder.rpc.proto import agent_pb2

@@ -13,7 +13,7 @@ import trio
 from coder.base.clock import FakeClock
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.audit import request_events
-from coder.coderd.services.foundation.afterwards import DeferredWork
+from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.coderd.services.login import passcodes
 from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.store.access import keys as key_store

@@ -150,7 +150,7 @@ async def test_permission_lost_before_listening(right: str, monkeypatch: pytest.
 
 
 async def test_missed_notice_is_recovered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(links, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(links, "CHECK_INTERVAL", 0.05)
     async with running_coderd(first_user=True) as world:
         query, _ = await _by_key(world)
         async with connected_daemon(world, **query) as daemon:

@@ -99,7 +99,7 @@ def _registration(**changes: Any) -> dict[str, Any]:
 
 
 async def test_proxy_registration_and_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxies, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(proxies, "CHECK_INTERVAL", 0.05)
     async with running_coderd(first_user=True) as world:
         created = (await world.post(PATH, {"name": "sydney", "display_name": "", "icon": ""})).json()
         headers = {"Coder-External-Proxy-Token": created["proxy_token"]}

@@ -70,7 +70,7 @@ def _waiter(workspace_id: UUID) -> ClaimWaiter:
 
 @pytest.mark.parametrize("only_prebuilt", [True, False])
 async def test_claim_watch_ends_with_invalid_token(only_prebuilt: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prebuild_claims, "LOOK_EVERY", 0.05)
+    monkeypatch.setattr(prebuild_claims, "CHECK_INTERVAL", 0.05)
     checks, original = 0, prebuild_claims._is_valid_waiter
 
     async def count_check(*args: Any) -> bool:

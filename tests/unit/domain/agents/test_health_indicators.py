@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from coder.domain.agents import lights
-from coder.domain.agents.lights import LIMITS, STALE, HostReading, PathReading
+from coder.domain.agents import health_indicators
+from coder.domain.agents.health_indicators import LIMITS, STALE, HostReading, PathReading
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
 FINE = HostReading(10, 100, 10, 100, 0.0, 0.5, 2, 86_400.0, 0.1)
@@ -17,12 +17,12 @@ NEAR = PathReading(20.0, 0.0, 1, 0)
 
 
 def test_healthy_machine_is_good() -> None:
-    assert lights.host_indicator(FINE, NOW, NOW).standing == "good"
-    assert lights.path_indicator(NEAR, NOW, NOW, NOW, connected=True).standing == "good"
+    assert health_indicators.host_indicator(FINE, NOW, NOW).standing == "good"
+    assert health_indicators.path_indicator(NEAR, NOW, NOW, NOW, connected=True).standing == "good"
     assert _agent().standing == "good"
 
 
-def _agent(**rest: Any) -> lights.HealthIndicator:
+def _agent(**rest: Any) -> health_indicators.HealthIndicator:
     values: dict[str, Any] = {
         "version": "v2.34.0",
         "server_version": "v2.34.0+abc",
@@ -30,32 +30,35 @@ def _agent(**rest: Any) -> lights.HealthIndicator:
         "last_seen": NOW,
         "restarts": 0,
     }
-    return lights.agent_indicator(**(values | {"now": NOW} | rest))
+    return health_indicators.agent_indicator(**(values | {"now": NOW} | rest))
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(HostReading) if field.name != "memory_pressure"])
 def test_unknown_value_makes_host_unknown(name: str) -> None:
-    assert lights.host_indicator(replace(FINE, **{name: None}), NOW, NOW).standing == "unknown"
+    assert health_indicators.host_indicator(replace(FINE, **{name: None}), NOW, NOW).standing == "unknown"
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(PathReading)])
 def test_unknown_value_makes_path_unknown(name: str) -> None:
-    assert lights.path_indicator(replace(NEAR, **{name: None}), NOW, NOW, NOW, connected=True).standing == "unknown"
+    assert (
+        health_indicators.path_indicator(replace(NEAR, **{name: None}), NOW, NOW, NOW, connected=True).standing
+        == "unknown"
+    )
 
 
 def test_stale_values_are_unknown() -> None:
     later = NOW + STALE + timedelta(seconds=1)
     for light in (
-        lights.host_indicator(FINE, NOW, later),
-        lights.path_indicator(NEAR, NOW, NOW, later, connected=True),
-        lights.path_indicator(NEAR, NOW, NOW, NOW, connected=False),
-        lights.host_indicator(None, None, NOW),
-        lights.indicator(()),
+        health_indicators.host_indicator(FINE, NOW, later),
+        health_indicators.path_indicator(NEAR, NOW, NOW, later, connected=True),
+        health_indicators.path_indicator(NEAR, NOW, NOW, NOW, connected=False),
+        health_indicators.host_indicator(None, None, NOW),
+        health_indicators.indicator(()),
         _agent(version=""),
         _agent(last_seen=None),
     ):
         assert light.standing == "unknown", light
-    shown = lights.host_indicator(FINE, NOW, later).values[0]
+    shown = health_indicators.host_indicator(FINE, NOW, later).values[0]
     assert (shown.text, shown.at, shown.standing) == ("10 % of 100 B", NOW, "unknown")
 
 
@@ -63,25 +66,29 @@ def test_stale_values_are_unknown() -> None:
 def test_each_limit_has_three_sides(name: str) -> None:
     limit = LIMITS[name]
     for number, standing in ((0.0, "good"), (limit.warning, "warning"), (limit.bad, "bad"), (None, "unknown")):
-        assert lights.measured(name, number, "", NOW, NOW).standing == standing
+        assert health_indicators.measured(name, number, "", NOW, NOW).standing == standing
 
 
 def test_warning_values() -> None:
-    assert lights.host_indicator(replace(FINE, disk_used=98), NOW, NOW).standing == "bad"
-    assert lights.host_indicator(replace(FINE, clock_off_s=-3600.0), NOW, NOW).standing == "bad"
-    assert lights.host_indicator(replace(FINE, uptime_s=30.0), NOW, NOW).standing == "warning"
+    assert health_indicators.host_indicator(replace(FINE, disk_used=98), NOW, NOW).standing == "bad"
+    assert health_indicators.host_indicator(replace(FINE, clock_off_s=-3600.0), NOW, NOW).standing == "bad"
+    assert health_indicators.host_indicator(replace(FINE, uptime_s=30.0), NOW, NOW).standing == "warning"
     assert _agent(version="v2.33.0").standing == "warning"
     assert _agent(restarts=3).standing == "warning"
     assert _agent(connected=False).standing == "bad"
-    assert lights.path_indicator(replace(NEAR, relayed=1), NOW, NOW, NOW, connected=True).standing == "warning"
-    assert lights.path_indicator(replace(NEAR, direct=0), NOW, NOW, NOW, connected=True).standing == "good"
+    assert (
+        health_indicators.path_indicator(replace(NEAR, relayed=1), NOW, NOW, NOW, connected=True).standing == "warning"
+    )
+    assert health_indicators.path_indicator(replace(NEAR, direct=0), NOW, NOW, NOW, connected=True).standing == "good"
     bad_beside_unknown = replace(FINE, disk_used=98, load=None)
-    assert lights.host_indicator(bad_beside_unknown, NOW, NOW).standing == "bad"
+    assert health_indicators.host_indicator(bad_beside_unknown, NOW, NOW).standing == "bad"
 
 
 @pytest.mark.parametrize(
     ("uptime", "shown"), [(1644.9, "27m24s ago"), (86_400.0, "24h0m0s ago"), (90_061.0, "25h1m1s ago"), (0.2, "0s ago")]
 )
 def test_times_are_written_as_everywhere(uptime: float, shown: str) -> None:
-    values = {value.name: value for value in lights.host_indicator(replace(FINE, uptime_s=uptime), NOW, NOW).values}
+    values = {
+        value.name: value for value in health_indicators.host_indicator(replace(FINE, uptime_s=uptime), NOW, NOW).values
+    }
     assert values["reboot"].text == shown

@@ -9,7 +9,7 @@ from typing import Any, cast
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from coder.coderd.services.foundation.afterwards import ITEM_TIMEOUT, MAX_ITEMS, DeferredWork
+from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT, MAX_ITEMS, DeferredWork
 
 
 class _Log:

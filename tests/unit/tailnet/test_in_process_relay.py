@@ -11,7 +11,7 @@ import trio.testing
 
 from coder.mesh.derp_map import DerpNode, DerpRegion
 from coder.mesh.relay import DerpTransport
-from coder.tailnet.own_relay import OWN_LATENCY, InProcessRelayDialer
+from coder.tailnet.in_process_relay import OWN_LATENCY, InProcessRelayDialer
 from coder.tailnet.relay import RelayDialer
 
 

@@ -1,6 +1,6 @@
 """Refuse OAuth2 applications to create objects that would outlive their user's consent.
 
-The kinds of objects are in `domain/access/made_by_applications.py`.
+The kinds of objects are in `domain/access/application_limits.py`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Forbidden
 from coder.coderd.store.login.oauth2 import consent_of_key
-from coder.domain.access.made_by_applications import LASTING, Fate
+from coder.domain.access.application_limits import LASTING, Fate
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coder.base.whole_file import move_aside, naming, read_lossless, shown, write_atomically
+from coder.base.atomic_file import move_aside, naming, read_lossless, shown, write_atomically
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o644])

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import trio
 
-from coder.domain.access.made_by_applications import LASTING, Fate
+from coder.domain.access.application_limits import LASTING, Fate
 from coder.rpc.errors import RpcClosed, RpcError
 from tests.kit.provisioners.scripted_provisioner import connected_daemon
 from tests.kit.server.server_in_process import World
