@@ -386,7 +386,7 @@ def test_pages_without_account(browser: Browser, server: Loopback) -> None:
 
 
 def said_missing(context: BrowserContext, server: Loopback) -> str:
-    """Return the missing program that the page names: the tested server may be a binary that offers itself."""
+    """Return the expected note on missing programs: the tested server may be a binary that offers itself."""
     processors = {"amd64": "Intel/AMD, 64-bit", "arm64": "ARM, 64-bit", "armv7": "ARM, 32-bit"}
     missing = [
         words
@@ -395,7 +395,7 @@ def said_missing(context: BrowserContext, server: Loopback) -> str:
     ]
     assert missing
     where = "" if len(missing) == len(processors) else f" on {' and '.join(missing)}"
-    return f"This server has no program for Linux{where}."
+    return f"This server has no CLI for Linux{where}."
 
 
 def agent_token(server: Loopback) -> str:

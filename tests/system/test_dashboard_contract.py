@@ -43,7 +43,7 @@ pytestmark = [
 ]
 
 
-def of(*, before: bool) -> list[Visit]:
+def visits(*, before: bool) -> list[Visit]:
     """Return the visits before the first account exists, or those after."""
     return [visit for visit in CONTRACT if (visit.who == "first") is before]
 
@@ -53,15 +53,15 @@ class Tab:
     """A user's browser tab. Errors of its pages are recorded."""
 
     page: Page
-    said: list[str] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.page.on("console", lambda said: self.said.append(_with_place(said)) if is_error(said) else None)
-        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("console", lambda message: self.errors.append(_with_path(message)) if is_error(message) else None)
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
 
 
-def _with_place(said: ConsoleMessage) -> str:
-    return f"{said.text} {urlsplit(said.location['url']).path}"
+def _with_path(message: ConsoleMessage) -> str:
+    return f"{message.text} {urlsplit(message.location['url']).path}"
 
 
 @dataclass
@@ -79,65 +79,65 @@ class Tabs:
             self.opened[who] = Tab(context.new_page())
         tab = self.opened[who]
         tab.page.goto("about:blank")  # pending errors of the previous page must be attributed to it
-        tab.said.clear()
+        tab.errors.clear()
         return tab
 
 
 @pytest.fixture(scope="module")
 def tabs(browser: Browser, empty: Loopback) -> Iterator[Tabs]:  # the browser comes first because it may skip the test
-    found = Tabs(browser, empty)
-    yield found
-    for tab in found.opened.values():
+    opened = Tabs(browser, empty)
+    yield opened
+    for tab in opened.opened.values():
         tab.page.context.close()
 
 
 @pytest.fixture(scope="module")
-def called(shown: Showcase) -> Names:
+def page_names(shown: Showcase) -> Names:
     return names(shown)
 
 
-def misses(page: Page, visit: Visit, address: str, wanted: list[tuple[str, str]]) -> list[str]:
+def missing_elements(page: Page, visit: Visit, address: str, expected: list[tuple[str, str]]) -> list[str]:
     """Return the expected elements that a page lacks."""
     page.goto(address)
     if visit.steps:
         settled(page)  # a popup closes when its trigger is replaced
     for kind, name in visit.steps:
         element(page, kind, name).first.click()
-    found, patience = [], SOON
-    for kind, name in wanted:
+    missed, patience = [], SOON
+    for kind, name in expected:
         try:
             if kind == "title":
                 expect(page).to_have_title(name, timeout=patience)
             else:
                 element(page, kind, name).first.wait_for(state="attached", timeout=patience)
         except (AssertionError, Missed):
-            found.append(f"{kind} {name!r}" + (f", it is {page.title()!r}" if kind == "title" else ""))
+            missed.append(f"{kind} {name!r}" + (f", it is {page.title()!r}" if kind == "title" else ""))
             patience = MISSED_MS
-    return found
+    return missed
 
 
-def wrong_with(tab: Tab, visit: Visit) -> str:
+def problems_of(tab: Tab, visit: Visit) -> str:
     """Return the accessibility problems and console errors of the current page, one per line."""
     settled(tab.page)
     expected = SIGNED_OUT if visit.who in NO_ACCOUNT else EXPECTED.get(visit.page, "^$")
-    said = [text for text in tab.said if not re.search(expected, text)]
+    errors = [text for text in tab.errors if not re.search(expected, text)]
     heading = tab.page.locator("h1").count() > 0 or visit.page.startswith(WITHOUT_HEADING)
-    return "\n".join([*said, *["no heading"][: not heading and not visit.steps], *faults(tab.page)])
+    return "\n".join([*errors, *["no heading"][: not heading and not visit.steps], *faults(tab.page)])
 
 
-@pytest.mark.parametrize("visit", of(before=True), ids=str)
+@pytest.mark.parametrize("visit", visits(before=True), ids=str)
 def test_contract_before_first_account(tabs: Tabs, visit: Visit) -> None:
     tab = tabs.of(visit.who)
-    assert misses(tab.page, visit, visit.page, CONTRACT[visit]) == []
-    assert wrong_with(tab, visit) == ""
+    assert missing_elements(tab.page, visit, visit.page, CONTRACT[visit]) == []
+    assert problems_of(tab, visit) == ""
 
 
-@pytest.mark.parametrize("visit", of(before=False), ids=str)
-def test_contract_of_each_page(tabs: Tabs, called: Names, visit: Visit) -> None:
+@pytest.mark.parametrize("visit", visits(before=False), ids=str)
+def test_contract_of_each_page(tabs: Tabs, page_names: Names, visit: Visit) -> None:
     tab = tabs.of(visit.who)
-    wanted = [(kind, called.filled(text)) for kind, text in CONTRACT[visit]]
-    assert misses(tab.page, visit, called.filled(visit.page), wanted) == []
-    assert wrong_with(tab, visit) == ""
+    expected = [(kind, page_names.filled(text)) for kind, text in CONTRACT[visit]]
+    assert missing_elements(tab.page, visit, page_names.filled(visit.page), expected) == []
+    assert problems_of(tab, visit) == ""
 
 
 def test_contract_covers_every_page() -> None:
@@ -225,8 +225,8 @@ def test_phone_tables_lose_no_content(tabs: Tabs, shown: Showcase, tables: set[s
     assert [one["label"] for one in narrow if one["over"] > 0] == [], "columns beyond the edge"
     for before, after in zip(wide, narrow, strict=True):
         assert set(before["names"]) == set(after["names"])
-        assert [sorted(map(_steady, row)) for row in before["rows"]] == [
-            sorted(map(_steady, row)) for row in after["rows"]
+        assert [sorted(map(_without_times, row)) for row in before["rows"]] == [
+            sorted(map(_without_times, row)) for row in after["rows"]
         ]
 
 
@@ -268,10 +268,10 @@ HOSTILE_PAGES = (
 
 def test_hostile_and_long_texts_are_harmless(tabs: Tabs, shown: Showcase) -> None:
     """Runs last in the file: its texts appear on every page."""
-    bad, endless = '<img src=x onerror="window.harmed=1">', "W" * 10_000
+    hostile, endless = '<img src=x onerror="window.harmed=1">', "W" * 10_000
 
     def words(most: int) -> str:
-        return (bad + "\u202e" + endless)[:most]
+        return (hostile + "\u202e" + endless)[:most]
 
     organization = shown.api("GET", "/organizations/coder")["id"]
     template = shown.api("GET", "/organizations/default/templates/everything")["id"]
@@ -293,14 +293,14 @@ def test_hostile_and_long_texts_are_harmless(tabs: Tabs, shown: Showcase) -> Non
                 entry.click()
         for size in (WIDE, PHONE):
             page.set_viewport_size(size)  # type: ignore[arg-type]
-            over = excess(page, TOO_WIDE)
-            found += [f"{path}: {over} px wider than {size}"] if over > 0 else []
+            excess_px = excess(page, TOO_WIDE)
+            found += [f"{path}: {excess_px} px wider than {size}"] if excess_px > 0 else []
         found += [f"{path}: {one}" for one in page.evaluate(HARMED)]
         page.set_viewport_size(WIDE)  # type: ignore[arg-type]
     assert found == []
     assert "<img src=x" in page.inner_text("main"), "the hostile text is missing"
 
 
-def _steady(text: str) -> str:
+def _without_times(text: str) -> str:
     """Return the text without values that change over time."""
     return re.sub(r"just now|(?:in )?\d+ (?:year|month|day|hour|minute)s?(?: ago)?|\d+ ms|Measuring…", "…", text)

@@ -51,9 +51,9 @@ def launched(*flags: str) -> Iterator[Browser]:
         pytest.skip("Playwright's event loop cannot share a process with trio-asyncio; run this file on its own")
     with sync_playwright() as playwright:
         expect.set_options(timeout=SOON)
-        found = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
-        yield found
-        found.close()
+        browser = playwright.chromium.launch(executable_path=str(CHROMIUM), args=[*FLAGS, *flags])
+        yield browser
+        browser.close()
 
 
 # The number of the page's pending requests, and every toast it has shown: toasts disappear after some seconds, and
@@ -140,9 +140,9 @@ def element(within: Page | Locator, kind: str, name: str) -> Locator:
             return within.get_by_role(kind, name=name)  # type: ignore[arg-type]
 
 
-def is_error(said: ConsoleMessage) -> bool:
+def is_error(message: ConsoleMessage) -> bool:
     """Whether a console message is an error."""
-    return said.type == "error"
+    return message.type == "error"
 
 
 # A theme is only a set of colours: in the second theme, only the colour rules can have other results.
@@ -174,17 +174,17 @@ def excess(page: Page, measure: str) -> int:
 
 def faults(page: Page) -> list[str]:
     """Return the problems of the current page: serious findings of axe-core in both themes, excess width on a phone."""
-    found: list[str] = []
+    findings: list[str] = []
     page.evaluate(AXE.read_text())
     for theme, rules in THEMES.items():
         page.evaluate(SWITCH, theme)
-        said = page.evaluate("given => axe.run(document, { resultTypes: ['violations'], ...given })", rules)
-        found += [
-            f"{theme} {one['id']}: {one['nodes'][0]['html'][:200]}"
-            for one in said["violations"]
-            if one["impact"] in {"serious", "critical"}
+        results = page.evaluate("options => axe.run(document, { resultTypes: ['violations'], ...options })", rules)
+        findings += [
+            f"{theme} {item['id']}: {item['nodes'][0]['html'][:200]}"
+            for item in results["violations"]
+            if item["impact"] in {"serious", "critical"}
         ]
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     over = excess(page, TOO_WIDE)
     page.set_viewport_size(WIDE)  # type: ignore[arg-type]
-    return [*found, *[f"{over} px wider than a phone"][: over > 0]]
+    return [*findings, *[f"{over} px wider than a phone"][: over > 0]]

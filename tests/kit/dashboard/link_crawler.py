@@ -72,7 +72,7 @@ class Walk:
 
     def run(self, start: str = "/") -> None:
         page = self.page
-        page.on("console", lambda said: self._fault(said.text) if is_error(said) else None)
+        page.on("console", lambda message: self._fault(message.text) if is_error(message) else None)
         page.on("pageerror", lambda error: self._fault(str(error)))
         page.goto(start)
         settled(page)
@@ -120,11 +120,11 @@ class Walk:
         if "/login" in self.page.url:
             self._fault("signed out")
 
-    def _links(self, place: str) -> list[str]:
+    def _links(self, location: str) -> list[str]:
         """Return the links on the page and in its menus, each menu once per route."""
-        found = self._seen()
+        links = self._seen()
         for number, name, framed in self.page.evaluate(_NAMED_POPUPS):
-            key = ("" if framed else place, name.split(" of ")[0])
+            key = ("" if framed else location, name.split(" of ")[0])
             if key in self._opened:
                 continue
             self._opened.add(key)
@@ -133,16 +133,16 @@ class Walk:
             button.press("Enter")
             self.page.wait_for_function(_OPEN)
             settled(self.page)
-            found += self._seen()
+            links += self._seen()
             self.page.keyboard.press("Escape")
             self.page.wait_for_function(_CLOSED, arg=button)
-        return found
+        return links
 
     def _seen(self) -> list[str]:
-        found: list[str] = self.page.evaluate(_LINKS)
-        for address in found:
+        links: list[str] = self.page.evaluate(_LINKS)
+        for address in links:
             self._from.setdefault(address, self.page.url)
-        return found
+        return links
 
     def _fetch(self, address: str) -> None:
         """Request an address that is no page: a download, a file, the API. Any other address is a broken link."""
@@ -155,10 +155,12 @@ class Walk:
         if answer.status >= 400:
             self._fault(f"answers {answer.status}", at=address)
 
-    def _fault(self, what: str, at: str = "") -> None:
+    def _fault(self, problem: str, at: str = "") -> None:
         at = at or self.page.url
         path = at.split("/", 3)[-1] if "://" in at else at
-        self.faults.append(f"/{path.lstrip('/')}: {what} (linked from {self._from.get('/' + path.lstrip('/'), '-')})")
+        self.faults.append(
+            f"/{path.lstrip('/')}: {problem} (linked from {self._from.get('/' + path.lstrip('/'), '-')})"
+        )
 
 
 DASHBOARD = ROOT / "coder/dashboard"
@@ -191,14 +193,14 @@ def routes() -> tuple[Route, ...]:
     """Return all routes of `src/app/routes`."""
     command = ["node", str(_READER), str(DASHBOARD)]
     done = subprocess.run(command, capture_output=True, check=True, timeout=60)
-    return tuple(Route(**found) for found in json.loads(done.stdout))
+    return tuple(Route(**fields) for fields in json.loads(done.stdout))
 
 
 def route_of(table: tuple[Route, ...], address: str) -> Route | None:
     """Return the route of an address; None if it is no page (a file, the API, an app of a workspace)."""
     path = urlsplit(address).path
-    found = [route for route in table if route.matches(path)]
-    return max(found, key=lambda route: route.rank, default=None)
+    matches = [route for route in table if route.matches(path)]
+    return max(matches, key=lambda route: route.rank, default=None)
 
 
 def shape(address: str) -> str:

@@ -48,12 +48,12 @@ class Visit:
 
 
 def _read() -> dict[Visit, list[tuple[str, str]]]:
-    found: dict[Visit, list[tuple[str, str]]] = {}
+    visits: dict[Visit, list[tuple[str, str]]] = {}
     for line in (FOLDER / "contract.tsv").read_text().splitlines():
         if line and not line.startswith("#"):
             who, page, opened, kind, name = line.split("\t")
-            found.setdefault(Visit(who, page, opened), []).append((kind, name))
-    return found
+            visits.setdefault(Visit(who, page, opened), []).append((kind, name))
+    return visits
 
 
 CONTRACT = _read()
@@ -73,15 +73,15 @@ class Names:
         return re.sub(r"\{(\w+)\}", lambda found: str(getattr(self, found[1])), text)
 
 
-def names(made: Showcase) -> Names:
-    return Names(active(made)["name"], made.api("GET", "/oauth2-provider/apps")[0]["id"])
+def names(showcase: Showcase) -> Names:
+    return Names(active(showcase)["name"], showcase.api("GET", "/oauth2-provider/apps")[0]["id"])
 
 
-def active(made: Showcase) -> dict[str, Any]:
+def active(showcase: Showcase) -> dict[str, Any]:
     """Return the active version of the template `everything`."""
-    version = made.api("GET", "/organizations/default/templates/everything")["active_version_id"]
-    found: dict[str, Any] = made.api("GET", f"/templateversions/{version}")
-    return found
+    version = showcase.api("GET", "/organizations/default/templates/everything")["active_version_id"]
+    active_version: dict[str, Any] = showcase.api("GET", f"/templateversions/{version}")
+    return active_version
 
 
 def with_provider(server: Loopback) -> None:
@@ -106,37 +106,37 @@ def with_provider(server: Loopback) -> None:
 @contextlib.contextmanager
 def open_empty() -> Iterator[Loopback]:
     """Open a deployment without accounts; `furnish` fills it later."""
-    with open_loopback(*OPTIONS, before=with_provider) as found:
-        yield found
+    with open_loopback(*OPTIONS, before=with_provider) as server:
+        yield server
 
 
 def furnish(server: Loopback) -> Showcase:
     """Fill the deployment, including a workspace of the template `everything` and users of every role."""
-    made = fill(server)
-    _give_roles(made)
+    showcase = fill(server)
+    _give_roles(showcase)
     template = server.folder / "everything"
     shutil.copytree(server.folder / "local-process", template)
     (template / "everything.tf").write_text((FOLDER / "everything.tf").read_text())
-    given = (f"coder_binary={server.folder / 'coder'}", f"data_dir={server.folder / 'workspaces'}")
-    variables = [word for one in given for word in ("--variable", one)]
+    assignments = (f"coder_binary={server.folder / 'coder'}", f"data_dir={server.folder / 'workspaces'}")
+    variables = [word for assignment in assignments for word in ("--variable", assignment)]
     push = functools.partial(server.coder, "templates", "push", "everything", "-d", str(template), "-y", *variables)
     push()
     server.coder("create", "whole", "--template=everything", "-y", "--use-parameter-defaults")
     push()  # a second version, for updating and promoting
-    made.api("POST", "/oauth2-provider/apps", {"name": "wiki", "callback_url": "https://wiki.example.com/callback"})
-    made.api("POST", "/organizations/coder/provisionerkeys", {"name": "builders", "tags": {"os": "linux"}})
+    showcase.api("POST", "/oauth2-provider/apps", {"name": "wiki", "callback_url": "https://wiki.example.com/callback"})
+    showcase.api("POST", "/organizations/coder/provisionerkeys", {"name": "builders", "tags": {"os": "linux"}})
     server.coder("ssh", "whole", "--", "true")
-    made.api("POST", "/tasks/me", {"template_version_id": active(made)["id"], **TASK})
-    server.coder("ssh", str(made.api("GET", f"/tasks/me/{TASK['name']}")["workspace_name"]), "--", "true")
-    return made
+    showcase.api("POST", "/tasks/me", {"template_version_id": active(showcase)["id"], **TASK})
+    server.coder("ssh", str(showcase.api("GET", f"/tasks/me/{TASK['name']}")["workspace_name"]), "--", "true")
+    return showcase
 
 
-def _give_roles(made: Showcase) -> None:
+def _give_roles(showcase: Showcase) -> None:
     """Ana owns the deployment, Ben administers its organization, Chloé is an auditor, Dmitri a member."""
-    made.api("PUT", "/organizations/coder/members/ben/roles", {"roles": ["organization-admin"]})
-    made.api("PUT", "/users/chloe/roles", {"roles": ["auditor"]})
-    template = made.api("GET", "/organizations/default/templates/externally-managed-workspace")["id"]
-    made.api("POST", "/users/dmitri/workspaces", {"template_id": template, "name": "dmitris-machine"})
+    showcase.api("PUT", "/organizations/coder/members/ben/roles", {"roles": ["organization-admin"]})
+    showcase.api("PUT", "/users/chloe/roles", {"roles": ["auditor"]})
+    template = showcase.api("GET", "/organizations/default/templates/externally-managed-workspace")["id"]
+    showcase.api("POST", "/users/dmitri/workspaces", {"template_id": template, "name": "dmitris-machine"})
 
 
 def session(server: Loopback, who: str) -> str:
@@ -183,10 +183,10 @@ def fill(server: Loopback) -> Showcase:
     user = {"email": EMAIL, "username": "ana", "name": "Ana Santos", "password": PASSWORD, "trial": False}
     server.request("POST", "/api/v2/users/first", user)
     server.sign_in(EMAIL, PASSWORD)
-    made = Showcase(server)
-    organization = made.api("GET", "/organizations")[0]["id"]
-    _people(made, organization)
-    _personal(made)
+    showcase = Showcase(server)
+    organization = showcase.api("GET", "/organizations")[0]["id"]
+    _people(showcase, organization)
+    _personal(showcase)
     server.push_external_template()
     server.push_local_template()
     for name in MACHINES:
@@ -195,51 +195,57 @@ def fill(server: Loopback) -> Showcase:
         server.coder("create", name, "--template=local-process", "-y")
     server.coder("stop", BUILT[1], "-y")
     server.coder("favorite", BUILT[0])
-    _attach(made)
-    return made
+    _attach(showcase)
+    return showcase
 
 
-def _people(made: Showcase, organization: str) -> None:
+def _people(showcase: Showcase, organization: str) -> None:
     for name, full in PEOPLE:
         body = {"email": f"{name}@example.com", "username": name, "name": full, "password": PASSWORD}
-        made.api("POST", "/users", {**body, "organization_ids": [organization]})
-    group = made.api("POST", f"/organizations/{organization}/groups", {"name": "backend", "display_name": "Backend"})
-    ids = [made.api("GET", f"/users/{name}")["id"] for name in ("ana", "ben", "chloe")]
-    made.api("PATCH", f"/groups/{group['id']}", {"add_users": ids, "remove_users": []})
+        showcase.api("POST", "/users", {**body, "organization_ids": [organization]})
+    group = showcase.api(
+        "POST", f"/organizations/{organization}/groups", {"name": "backend", "display_name": "Backend"}
+    )
+    ids = [showcase.api("GET", f"/users/{name}")["id"] for name in ("ana", "ben", "chloe")]
+    showcase.api("PATCH", f"/groups/{group['id']}", {"add_users": ids, "remove_users": []})
 
 
-def _personal(made: Showcase) -> None:
+def _personal(showcase: Showcase) -> None:
     for name, days, scopes in (("ci", 7, ["coder:templates.build"]), ("backup-script", 2, ["all"])):
-        made.api("POST", "/users/me/keys/tokens", {"token_name": name, "lifetime": days * DAY_NS, "scopes": scopes})
+        showcase.api("POST", "/users/me/keys/tokens", {"token_name": name, "lifetime": days * DAY_NS, "scopes": scopes})
     npm = {"name": "npm-token", "value": "x", "env_name": "NPM_TOKEN", "description": "Private registry"}
-    made.api("POST", "/users/me/secrets", npm)
+    showcase.api("POST", "/users/me/secrets", npm)
     key = "HIgo9xNzJMWLKASShiTqIybxZ0U3wGLiUeJ1PKf8ykw="
-    made.api("POST", "/users/me/wireguard-clients", {"name": "phone", "public_key": key, "lifetime_seconds": 2_592_000})
+    showcase.api(
+        "POST", "/users/me/wireguard-clients", {"name": "phone", "public_key": key, "lifetime_seconds": 2_592_000}
+    )
     for title, text in (
         ("Maintenance on Sunday", "Workspaces are stopped from **02:00** to 03:00 UTC. Save your work before."),
         ("New template", "`gpu-training` is ready to use. It has CUDA 12 and 80 GB of memory."),
     ):
-        made.api("POST", "/notifications/custom", {"content": {"title": title, "message": text}})
+        showcase.api("POST", "/notifications/custom", {"content": {"title": title, "message": text}})
 
 
-def _attach(made: Showcase) -> None:
+def _attach(showcase: Showcase) -> None:
     """Connect the machine's agent and write some log lines."""
     import re
 
-    shown = made.server.coder("external-workspaces", "agent-instructions", made.external, "--output=text")
-    found = re.search(r'CODER_AGENT_TOKEN="([^"]+)"', shown)
-    assert found is not None, shown
-    made.server.start_agent(found[1])
+    instructions = showcase.server.coder(
+        "external-workspaces", "agent-instructions", showcase.external, "--output=text"
+    )
+    found = re.search(r'CODER_AGENT_TOKEN="([^"]+)"', instructions)
+    assert found is not None, instructions
+    showcase.server.start_agent(found[1])
     for line in ("installing tools", "\x1b[32mgit\x1b[0m 2.47", "\x1b[32mnode\x1b[0m 22.11", "ready"):
-        made.server.write_agent_log(found[1], line)
+        showcase.server.write_agent_log(found[1], line)
     limit = time.monotonic() + SOON
-    while agent_status(made, made.external) != "connected":
-        assert time.monotonic() < limit, made.server.log_ends()
+    while agent_status(showcase, showcase.external) != "connected":
+        assert time.monotonic() < limit, showcase.server.log_ends()
         time.sleep(0.2)
 
 
-def agent_status(made: Showcase, workspace: str) -> str:
-    found = made.api("GET", f"/users/me/workspace/{workspace}")
+def agent_status(showcase: Showcase, workspace: str) -> str:
+    found = showcase.api("GET", f"/users/me/workspace/{workspace}")
     return str(found["latest_build"]["resources"][0]["agents"][0]["status"])
 
 
