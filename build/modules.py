@@ -95,7 +95,7 @@ LEAN: dict[str, tuple[tuple[str, str], ...]] = {
 def convert(
     folder: Path, entries: Entries, texts: list[str], shared: Path | None = None, beneath: Path | None = None
 ) -> None:
-    """Rewrite a collected folder in place to one with the modules in `found` and the functions in `texts`.
+    """Rewrite a collected folder in place to one with the modules in `entries` and the functions in `texts`.
 
     Compiled modules of `shared` replace the plain ones. `beneath` is a converted folder: its module file is copied
     unchanged, and new or different modules go into a second file, so that the larger program extends the smaller one.

@@ -95,7 +95,7 @@ def _on_terminal(value: object) -> str:
 
 
 def fit_widths(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
-    """Shrink the widths of columns to fit `room`: the widest first, none below `least`.
+    """Shrink the widths of columns to fit into `columns`: the widest first, none below `least`.
 
     The result is wider if that is impossible.
     """

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from coder.client.ready import Preparation, ReadyAgent
     from coder.tailnet.verdicts import TransportVerdict
 
-_place: Path | None = None
+_socket_path: Path | None = None
 
 
-def offer(path: Path) -> None:
-    """Descriptor or path of the overlay's socket, which a command server sets for its children."""
-    global _place
-    _place = path
+def use_overlay(path: Path) -> None:
+    """Set the path of the overlay's socket; a command server calls this for its children."""
+    global _socket_path
+    _socket_path = path
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ async def open_shared_link(
     `may_connect` asks the server, as an open tunnel is no permission. Credentials of this command alone (a token,
     headers, a proxy's password) are never passed to a process that outlives it.
     """
-    if _place is None or policy.token is None or not _is_shareable(policy):
+    if _socket_path is None or policy.token is None or not _is_shareable(policy):
         return None
     request = {
         "directory": str(directory.absolute()),
@@ -133,7 +133,7 @@ def _is_shareable(policy: DialPolicy) -> bool:
 async def _ask(request: dict[str, Any]) -> tuple[trio.SocketStream, dict[str, Any]]:
     connection = trio.socket.socket(trio.socket.AF_UNIX)
     try:
-        await connection.connect(str(_place))
+        await connection.connect(str(_socket_path))
         if not is_own(connection):
             raise CoderError("overlay", "the shared overlay belongs to another user")
         stream = trio.SocketStream(connection)

@@ -47,7 +47,7 @@ class StandardInput:
         self._stream = trio.lowlevel.FdStream(os.dup(0)) if _pollable(0) else None
 
     async def receive_some(self) -> bytes:
-        """Read at most `max_bytes`; b'' at the end of input."""
+        """Read some bytes; b'' at the end of input."""
         if self._stream is not None:
             return bytes(await self._stream.receive_some(CHUNK))
         return await trio.to_thread.run_sync(os.read, 0, CHUNK, abandon_on_cancel=True)

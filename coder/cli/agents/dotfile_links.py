@@ -81,7 +81,7 @@ class _Linker:
         return refused
 
     def _enter_directory(self, path: Path, target: Path) -> list[tuple[Path, Path]]:
-        """Create the directory `place`. Return the entries of `path` to link in it, with their locations."""
+        """Create the directory `target`. Return the entries of `path` to link in it, with their locations."""
         if target.is_symlink() and target.is_dir():
             inside = Path(os.path.realpath(target))
             if inside == Path(os.path.realpath(path)):
@@ -97,7 +97,7 @@ class _Linker:
         return [(child, target / child.name) for child in sorted(path.iterdir()) if child.name != ".git"]
 
     def _link_entry(self, path: Path, target: Path) -> None:
-        """Make `place` a link to `path`."""
+        """Make `target` a link to `path`."""
         real = _real(target)
         if self._is_protected(real, target):
             return
@@ -112,7 +112,7 @@ class _Linker:
             target.symlink_to(path)
 
     def _is_protected(self, real: Path, target: Path) -> bool:
-        """Return whether `real`, the target of `place`, is in the clone or the configuration directory."""
+        """Return whether `real`, the target of `target`, is in the clone or the configuration directory."""
         for protected, name in self._protected.items():
             if real == protected or protected in real.parents:
                 say(f"Skipped {target}: it belongs to {name}")
@@ -146,7 +146,7 @@ def _tell(text: str) -> None:
 
 
 def _real(target: Path) -> Path:
-    """Return the real path of `place`, resolving its parents but not a final link."""
+    """Return the real path of `target`, resolving its parents but not a final link."""
     return Path(os.path.realpath(target.parent)) / target.name
 
 

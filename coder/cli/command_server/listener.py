@@ -99,7 +99,7 @@ class Listener:
                 self._close_inherited()
                 if self._overlay is not None:
                     self._overlay.socket.close()  # an unaccepted connection would wait for this process
-                    shared_link.offer(self._overlay.path)
+                    shared_link.use_overlay(self._overlay.path)
                 os._exit(worker.run(channel, self._identity, main, name_of))
             descriptor = raised(os.pidfd_open(pid))
             self._workers[descriptor] = (pid, channel)
@@ -150,7 +150,7 @@ def serve(
     main: worker.Main,
     name_of: Callable[[Sequence[str]], str | None],
 ) -> int:
-    """Run a command server until it ends. `places`: the module of each command, by its words."""
+    """Run a command server until it ends. `modules`: the module of each command, by its words."""
     from coder.cli.command_server.preload import load_everything
 
     path, identity = Path(env["CODER_COMMAND_SERVER_SOCKET"]), env["CODER_COMMAND_SERVER_IDENTITY"]

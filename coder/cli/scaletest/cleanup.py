@@ -125,7 +125,7 @@ async def _remove_workspace(
 
 
 async def _delete(http: HttpClient, workspace: Workspace) -> None:
-    """Remove a workspace: wait for a running build, delete, and retry a delete that ended without deleting."""
+    """Delete a workspace after its running build has ended; retry an earlier delete that failed."""
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
@@ -133,12 +133,12 @@ async def _delete(http: HttpClient, workspace: Workspace) -> None:
     from coder.client.answers import read
 
     path = f"/api/v2/workspaces/{workspace.id}"
-    retried = False
+    requested = False
     while True:
         build, job = workspace.latest_build, workspace.latest_build.job
-        if job.status in ENDED and not retried:
+        if job.status in ENDED and not requested:
             await http.request("POST", f"{path}/builds", json={"transition": "delete"})
-            retried = True
+            requested = True
         elif job.status in ENDED and (build.transition, job.status) != ("delete", "succeeded"):
             raise CoderError(
                 "scaletest", f"its {build.transition} build has {job.status}: {job.error or 'see its log'}"

@@ -88,7 +88,7 @@ async def test_declined_confirmation_creates_nothing(tmp_path: Path) -> None:
 
         def talk() -> None:
             with typed(world, tmp_path, "create", "mine", "-t", "full", "--use-parameter-defaults") as terminal:
-                terminal.expect("made of:")
+                terminal.expect("Planned resources:")
                 terminal.expect(r"Confirm create\? \(YES/no\) ")
                 terminal.type("no\n")
                 assert "canceled" in plain(terminal.rest())

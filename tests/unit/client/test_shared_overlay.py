@@ -53,7 +53,7 @@ async def _person(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncItera
     """User with her own session key, an overlay process and a running agent."""
     with tempfile.TemporaryDirectory(dir="/tmp", prefix="ov-") as folder:
         path = Path(folder) / "overlay"
-        monkeypatch.setattr(shared_link, "_place", path)
+        monkeypatch.setattr(shared_link, "_socket_path", path)
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         listening.bind(str(path))
         listening.listen()
