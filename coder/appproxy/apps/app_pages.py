@@ -93,7 +93,7 @@ def refused(error: AppRefusedError, dashboard: str) -> ErrorPage:
         "Application Not Found",
         "The application or workspace you are trying to access does not exist or you do not have permission to "
         "access it.",
-        "Check the address. If it is somebody else's workspace, its owner can share the application.",
+        "Check the address. If it is another user's workspace, its owner can share the application.",
         (home,),
     )
 

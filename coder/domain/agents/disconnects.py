@@ -70,7 +70,7 @@ RULES: tuple[Rule, ...] = (
         lambda e: "The server was stopped." if e.ended == "stopping" else "The server itself was down.",
     ),
     ("stopped", lambda e: e.goodbye and not e.reported, lambda _: "The agent was stopped."),
-    ("unknown", lambda e: not e.reported, lambda _: "The agent has not come back with its side of it."),
+    ("unknown", lambda e: not e.reported, lambda _: "The agent has not reported its events yet."),
     (
         "unknown",
         lambda e: e.new_process and e.record_lost,

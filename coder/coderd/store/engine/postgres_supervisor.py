@@ -51,7 +51,7 @@ class PostgresSupervisor:
         while self._running is not None:
             began = trio.current_time()
             how = await wait_until_ended(self._running)
-            _log.error("PostgreSQL exited unexpectedly and is restarted", pid=self._running.pid, how=how)
+            _log.error("PostgreSQL ended by itself and is restarted", pid=self._running.pid, how=how)
             self._running = None
             if trio.current_time() - began >= STEADY:
                 failures = 0

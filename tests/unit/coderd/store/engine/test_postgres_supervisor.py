@@ -68,7 +68,7 @@ async def test_a_killed_postmaster_is_replaced(data: Path, with_pidfd: bool, mon
 
     with log_to(note):
         first = await _kill_and_return(data)
-    reasons = [fields["how"] for message, fields in logged if message.startswith("PostgreSQL exited unexpectedly")]
+    reasons = [fields["how"] for message, fields in logged if message.startswith("PostgreSQL ended by itself")]
     assert reasons == ["killed by SIGKILL"]
     assert not postgres_process.is_alive(first)
 
