@@ -20,7 +20,7 @@ _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
 
 @contextmanager
-def doing(action: str) -> Iterator[None]:
+def add_action_to_errors(action: str) -> Iterator[None]:
     """Add the attempted action to errors of the server or the network."""
     try:
         yield

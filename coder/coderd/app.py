@@ -190,7 +190,7 @@ async def _serving(
     with _stops_without_database(in_order), single_failure():
         async with trio.open_nursery() as nursery:
             context = await new_context(config, database, nursery, clock, urls[0])
-            afterwards = context.part(DeferredWork)  # created here, so that it belongs to no request
+            deferred = context.part(DeferredWork)  # created here, so that it belongs to no request
             for run_part in PARTS:
                 await nursery.start(run_part, context)
             server = _http_server(context)
@@ -211,7 +211,7 @@ async def _serving(
                 with trio.CancelScope(shield=True):
                     await server.drained()
                     with trio.move_on_after(ITEM_TIMEOUT):
-                        await afterwards.done()
+                        await deferred.wait_until_done()
                     with trio.move_on_after(DRAIN_TIME):
                         await daemons_left.wait()
                 nursery.cancel_scope.cancel()

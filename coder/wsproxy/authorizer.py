@@ -140,7 +140,7 @@ class RemoteAppAuthorizer:
     async def unseal(self, sealed: str) -> str:
         return await app_tickets.open_key_untrusted(self._world.keys, self._world.clock.now(), sealed)
 
-    async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
+    async def recheck_access(self, ticket: Ticket, visitor: Visitor) -> None:
         if visitor.credentials.token or ticket.user_id == NIL:
             async with self._limited(visitor.credentials, "look_again"):
                 await self._ask(ticket.request, visitor.credentials)

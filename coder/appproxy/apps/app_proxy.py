@@ -205,7 +205,7 @@ class AppProxy:
         """Return the page for an unreachable application. A ticket may be older than the stop of its workspace: check
         again."""
         try:
-            await self._authorizer.look_again(ticket, visitor)
+            await self._authorizer.recheck_access(ticket, visitor)
         except AppRefusedError as error:
             return pages.refused(error, self._dashboard)
         return pages.unreachable(port, self._dashboard)

@@ -139,7 +139,7 @@ class AppAuthorizer(Protocol):
         """Return the API key a visitor brings from signing in. Raises TokenRefused."""
         ...
 
-    async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
+    async def recheck_access(self, ticket: Ticket, visitor: Visitor) -> None:
         """Check that a ticket's application is still available. Raises AppRefusedError, RateLimited."""
         ...
 

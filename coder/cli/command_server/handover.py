@@ -88,7 +88,7 @@ def peer_of(channel: socket.socket) -> int:
     return int(_CREDENTIALS.unpack(channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[0])
 
 
-def raised(descriptor: int) -> int:
+def duplicate_above_limit(descriptor: int) -> int:
     """Duplicate the descriptor to a number above the caller's."""
     high = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH)
     os.close(descriptor)
@@ -97,9 +97,9 @@ def raised(descriptor: int) -> int:
 
 def take_over(request: Request) -> None:
     """Take over the caller's files, directory, umask, signals and environment. Raise OSError."""
-    moved = [(number, raised(descriptor)) for number, descriptor in request.descriptors]
-    folder = raised(request.folder)
-    _die_with(raised(request.life))
+    moved = [(number, duplicate_above_limit(descriptor)) for number, descriptor in request.descriptors]
+    folder = duplicate_above_limit(request.folder)
+    _kill_when_peer_closes(duplicate_above_limit(request.life))
     for number, descriptor in moved:
         os.dup2(descriptor, number, inheritable=True)
         os.close(descriptor)
@@ -114,7 +114,7 @@ def take_over(request: Request) -> None:
     _take_signals(request)
 
 
-def _die_with(life_pipe: int) -> None:
+def _kill_when_peer_closes(life_pipe: int) -> None:
     """Request SIGKILL when the peer closes: a killed launcher must not leave its command running.
 
     The channel itself cannot serve: incoming data raises the signal as well, and the signal of the launcher's last

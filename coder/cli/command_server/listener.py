@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from coder.cli.command_server import worker
-from coder.cli.command_server.handover import REPORT, raised
+from coder.cli.command_server.handover import REPORT, duplicate_above_limit
 from coder.cli.command_server.overlay import OverlayChild
 from coder.client import shared_link
 
@@ -43,7 +43,7 @@ class Listener:
         server.bind(str(path))
         path.chmod(0o600)
         server.listen(BACKLOG)
-        self._server = socket.socket(fileno=raised(server.detach()))
+        self._server = socket.socket(fileno=duplicate_above_limit(server.detach()))
         self._server.setblocking(False)
         self._poll.register(self._server, select.POLLIN)
         self._socket = _identity_of(path)
@@ -101,7 +101,7 @@ class Listener:
                     self._overlay.socket.close()  # an unaccepted connection would wait for this process
                     shared_link.use_overlay(self._overlay.path)
                 os._exit(worker.run(channel, self._identity, main, name_of))
-            descriptor = raised(os.pidfd_open(pid))
+            descriptor = duplicate_above_limit(os.pidfd_open(pid))
             self._workers[descriptor] = (pid, channel)
             self._poll.register(descriptor, select.POLLIN)
 
@@ -173,6 +173,6 @@ def _lock_program() -> int | None:
     try:
         held = os.open(Path(sys.executable).with_name(".lock"), os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(held, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        return raised(held)
+        return duplicate_above_limit(held)
     except OSError:
         return None

@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from coder.cli.command_server.handover import raised
+from coder.cli.command_server.handover import duplicate_above_limit
 
 BACKLOG = 128
 
@@ -28,12 +28,12 @@ class OverlayChild:
         listening.bind(str(path))
         path.chmod(0o600)
         listening.listen(BACKLOG)
-        self.socket = socket.socket(fileno=raised(listening.detach()))
+        self.socket = socket.socket(fileno=duplicate_above_limit(listening.detach()))
         self.process = -1
         "pidfd of the process while it runs."
         self._pid = 0
         read_end, write_end = os.pipe()
-        self._watched, self._kept = raised(read_end), raised(write_end)
+        self._watched, self._kept = duplicate_above_limit(read_end), duplicate_above_limit(write_end)
         """Read end of a pipe. The process exits when all write ends are closed: by the command server and by its
         commands, which inherit it."""
 
@@ -47,7 +47,7 @@ class OverlayChild:
             forget()
             os.close(self._kept)
             self._run()
-        self.process = raised(os.pidfd_open(self._pid))
+        self.process = duplicate_above_limit(os.pidfd_open(self._pid))
         return True
 
     def _run(self) -> None:

@@ -23,7 +23,7 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
     channel.settimeout(HANDSHAKE_SECONDS)
     try:
         os.setpgid(0, 0)
-        channel = socket.socket(fileno=handover.raised(channel.detach()))
+        channel = socket.socket(fileno=handover.duplicate_above_limit(channel.detach()))
         channel.settimeout(HANDSHAKE_SECONDS)
         request = handover.receive(channel)
         env = {os.fsdecode(name): os.fsdecode(value) for name, value in request.env.items()}

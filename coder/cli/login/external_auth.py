@@ -14,7 +14,7 @@ from coder.base.secret import Secret
 from coder.cli import session
 from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, read_token_option
 from coder.cli.command import Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
@@ -37,7 +37,7 @@ def _access_token(invocation: Invocation) -> int:
     """Print the token and return 0, or print the login URL and return 1."""
     client = agent_client(invocation)
     provider = quote(invocation.args[0], safe="")
-    with doing("get external auth token"):
+    with add_action_to_errors("get external auth token"):
         answer = client.request("GET", f"/api/v2/workspaceagents/me/external-auth?id={provider}")
     auth = read(answer, AgentAuth)
     if not auth.access_token and not auth.url:

@@ -20,7 +20,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.agents.credentials import AUTH, CREDENTIALS
 from coder.cli.command import Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.login.external_auth import agent_client
 from coder.cli.output import say
 from coder.client.answers import read
@@ -37,7 +37,7 @@ _REFUSED = 255
 
 def _gitssh(invocation: Invocation) -> int:
     """Run ssh with the owner's key and with the keys of the workspace."""
-    with doing("get the owner's SSH key"):
+    with add_action_to_errors("get the owner's SSH key"):
         key = read(agent_client(invocation).request("GET", "/api/v2/workspaceagents/me/gitsshkey"), AgentGitSSHKey)
     own = [Path.home() / ".ssh" / name for name in _OWN_KEYS]
     with tempfile.TemporaryDirectory(prefix="coder-gitssh-") as folder:

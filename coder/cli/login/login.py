@@ -9,7 +9,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import ask, chosen_columns, confirm, print_json, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
@@ -85,7 +85,7 @@ def _session_from_token(invocation: Invocation, url: str, token: str) -> str:
     from coder.api.access.keys import GenerateAPIKeyResponse
 
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
-    with doing("create api key"):
+    with add_action_to_errors("create api key"):
         return read(client.request("POST", "/api/v2/users/me/keys", expect=(201,)), GenerateAPIKeyResponse).key
 
 

@@ -8,7 +8,7 @@ from coder.api.login.external_auth import GitSSHKey
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import confirm
 from coder.client.answers import read
 
@@ -18,9 +18,9 @@ def _publickey(invocation: Invocation) -> int:
     if invocation["reset"]:
         question = "Confirm regenerate a new sshkey for your workspaces? This will require updating the key on any"
         confirm(invocation, f"{question} services it is registered with, like GitHub and GitLab.", default=False)
-        with doing("regenerate gitsshkey"):
+        with add_action_to_errors("regenerate gitsshkey"):
             client.request("PUT", "/api/v2/users/me/gitsshkey")
-    with doing("create codersdk client"):
+    with add_action_to_errors("create codersdk client"):
         key = read(client.request("GET", "/api/v2/users/me/gitsshkey"), GitSSHKey)
     sys.stdout.write("This is your public key for using  git  in Coder. All clones with SSH will be authenticated ")
     sys.stdout.write(f"automatically 🪄.\n{key.public_key.strip()}\n\nAdd to GitHub and GitLab:\n")

@@ -10,7 +10,7 @@ from coder.api.people.users import GetUsersResponse, User
 from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import Row, print_rows, say
 from coder.cli.templates.templates import organization_of
 from coder.client.answers import read, read_rows
@@ -22,7 +22,7 @@ COLUMNS = ("name", "display name", "organization id", "members", "avatar url")
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    with doing("get groups"):
+    with add_action_to_errors("get groups"):
         groups = read_rows(client.request("GET", f"/api/v2/organizations/{organization.id}/groups"), Group)
     if not groups and invocation["output"] != "json":
         say("No groups found! Create one:\n\n  coder groups create <name>\n")
@@ -49,7 +49,7 @@ def _create(invocation: Invocation) -> int:
         "display_name": invocation["display_name"],
         "avatar_url": invocation["avatar_url"],
     }
-    with doing("create group"):
+    with add_action_to_errors("create group"):
         path = f"/api/v2/organizations/{organization.id}/groups"
         group = read(client.request("POST", path, json=body, expect=(201,)), Group)
     sys.stdout.write(f"Successfully created group {group.name}!\n")
@@ -58,7 +58,7 @@ def _create(invocation: Invocation) -> int:
 
 def _find(invocation: Invocation, client: BlockingClient) -> Group:
     organization = organization_of(invocation, client)
-    with doing("group by org and name"):
+    with add_action_to_errors("group by org and name"):
         path = f"/api/v2/organizations/{organization.id}/groups/{quote(invocation.args[0], safe='')}"
         return read(client.request("GET", path), Group)
 
@@ -70,7 +70,7 @@ def _edit(invocation: Invocation) -> int:
     body = {key: invocation[option] for option, key in names if invocation.given(option)}
     body["add_users"] = [_user_id(client, user) for user in invocation["add_users"]]
     body["remove_users"] = [_user_id(client, user) for user in invocation["rm_users"]]
-    with doing("patch group"):
+    with add_action_to_errors("patch group"):
         group = read(client.request("PATCH", f"/api/v2/groups/{group.id}", json=body), Group)
     sys.stdout.write(f"Successfully patched group {group.name}!\n")
     return 0
@@ -88,7 +88,7 @@ def _user_id(client: BlockingClient, name: str) -> str:
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     group = _find(invocation, client)
-    with doing("delete group"):
+    with add_action_to_errors("delete group"):
         client.request("DELETE", f"/api/v2/groups/{group.id}")
     sys.stdout.write(f"Successfully deleted group {group.name}!\n")
     return 0

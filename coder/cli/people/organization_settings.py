@@ -8,7 +8,7 @@ import sys
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import print_json
 from coder.cli.templates.templates import organization_of
 from coder.net.blocking import BlockingClient
@@ -32,7 +32,7 @@ def _path(invocation: Invocation, client: BlockingClient, name: str) -> str:
 
 def _show(invocation: Invocation, name: str) -> int:
     client = session.client(invocation)
-    with doing(f"get {name} settings"):
+    with add_action_to_errors(f"get {name} settings"):
         print_json(client.request("GET", _path(invocation, client, name)).json())
     return 0
 
@@ -46,7 +46,7 @@ def _set(invocation: Invocation, name: str) -> int:
             "settings", "standard input is not JSON", f"Start from the output of `show {name}`."
         ) from error
     client = session.client(invocation)
-    with doing(f"set {name} settings"):
+    with add_action_to_errors(f"set {name} settings"):
         print_json(client.request("PATCH", _path(invocation, client, name), json=settings).json())
     return 0
 

@@ -12,7 +12,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import Row, confirm, go_time, print_json, print_rows
 from coder.cli.templates.templates import find_organization, named_organization, organization_of
 from coder.client.answers import read, read_rows
@@ -106,7 +106,7 @@ def _create(invocation: Invocation) -> int:
     name = invocation.args[0]
     if sys.stdin.isatty():  # no data is lost, so no confirmation is required
         confirm(invocation, f'Are you sure you want to create an organization with the name "{name}"?')
-    with doing("failed to create organization"):
+    with add_action_to_errors("failed to create organization"):
         created = read(
             client.request("POST", "/api/v2/organizations", json={"name": name}, expect=(201,)), Organization
         )
@@ -118,7 +118,7 @@ def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization, _ = named_organization(client, invocation.args[0])
     confirm(invocation, f"Are you sure you want to delete the organization {organization.name}?")
-    with doing("delete organization"):
+    with add_action_to_errors("delete organization"):
         client.request("DELETE", f"/api/v2/organizations/{organization.id}")
     sys.stdout.write(f"Organization {organization.name} ({organization.id}) deleted.\n")
     return 0
@@ -162,7 +162,7 @@ def _member_path(invocation: Invocation, client: BlockingClient) -> tuple[str, s
 def _add(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, name = _member_path(invocation, client)
-    with doing(f"could not add {invocation.args[0]} to organization {name}"):
+    with add_action_to_errors(f"could not add {invocation.args[0]} to organization {name}"):
         client.request("POST", path)
     sys.stdout.write(f"Organization member added to {name}\n")
     return 0
@@ -171,7 +171,7 @@ def _add(invocation: Invocation) -> int:
 def _remove(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, name = _member_path(invocation, client)
-    with doing(f"could not remove {invocation.args[0]} from organization {name}"):
+    with add_action_to_errors(f"could not remove {invocation.args[0]} from organization {name}"):
         client.request("DELETE", path)
     sys.stdout.write(f"Organization member removed from {name}\n")
     return 0
@@ -180,7 +180,7 @@ def _remove(invocation: Invocation) -> int:
 def _edit_roles(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, _ = _member_path(invocation, client)
-    with doing("update member roles"):
+    with add_action_to_errors("update member roles"):
         updated = read(client.request("PUT", f"{path}/roles", json={"roles": invocation.args[1:]}), OrganizationMember)
     roles = ", ".join(role.name for role in updated.roles)
     sys.stdout.write(f"Member roles updated: {roles or 'none'}\n")
@@ -232,7 +232,7 @@ def _save_role(invocation: Invocation, method: str) -> int:
         print_json(role)
         return 0
     confirm(invocation, f"Are you sure you want to save the role {role['name']}?", default=True)
-    with doing("patch role" if method == "PUT" else "create role"):
+    with add_action_to_errors("patch role" if method == "PUT" else "create role"):
         path = f"/api/v2/organizations/{organization.id}/members/roles"
         saved = client.request(method, path, json=role)
     if method == "POST":

@@ -11,7 +11,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import Row, ask, confirm, go_time, print_rows, say
 from coder.client.answers import read, read_rows
 
@@ -27,7 +27,7 @@ def _create(invocation: Invocation) -> int:
     body: dict[str, object] = {"name": name, "value": _value(invocation), "enabled": invocation["enabled"]}
     body |= {field: invocation[flag] for flag, field in _FIELDS.items() if invocation[flag]}
     client = session.client(invocation)
-    with doing(f'create secret "{name}"'):
+    with add_action_to_errors(f'create secret "{name}"'):
         client.request("POST", _ROOT, json=body)
     sys.stdout.write(f"Created secret {name}.\n")
     return 0
@@ -55,7 +55,7 @@ def _update(invocation: Invocation) -> int:
     if not body:
         raise CoderError("nothing", "no changes were requested", "Set --value, --env, --file or --description.")
     client = session.client(invocation)
-    with doing(f'update secret "{name}"'):
+    with add_action_to_errors(f'update secret "{name}"'):
         client.request("PATCH", f"{_ROOT}/{quote(name, safe='')}", json=body)
     sys.stdout.write(f"Updated secret {name}.\n")
     return 0
@@ -64,7 +64,7 @@ def _update(invocation: Invocation) -> int:
 def _set_enabled(invocation: Invocation, *, enabled: bool) -> int:
     name, verb = invocation.args[0], "enable" if enabled else "disable"
     client = session.client(invocation)
-    with doing(f'{verb} secret "{name}"'):
+    with add_action_to_errors(f'{verb} secret "{name}"'):
         client.request("PATCH", f"{_ROOT}/{quote(name, safe='')}", json={"enabled": enabled})
     sys.stdout.write(f"Secret {name} is {verb}d.\n")
     return 0
@@ -74,7 +74,7 @@ def _delete(invocation: Invocation) -> int:
     name = invocation.args[0]
     client = session.client(invocation)
     confirm(invocation, f"Delete secret {name}?")
-    with doing(f'delete secret "{name}"'):
+    with add_action_to_errors(f'delete secret "{name}"'):
         client.request("DELETE", f"{_ROOT}/{quote(name, safe='')}")
     sys.stdout.write(f"Deleted secret {name}.\n")
     return 0
@@ -82,7 +82,7 @@ def _delete(invocation: Invocation) -> int:
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("list secrets"):
+    with add_action_to_errors("list secrets"):
         if invocation.args:
             answer = client.request("GET", f"{_ROOT}/{quote(invocation.args[0], safe='')}")
             secrets = [(read(answer, UserSecret), answer.json())]
@@ -119,7 +119,7 @@ def _import(invocation: Invocation) -> int:
     except (OSError, UnicodeDecodeError) as error:
         raise CoderError("no_file", f"cannot read {source}") from error
     client = session.client(invocation)
-    with doing("import secrets"):
+    with add_action_to_errors("import secrets"):
         created = read(
             client.request("POST", f"{_ROOT}/batch", json={"format": form, "content": content}), list[UserSecret]
         )

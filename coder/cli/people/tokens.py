@@ -14,7 +14,7 @@ from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import Row, go_time, print_rows, say
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -34,7 +34,7 @@ def _create(invocation: Invocation) -> int:
         body["scopes"] = list(invocation["scope"])
     if invocation["allow"]:
         body["allow_list"] = list(invocation["allow"])
-    with doing("create tokens"):
+    with add_action_to_errors("create tokens"):
         created = read(client.request("POST", f"/api/v2/users/{user}/keys/tokens", json=body), GenerateAPIKeyResponse)
     sys.stdout.write(created.key + "\n")
     return 0
@@ -63,7 +63,7 @@ def _lifetime(invocation: Invocation, client: BlockingClient, user: str) -> time
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
     query = f"include_all={str(invocation['all']).lower()}&include_expired={str(invocation['include_expired']).lower()}"
-    with doing("list tokens"):
+    with add_action_to_errors("list tokens"):
         tokens = read_rows(client.request("GET", f"/api/v2/users/me/keys/tokens?{query}"), APIKeyWithOwner)
     if not tokens and invocation["output"] != "json":
         say("No tokens found.")
@@ -105,7 +105,7 @@ def _row(token: APIKeyWithOwner) -> Row:
 
 def _find(client: BlockingClient, reference: str) -> HttpAnswer:
     """Return the token (APIKey) with this name, id or value."""
-    with doing("fetch api key by name or id"):
+    with add_action_to_errors("fetch api key by name or id"):
         try:
             return client.request("GET", f"/api/v2/users/me/keys/tokens/{quote(reference, safe='')}")
         except HttpError as error:
@@ -130,11 +130,11 @@ def _remove(invocation: Invocation) -> int:
     token = read(_find(client, invocation.args[0]), APIKey)
     path = f"/api/v2/users/{token.user_id}/keys/{token.id}"
     if invocation["delete"]:
-        with doing("delete api key"):
+        with add_action_to_errors("delete api key"):
             client.request("DELETE", path)
         sys.stdout.write("Token has been deleted.\n")
         return 0
-    with doing("expire api key"):
+    with add_action_to_errors("expire api key"):
         client.request("PUT", f"{path}/expire")
     sys.stdout.write("Token has been expired.\n")
     return 0

@@ -16,7 +16,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option, usage_error
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.cli.templates.templates import organization_of
 from coder.client.answers import read
@@ -80,7 +80,7 @@ def _show(invocation: Invocation) -> int:
 
 def _oidc_claims(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("get oidc claims"):
+    with add_action_to_errors("get oidc claims"):
         answer = client.request("GET", "/api/v2/users/oidc-claims")
     claims = read(answer, OIDCClaimsResponse).claims
     print_rows(invocation, lambda: _claim_rows(claims), answer.json)
@@ -142,13 +142,13 @@ def _password(invocation: Invocation, login_type: str) -> tuple[str, bool]:
 
 def _set_status(invocation: Invocation, verb: str, status: str) -> int:
     client = session.client(invocation)
-    with doing("fetch user"):
+    with add_action_to_errors("fetch user"):
         user = read(_fetch(client, invocation.args[0]), User)
     if user.status == status:
         raise CoderError("status", f"The user {user.username} is already {status}")
     print_table([column.strip().lower() for column in invocation["column"]], [_row(user)])
     confirm(invocation, f"Are you sure you want to {verb} this user?", default=True)
-    with doing(f"{verb} user"):
+    with add_action_to_errors(f"{verb} user"):
         client.request("PUT", f"/api/v2/users/{user.id}/status/{verb}")
     sys.stdout.write(f"\nUser {user.username} has been {status}!\n")
     return 0
@@ -156,9 +156,9 @@ def _set_status(invocation: Invocation, verb: str, status: str) -> int:
 
 def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("fetch user"):
+    with add_action_to_errors("fetch user"):
         user = read(_fetch(client, invocation.args[0]), User)
-    with doing("delete user"):
+    with add_action_to_errors("delete user"):
         client.request("DELETE", f"/api/v2/users/{user.id}")
     say(f"Successfully deleted {user.username}.")
     return 0
@@ -166,7 +166,7 @@ def _delete(invocation: Invocation) -> int:
 
 def _edit_roles(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("fetch user"):
+    with add_action_to_errors("fetch user"):
         user = read(_fetch(client, invocation.args[0]), User)
     assignable = [role.name for role in read(client.request("GET", "/api/v2/users/roles"), list[AssignableRoles])]
     if invocation.given("roles"):
@@ -184,7 +184,7 @@ def _edit_roles(invocation: Invocation) -> int:
             )
     if not invocation["yes"]:
         confirm(invocation, f"Give {user.username} the roles {', '.join(requested) or 'of a regular member'}?")
-    with doing("update user roles"):
+    with add_action_to_errors("update user roles"):
         client.request("PUT", f"/api/v2/users/{user.id}/roles", json={"roles": requested})
     return 0
 

@@ -69,7 +69,9 @@ async def _serve(invocation: Invocation) -> None:
             await http.request("GET", "/api/v2/users/me")  # a rejected token is an error, not retried forever
     name = invocation["name"] or socket.gethostname().split(".")[0]
     tags = pairs(invocation["tag"], "tag")
-    knock = _Knock(policy, organization, name, tags, Secret(invocation["key"] or ""), Secret(invocation["psk"] or ""))
+    knock = _DaemonCredentials(
+        policy, organization, name, tags, Secret(invocation["key"] or ""), Secret(invocation["psk"] or "")
+    )
     cache = _cache(invocation["cache_dir"])
     executors = _executors(cache, invocation["terraform_path"], invocation["terraform_provider"])
     config = _daemon_config(invocation, name, cache)
@@ -148,8 +150,8 @@ def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin"
 
 
 @dataclass
-class _Knock:
-    """Return the headers that authenticate this daemon."""
+class _DaemonCredentials:
+    """Credentials of this daemon, and how to connect with them."""
 
     policy: DialPolicy
     organization: str

@@ -10,7 +10,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import Row, api_time, fields_of, print_rows, say
 from coder.client.answers import read
 
@@ -20,7 +20,7 @@ LICENSE_COLUMNS = ("id", "uuid", "uploaded at", "features", "expires at", "trial
 
 def _features(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("fetch entitlements"):
+    with add_action_to_errors("fetch entitlements"):
         answer = client.request("GET", "/api/v2/entitlements")
         features = read(answer, Entitlements).features
     print_rows(
@@ -33,7 +33,7 @@ def _features(invocation: Invocation) -> int:
 
 def _licenses(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("list licenses"):
+    with add_action_to_errors("list licenses"):
         answer = client.request("GET", "/api/v2/licenses")
         licenses = read(answer, list[License])
     if not licenses and invocation["output"] != "json":
@@ -77,7 +77,7 @@ def _add_license(_: Invocation) -> int:
 
 def _pause_prebuilds(invocation: Invocation, *, paused: bool) -> int:
     client = session.client(invocation)
-    with doing(f"unable to {'pause' if paused else 'resume'} prebuilds"):
+    with add_action_to_errors(f"unable to {'pause' if paused else 'resume'} prebuilds"):
         body = {"reconciliation_paused": paused}
         client.request("PUT", "/api/v2/prebuilds/settings", json=body, expect=(200, 204, 304))
     say(f"Prebuilds are now {'paused' if paused else 'resumed'}.")
@@ -86,7 +86,7 @@ def _pause_prebuilds(invocation: Invocation, *, paused: bool) -> int:
 
 def _set_paused(invocation: Invocation, *, paused: bool) -> int:
     client = session.client(invocation)
-    with doing(f"unable to {'pause' if paused else 'resume'} notifications"):
+    with add_action_to_errors(f"unable to {'pause' if paused else 'resume'} notifications"):
         body = {"notifier_paused": paused}
         client.request("PUT", "/api/v2/notifications/settings", json=body, expect=(200, 204, 304))
     say(f"Notifications are now {'paused' if paused else 'resumed'}.")
@@ -95,7 +95,7 @@ def _set_paused(invocation: Invocation, *, paused: bool) -> int:
 
 def _test(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("unable to post test notification"):
+    with add_action_to_errors("unable to post test notification"):
         client.request("POST", "/api/v2/notifications/test")
     say("A test notification has been sent. If you don't receive the notification, check Coder's logs for any errors.")
     return 0
@@ -104,7 +104,7 @@ def _test(invocation: Invocation) -> int:
 def _custom(invocation: Invocation) -> int:
     client = session.client(invocation)
     title, text = invocation.args
-    with doing("unable to post custom notification"):
+    with add_action_to_errors("unable to post custom notification"):
         client.request("POST", "/api/v2/notifications/custom", json={"content": {"title": title, "message": text}})
     sys.stdout.write("Custom notification sent successfully.\n")
     return 0
@@ -115,7 +115,7 @@ def _delete_license(invocation: Invocation) -> int:
     if not number.isdigit():
         raise CoderError("usage", f"license ID must be an integer: {number}")
     client = session.client(invocation)
-    with doing("delete license"):
+    with add_action_to_errors("delete license"):
         client.request("DELETE", f"/api/v2/licenses/{number}")
     sys.stdout.write(f"License with ID {number} has been deleted.\n")
     return 0

@@ -10,7 +10,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import ask, chosen_columns, confirm, fields_of, go_time, print_json, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -64,7 +64,7 @@ def _create(invocation: Invocation) -> int:
         "icon": invocation["icon"],
     }
     client = session.client(invocation)
-    with doing("create workspace proxy"):
+    with add_action_to_errors("create workspace proxy"):
         created = client.request("POST", _ROOT, json=body)
     return _print_created(invocation, created, "created")
 
@@ -74,7 +74,7 @@ def _regenerate(invocation: Invocation) -> int:
     proxy = _fetch(client, invocation.args[0])
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name}
     body |= {"icon": proxy.icon_url, "regenerate_token": True}
-    with doing("regenerate the proxy's token"):
+    with add_action_to_errors("regenerate the proxy's token"):
         updated = client.request("PATCH", f"{_ROOT}/{proxy.id}", json=body)
     return _print_created(invocation, updated, "updated with a new token")
 
@@ -96,7 +96,7 @@ def _print_created(invocation: Invocation, answer: HttpAnswer, verb: str) -> int
 
 
 def _fetch(client: BlockingClient, reference: str) -> WorkspaceProxy:
-    with doing(f'fetch workspace proxy "{reference}"'):
+    with add_action_to_errors(f'fetch workspace proxy "{reference}"'):
         return read(client.request("GET", f"{_ROOT}/{quote(reference, safe='')}"), WorkspaceProxy)
 
 
@@ -107,7 +107,7 @@ def _edit(invocation: Invocation) -> int:
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
     body = {"id": proxy.id, "name": proxy.name, "display_name": proxy.display_name, "icon": proxy.icon_url}
-    with doing("edit workspace proxy"):
+    with add_action_to_errors("edit workspace proxy"):
         answer = client.request("PATCH", f"{_ROOT}/{proxy.id}", json={**body, **changes})
     updated = read(answer, UpdateWorkspaceProxyResponse)
     if invocation["output"] == "json":
@@ -123,7 +123,7 @@ def _delete(invocation: Invocation) -> int:
     client = session.client(invocation)
     proxy = _fetch(client, invocation.args[0])
     confirm(invocation, f"Delete workspace proxy {proxy.name}?")
-    with doing("delete workspace proxy"):
+    with add_action_to_errors("delete workspace proxy"):
         client.request("DELETE", f"{_ROOT}/{proxy.id}")
     sys.stdout.write(f'Workspace proxy "{proxy.name}" has been deleted.\n')
     return 0
@@ -131,7 +131,7 @@ def _delete(invocation: Invocation) -> int:
 
 def _list(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("list workspace proxies"):
+    with add_action_to_errors("list workspace proxies"):
         answer = client.request("GET", _ROOT)
     if invocation["output"] == "json":
         print_json(answer.json()["regions"] or [])

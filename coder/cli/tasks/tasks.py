@@ -16,7 +16,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import (
     chosen_columns,
     confirm,
@@ -89,7 +89,7 @@ def _path(client: BlockingClient, reference: str) -> str:
 def _ask(client: BlockingClient, reference: str) -> tuple[str, HttpAnswer]:
     """Return the task's URL path and the server's answer."""
     path = _path(client, reference)
-    with doing(f'resolve task "{reference}"'):
+    with add_action_to_errors(f'resolve task "{reference}"'):
         return path, client.request("GET", path)
 
 
@@ -141,7 +141,7 @@ def _create(invocation: Invocation) -> int:
     if preset:
         body["template_version_preset_id"] = preset
     owner = quote(invocation["owner"] or "me", safe="")
-    with doing("create task"):
+    with add_action_to_errors("create task"):
         task = read(client.request("POST", f"{_ROOT}/{owner}", json=body), Task)
     if invocation["quiet"]:
         sys.stdout.write(f"{task.id}\n")
@@ -184,7 +184,7 @@ def _version(invocation: Invocation, client: BlockingClient) -> TemplateVersion:
         raise CoderError("ambiguous", f"several templates match: {names}", "Choose one with --template and --org.")
     template, name = templates[0], invocation["template_version"]
     if name:
-        with doing("get template version"):
+        with add_action_to_errors("get template version"):
             answer = client.request("GET", f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}")
     else:
         answer = client.request("GET", f"/api/v2/templateversions/{template.active_version_id}")
@@ -218,7 +218,7 @@ def _list(invocation: Invocation) -> int:
         terms.append("owner:me")
     if invocation["status"]:
         terms.append(f"status:{invocation['status']}")
-    with doing("list tasks"):
+    with add_action_to_errors("list tasks"):
         answer = client.request("GET", f"{_ROOT}?q={quote(' '.join(terms))}")
         tasks = read(answer, TasksListResponse).tasks
     if invocation["quiet"]:
@@ -267,7 +267,7 @@ def _print_status(invocation: Invocation, task: Task, answer: HttpAnswer, *, hea
 def _logs(invocation: Invocation) -> int:
     client = session.client(invocation)
     path, task = _fetch(client, invocation.args[0])
-    with doing("get task logs"):
+    with add_action_to_errors("get task logs"):
         answer = client.request("GET", f"{path}/logs")
         logs = read(answer, TaskLogsResponse)
     if logs.snapshot:
@@ -290,7 +290,7 @@ def _send(invocation: Invocation) -> int:
     if not text:
         raise CoderError("no_input", "an input is required", "Give it as an argument or on --stdin.")
     path, _ = _fetch(client, invocation.args[0])
-    with doing("send input to the task"):
+    with add_action_to_errors("send input to the task"):
         client.request("POST", f"{path}/send", json={"input": text}, expect=(204,))
     return 0
 
@@ -301,7 +301,7 @@ def _delete(invocation: Invocation) -> int:
     names = ", ".join(f"{task.owner_name}/{task.name}" for _, task in tasks)
     confirm(invocation, f"Delete these tasks: {names}?")
     for path, task in tasks:
-        with doing(f'delete task "{task.name}"'):
+        with add_action_to_errors(f'delete task "{task.name}"'):
             client.request("DELETE", path, expect=(202, 204))
         at = datetime.now(UTC).astimezone().strftime("%b %d %H:%M:%S")
         sys.stdout.write(f"Deleted task {task.owner_name}/{task.name} at {at}\n")
@@ -315,7 +315,7 @@ def _pause(invocation: Invocation) -> int:
     if task.status == "paused":
         raise CoderError("paused", f"task {name} is already paused", "Resume it with `coder task resume`.")
     confirm(invocation, f"Pause task {name}?")
-    with doing(f'pause task "{name}"'):
+    with add_action_to_errors(f'pause task "{name}"'):
         build = read(client.request("POST", f"{path}/pause", expect=(202,)), PauseTaskResponse).workspace_build
     if build is not None:
         watch_build(client, build)
@@ -330,7 +330,7 @@ def _resume(invocation: Invocation) -> int:
     if task.status in {"active", "initializing", "pending"}:
         raise CoderError("running", f"task {name} is already {task.status}", "Only a paused task can be resumed.")
     confirm(invocation, f"Resume task {name}?")
-    with doing(f'resume task "{name}"'):
+    with add_action_to_errors(f'resume task "{name}"'):
         build = read(client.request("POST", f"{path}/resume", expect=(202,)), ResumeTaskResponse).workspace_build
     if invocation["no_wait"] or build is None:
         sys.stdout.write(f"Resuming task {name} in the background.\n")

@@ -17,7 +17,7 @@ from coder.base.quoted import quoted
 from coder.base.tar_files import extract_all
 from coder.cli import session
 from coder.cli.command import ORG, YES, Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import confirm, say
 from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.templates import organization_of
@@ -30,7 +30,7 @@ WEEK = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sun
 def find_template(invocation: Invocation, client: BlockingClient, name: str, trying: str) -> Template:
     """Return a template of the selected organization. Raise CoderError that names the attempted action."""
     organization = organization_of(invocation, client)
-    with doing(trying):
+    with add_action_to_errors(trying):
         path = f"/api/v2/organizations/{organization.id}/templates/{quote(name, safe='')}"
         return read(client.request("GET", path), Template)
 
@@ -65,7 +65,7 @@ def _edit(invocation: Invocation) -> int:
     template = find_template(invocation, client, invocation.args[0], "get workspace template")
     body = _changes(invocation, template)
     confirm(invocation, "Confirm save of template metadata?")
-    with doing("update template metadata"):
+    with add_action_to_errors("update template metadata"):
         client.request("PATCH", f"/api/v2/templates/{template.id}", json=body)
     sys.stdout.write(f"Updated template metadata at {_now()}!\n")
     return 0
@@ -244,7 +244,7 @@ def _selected_version(client: BlockingClient, template: Template, name: str) -> 
         return max(versions, key=lambda version: version.created_at)
     else:
         path = f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}"
-    with doing("get template version"):
+    with add_action_to_errors("get template version"):
         named = read(client.request("GET", path), TemplateVersion)
     say(f"Pulling template version {named.name}")
     return named
@@ -305,7 +305,7 @@ def _archive(invocation: Invocation) -> int:
     confirm(invocation, f"Archive {kind} versions of these templates: {', '.join(names)}?")
     for template in templates:
         path = f"/api/v2/templates/{template.id}/versions/archive"
-        with doing(f'archive template versions for "{template.name}"'):
+        with add_action_to_errors(f'archive template versions for "{template.name}"'):
             answer = client.request("POST", path, json={"all": invocation["all"]})
         count = len(read(answer, ArchiveTemplateVersionsResponse).archived_ids)
         sys.stdout.write(f"Archived {count} versions from {template.name} at {_now()}!\n")

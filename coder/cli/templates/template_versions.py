@@ -13,7 +13,7 @@ from coder.base.config import Option
 from coder.cli import session
 from coder.cli.choices import is_interactive
 from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.cli.templates.pickers import ask_template, ask_version
 from coder.cli.templates.template_settings import find_template
@@ -62,14 +62,14 @@ def _promote(invocation: Invocation) -> int:
     name = invocation["template"] or ask_template(client, organization_of(invocation, client).id)
     template = find_template(invocation, client, name, "get template by name")
     version = _by_name(client, template, invocation["template_version"] or ask_version(client, template))
-    with doing("update active template version"):
+    with add_action_to_errors("update active template version"):
         client.request("PATCH", f"/api/v2/templates/{template.id}/versions", json={"id": version.id})
     sys.stdout.write(f'Successfully promoted version "{version.name}" to active for template "{name}"\n')
     return 0
 
 
 def _by_name(client: BlockingClient, template: Template, name: str) -> TemplateVersion:
-    with doing("get template version by name"):
+    with add_action_to_errors("get template version by name"):
         path = f"/api/v2/templates/{template.id}/versions/{quote(name, safe='')}"
         return read(client.request("GET", path), TemplateVersion)
 
@@ -96,7 +96,7 @@ def _set_archived(invocation: Invocation, *, archived: bool) -> int:
     if changed:
         confirm(invocation, f"{verb.capitalize()} these versions: {', '.join(item.name for item in changed)}?")
     for version in changed:
-        with doing(f'{verb} template version "{version.name}"'):
+        with add_action_to_errors(f'{verb} template version "{version.name}"'):
             client.request("POST", f"/api/v2/templateversions/{version.id}/{verb}")
         sys.stdout.write(f"Version {version.name} {verb}d\n")
     return 0
@@ -109,7 +109,7 @@ def _presets(invocation: Invocation) -> int:
     if invocation["template_version"]:
         version = _by_name(client, template, invocation["template_version"])
         version_id, version_name = version.id, version.name
-    with doing("get template versions presets by template version"):
+    with add_action_to_errors("get template versions presets by template version"):
         presets = read_rows(client.request("GET", f"/api/v2/templateversions/{version_id}/presets"), Preset)
     if not presets and invocation["output"] != "json":
         which = f"template version {version_name}" if version_name else "the active version"

@@ -17,7 +17,7 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.choices import Choice, select
 from coder.cli.command import ORG, YES, Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import ask_until, confirm
 from coder.cli.progress import watch_build
 from coder.cli.provisioning.no_provisioner import WAIT, handle_build
@@ -145,7 +145,7 @@ def _source_workspace(invocation: Invocation, client: BlockingClient) -> Workspa
     name = invocation["copy_parameters_from"]
     if not name:
         return None
-    with doing("get source workspace"):
+    with add_action_to_errors("get source workspace"):
         source = find_workspace(client, name)
     template_name = invocation["template"]
     if template_name and template_name != source.template_name:

@@ -16,7 +16,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import print_json, say
 from coder.cli.workspaces.agent_health import fetch_health, format_health
 from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
@@ -79,7 +79,7 @@ def _rotate(invocation: Invocation) -> int:
     attachments: list[Attachment[RotatedAgentToken]] = []
     for agent_name in _agent_names(workspace, agent):
         path = _agent_path(workspace, agent_name, "rotate-token")
-        with doing(f"rotate the token of agent {quoted(agent_name)}"):
+        with add_action_to_errors(f"rotate the token of agent {quoted(agent_name)}"):
             attachments.append(Attachment(agent_name, read(client.request("POST", path), RotatedAgentToken)))
     if invocation["output"] == "json":
         output = [_as_json(workspace.name, item) | {"generation": item.answer.generation} for item in attachments]
@@ -149,7 +149,7 @@ def _print_instructions(workspace: str, attachments: Sequence[Attachment[Answere
 def _health(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, _, agent_name = invocation.args[0].partition(".")
-    with doing("get workspace"):
+    with add_action_to_errors("get workspace"):
         workspace = find_workspace(client, name)
     agents = [
         agent
@@ -163,7 +163,7 @@ def _health(invocation: Invocation) -> int:
             f"workspace {quoted(workspace.name)} has no agent" + (f" named {quoted(agent_name)}" if agent_name else ""),
             "`coder show` lists its agents; one that is stopped has none.",
         )
-    with doing("get the agent's health"):
+    with add_action_to_errors("get the agent's health"):
         reports = {agent.name: fetch_health(client, agent.id) for agent in agents}
     if invocation["output"] == "json":
         print_json({name: report.json() for name, report in reports.items()})

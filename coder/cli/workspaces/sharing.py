@@ -12,7 +12,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import print_json, print_table
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
@@ -28,7 +28,7 @@ def _status(invocation: Invocation) -> int:
 
 
 def _print(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> int:
-    with doing("unable to fetch ACL for workspace"):
+    with add_action_to_errors("unable to fetch ACL for workspace"):
         answer = client.request("GET", f"/api/v2/workspaces/{workspace.id}/acl")
     if invocation["output"] == "json":
         print_json(answer.json())
@@ -62,7 +62,7 @@ def _remove(invocation: Invocation) -> int:
 def _change(client: BlockingClient, workspace: Workspace, users: dict[str, str], groups: dict[str, str]) -> None:
     if not users and not groups:
         raise CoderError("usage", "at least one user or group must be provided", "Name them with --user and --group.")
-    with doing("update workspace sharing"):
+    with add_action_to_errors("update workspace sharing"):
         body = {"user_roles": users, "group_roles": groups}
         client.request("PATCH", f"/api/v2/workspaces/{workspace.id}/acl", json=body)
 
@@ -80,12 +80,12 @@ def _with_roles(words: tuple[str, ...]) -> list[tuple[str, str]]:
 
 
 def _user(client: BlockingClient, name: str) -> str:
-    with doing(f'could not find user "{name}"'):
+    with add_action_to_errors(f'could not find user "{name}"'):
         return str(read(client.request("GET", f"/api/v2/users/{quote(name, safe='')}"), User).id)
 
 
 def _group(client: BlockingClient, workspace: Workspace, name: str) -> str:
-    with doing(f'could not find group "{name}"'):
+    with add_action_to_errors(f'could not find group "{name}"'):
         path = f"/api/v2/organizations/{workspace.organization_id}/groups/{quote(name, safe='')}"
         return str(read(client.request("GET", path), Group).id)
 

@@ -13,7 +13,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import clock_time
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
@@ -22,7 +22,7 @@ from coder.net.blocking import BlockingClient
 
 def _logs(invocation: Invocation) -> int:
     client = session.client(invocation)
-    with doing("failed to get workspace"):
+    with add_action_to_errors("failed to get workspace"):
         workspace = find_workspace(client, invocation.args[0])
     build = _chosen(client, workspace, invocation["build_number"])
     path = f"/api/v2/workspacebuilds/{build.id}"
@@ -48,7 +48,7 @@ def _chosen(client: BlockingClient, workspace: Workspace, number: int) -> Worksp
     if build_number < 1:
         raise CoderError("build", f"there is no build {number}", f"The latest is {latest.build_number}.")
     path = f"/api/v2/users/{workspace.owner_id}/workspace/{workspace.name}/builds/{build_number}"
-    with doing("failed to get workspace build"):
+    with add_action_to_errors("failed to get workspace build"):
         return read(client.request("GET", path), WorkspaceBuild)
 
 

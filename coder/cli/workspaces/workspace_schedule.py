@@ -10,7 +10,7 @@ from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import go_time, print_rows, print_table, say
 from coder.cli.workspaces.schedules import parse_schedule
 from coder.cli.workspaces.workspaces import SEARCH, fetch, find_workspace, search, workspace_row
@@ -27,7 +27,7 @@ def _show(invocation: Invocation) -> int:
     if invocation.args:
         workspaces = [find_workspace(client, invocation.args[0])]
     else:
-        with doing("query workspaces"):
+        with add_action_to_errors("query workspaces"):
             workspaces = fetch(client, search(invocation))
     rows = [schedule_row(workspace) for workspace in workspaces]
     if not rows and invocation["output"] != "json":

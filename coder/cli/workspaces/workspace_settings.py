@@ -13,7 +13,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import ask, confirm
 from coder.cli.progress import watch_build
 from coder.cli.workspaces.workspaces import find_workspace
@@ -22,7 +22,7 @@ from coder.net.blocking import BlockingClient
 
 
 def _workspace(client: BlockingClient, name: str) -> Workspace:
-    with doing("get workspace"):
+    with add_action_to_errors("get workspace"):
         return find_workspace(client, name)
 
 
@@ -34,7 +34,7 @@ def _rename(invocation: Invocation) -> int:
     # --yes does not skip this prompt: the user types the name because volumes can depend on it (as upstream does).
     if ask(f'Type "{workspace.name}" to confirm rename:') != workspace.name:
         raise CoderError("canceled", "the typed name does not match the workspace", "Nothing was changed.")
-    with doing("rename workspace"):
+    with add_action_to_errors("rename workspace"):
         client.request("PATCH", f"/api/v2/workspaces/{workspace.id}", json={"name": invocation.args[1]})
     sys.stdout.write(f'Workspace "{workspace.name}" renamed to "{invocation.args[1]}"\n')
     return 0
@@ -43,7 +43,7 @@ def _rename(invocation: Invocation) -> int:
 def _favorite(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, invocation.args[0])
-    with doing("favorite workspace"):
+    with add_action_to_errors("favorite workspace"):
         client.request("PUT", f"/api/v2/workspaces/{workspace.id}/favorite")
     sys.stdout.write(f'Workspace "{workspace.name}" added to favorites.\n')
     return 0
@@ -52,7 +52,7 @@ def _favorite(invocation: Invocation) -> int:
 def _unfavorite(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = _workspace(client, invocation.args[0])
-    with doing("unfavorite workspace"):
+    with add_action_to_errors("unfavorite workspace"):
         client.request("DELETE", f"/api/v2/workspaces/{workspace.id}/favorite")
     sys.stdout.write(f'Workspace "{workspace.name}" removed from favorites.\n')
     return 0
@@ -68,7 +68,7 @@ def _autoupdate(invocation: Invocation) -> int:
     # No data is lost, so no confirmation is required.
     if sys.stdin.isatty() and policy == "always" and workspace.automatic_updates != policy:
         confirm(invocation, "Every start will use the template's active version. Continue?")
-    with doing("update workspace automatic updates policy"):
+    with add_action_to_errors("update workspace automatic updates policy"):
         path = f"/api/v2/workspaces/{workspace.id}/autoupdates"
         client.request("PUT", path, json={"automatic_updates": policy})
     sys.stdout.write(f'Updated workspace "{workspace.name}" auto-update policy to "{policy}"\n')

@@ -11,7 +11,7 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import doing
+from coder.cli.failures import add_action_to_errors
 from coder.cli.output import api_time, chosen_columns, print_json, print_table, say, since
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -149,7 +149,7 @@ def _workspaces(answer: HttpAnswer) -> list[Workspace]:
 
 def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
     client = session.client(invocation)
-    with doing("query workspaces"):
+    with add_action_to_errors("query workspaces"):
         answer = _query(client, search(invocation, extra))
     if invocation["output"] == "json":
         print_json(answer.json()["workspaces"] or [])  # as received, so no msgspec struct has to be imported
@@ -185,7 +185,7 @@ def _show(invocation: Invocation) -> int:
     from coder.cli.workspaces.resource_tree import head_line
 
     client = session.client(invocation)
-    with doing("get workspace"):
+    with add_action_to_errors("get workspace"):
         workspace = find_workspace(client, invocation.args[0])
     build = workspace.latest_build
     sys.stdout.write(head_line(workspace, status_word(build)) + "\n")

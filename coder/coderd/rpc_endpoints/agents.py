@@ -17,7 +17,7 @@ from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.agents.agent_access import authenticate_agent
 from coder.coderd.services.agents.agent_api.agent_service import AgentService
-from coder.coderd.services.agents.agent_connections import monitored, watched
+from coder.coderd.services.agents.agent_connections import check_token_during, track_connection
 from coder.coderd.services.network.node_keys import workspace_owner
 from coder.coderd.services.network.tailnet_rpc import TailnetPeer, TailnetService
 from coder.domain.access.route_scopes import AGENT
@@ -49,11 +49,11 @@ async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
     async with open_session(websocket, role="server") as session:
         if is_agent:
             _log.info("an agent connected", agent=agent.agent.id, workspace=agent.workspace_name, version=version)
-            async with monitored(ctx, agent, session, version):
+            async with track_connection(ctx, agent, session, version):
                 await _serve(ctx, session, handlers)
             _log.info("an agent disconnected", agent=agent.agent.id, reason=session.reason)
         else:
-            async with watched(ctx, agent, session):
+            async with check_token_during(ctx, agent, session):
                 await _serve(ctx, session, handlers)
 
 

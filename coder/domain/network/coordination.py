@@ -27,7 +27,7 @@ MAX_REVOKED = 1024
 OVERWRITTEN = "peer ID overwritten by new connection"
 CLOSED = "coordinator closed"
 OVERFLOW = "failed to update tunnel peer mapping"
-SHUT_OUT = "no longer allowed"
+ACCESS_REVOKED = "no longer allowed"
 KEY_TAKEN = "authorization: another peer is present with this key"
 HANDSHAKE_ERROR = "ready for handshake error"
 """Prefix of errors after which clients continue."""
@@ -236,7 +236,7 @@ class Coordination:
     def cut(self, peer: UUID) -> list[Delivery]:
         """Revoke a peer's access: unlike for a lost peer, the others end their tunnels with it immediately."""
         result = self._peers.get(peer)
-        return self._leave(result, NodeKind.DISCONNECTED, SHUT_OUT) if result is not None else []
+        return self._leave(result, NodeKind.DISCONNECTED, ACCESS_REVOKED) if result is not None else []
 
     def take_left_behind(self, peer: UUID) -> list[UUID]:
         """Take the destinations of a peer that was just lost: their tunnels with it stay up as long as they are
@@ -365,7 +365,7 @@ class Coordination:
         for pair in pairs:
             del self._revoked[pair]
             peer.sent.pop(pair[1], None)
-        updates = tuple(Update(departed, NodeKind.DISCONNECTED, SHUT_OUT) for _, departed in pairs)
+        updates = tuple(Update(departed, NodeKind.DISCONNECTED, ACCESS_REVOKED) for _, departed in pairs)
         return [Delivery(peer.connection, updates)] if updates else []
 
     def _take_back(self, peer_id: UUID, departed: UUID, kind: NodeKind, reason: str) -> list[Delivery]:

@@ -11,12 +11,12 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Literal
 
-Way = Literal["cancel", "retry", "delete", "abandon"]
+JobAction = Literal["cancel", "retry", "delete", "abandon"]
 
 SILENT_AFTER = timedelta(minutes=1)
 """Silence of a daemon after which its running job counts as lost (heartbeats come every 5 s)."""
 
-_WAYS: dict[str, frozenset[Way]] = {
+_ACTIONS_BY_STATUS: dict[str, frozenset[JobAction]] = {
     "pending": frozenset({"cancel", "abandon"}),
     "running": frozenset({"cancel"}),
     "canceling": frozenset(),
@@ -39,13 +39,15 @@ def may_cancel(job_status: str, *, silent: bool, template_allows: bool) -> bool:
     return template_allows or job_status == "pending" or silent
 
 
-def allowed_actions(job_status: str, *, silent: bool = False, template_allows_cancel: bool = True) -> frozenset[Way]:
+def allowed_actions(
+    job_status: str, *, silent: bool = False, template_allows_cancel: bool = True
+) -> frozenset[JobAction]:
     """Return the owner's actions while the last build's job is in this state.
 
     Empty only while a connected daemon finishes the job: canceling, or running under a template that forbids canceling.
     Both are bounded, by the forced end of a cancel and by the job timeout.
     """
-    ways = set(_WAYS[job_status])
+    ways = set(_ACTIONS_BY_STATUS[job_status])
     if "cancel" in ways and not may_cancel(job_status, silent=silent, template_allows=template_allows_cancel):
         ways.discard("cancel")
     if silent and job_status in {"running", "canceling"}:

@@ -86,7 +86,7 @@ class JobLogLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredLogs:
     """Part of a batch that goes to the database."""
 
     lines: list[JobLogLine]
@@ -95,10 +95,10 @@ class Kept:
     overflowed: bool
 
 
-def cap_logs(lines: Iterable[JobLogLine], length: int, *, overflowed: bool) -> Kept:
+def cap_logs(lines: Iterable[JobLogLine], length: int, *, overflowed: bool) -> StoredLogs:
     """Keep lines up to the job's limit; the first line beyond it becomes one warning, the rest is dropped unread."""
     if overflowed:
-        return Kept([], length, True)
+        return StoredLogs([], length, True)
     kept: list[JobLogLine] = []
     for line in lines:
         size = max(MIN_LINE_BYTES, len(line.output.encode()))
@@ -107,10 +107,10 @@ def cap_logs(lines: Iterable[JobLogLine], length: int, *, overflowed: bool) -> K
             kept.append(
                 JobLogLine(line.created_at, "provisioner", "warn", line.stage[:FREE_STAGE_BYTES], OVERFLOW_LINE)
             )
-            return Kept(kept, length, True)
+            return StoredLogs(kept, length, True)
         kept.append(line)
         length += size
-    return Kept(kept, length, False)
+    return StoredLogs(kept, length, False)
 
 
 def clean_text(text: str) -> str:

@@ -15,7 +15,7 @@ from coder.domain.provisioning.provisioners import is_stale
 from coder.domain.provisioning.queue import JobRequirements, fits, order
 from coder.domain.provisioning.queue_reasons import Daemon
 
-ENOUGH = 3
+MIN_FINISHED_JOBS = 3
 """Minimum of finished jobs for a forecast."""
 QUICK, SLOW = 0.25, 0.9
 
@@ -82,10 +82,12 @@ def forecast(
         )
     if starts_now(job, waiting, online, strict=strict):
         return Forecast(now, now, history.samples)
-    if history.samples < ENOUGH:
-        return NoForecast(f"only {history.samples} jobs have finished lately; {ENOUGH} are needed for a forecast")
-    earliest = _play(job, waiting, online, history, QUICK, now, strict=strict)
-    latest = _play(job, waiting, online, history, SLOW, now, strict=strict)
+    if history.samples < MIN_FINISHED_JOBS:
+        return NoForecast(
+            f"only {history.samples} jobs have finished lately; {MIN_FINISHED_JOBS} are needed for a forecast"
+        )
+    earliest = _simulate_queue(job, waiting, online, history, QUICK, now, strict=strict)
+    latest = _simulate_queue(job, waiting, online, history, SLOW, now, strict=strict)
     return Forecast(earliest, max(earliest, latest), history.samples)
 
 
@@ -100,7 +102,7 @@ def starts_now(
     return len(eligible) > rivals
 
 
-def _play(
+def _simulate_queue(
     job: JobRequirements,
     waiting: Sequence[JobRequirements],
     daemons: Sequence[Daemon],
@@ -111,7 +113,7 @@ def _play(
     strict: bool,
 ) -> datetime:
     """Simulate the queue with each job's quantile; return the time at which `job` is acquired."""
-    free = {daemon.id: now + _rest(daemon, history, share, now) for daemon in daemons}
+    free = {daemon.id: now + _remaining_time(daemon, history, share, now) for daemon in daemons}
     for item in order(waiting):
         eligible = [daemon for daemon in daemons if fits(item, daemon.offer, strict=strict)]
         if not eligible:
@@ -123,7 +125,7 @@ def _play(
     return min((free[daemon.id] for daemon in daemons if fits(job, daemon.offer, strict=strict)), default=now)
 
 
-def _rest(daemon: Daemon, history: History, share: float, now: datetime) -> timedelta:
+def _remaining_time(daemon: Daemon, history: History, share: float, now: datetime) -> timedelta:
     if daemon.job_id is None:
         return timedelta()
     spent = (now - daemon.job_started_at).total_seconds() if daemon.job_started_at else 0.0

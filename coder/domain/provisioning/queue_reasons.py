@@ -42,7 +42,7 @@ ReasonCode = Literal[
 
 MAY_TAKE: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline", "key_revoked"})
 """Reasons under which the daemon's settings allow the job."""
-COMES: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline"})
+TEMPORARY_REASONS: frozenset[ReasonCode] = frozenset({"ready", "busy", "unreachable", "offline"})
 """Reasons under which the daemon will run the job eventually; a daemon whose key was deleted will not be readmitted."""
 
 _ORDER: tuple[ReasonCode, ...] = (

@@ -176,19 +176,19 @@ class ModuleScope:
         if expression is None:
             raise EvaluationError(f'no local value "{name}"')
         # A for_each is expanded before local values that depend on parameters are known.
-        if self._expanding and self._hangs_on_parameters(expression, frozenset()):
+        if self._expanding and self._depends_on_parameters(expression, frozenset()):
             return UNTYPED
         return self._cached(("local", name), lambda: evaluate(expression, self.scope))
 
-    def _hangs_on_parameters(self, expression: object, seen: frozenset[str]) -> bool:
+    def _depends_on_parameters(self, expression: object, seen: frozenset[str]) -> bool:
         if isinstance(expression, tree.HclAttribute):
             match expression.of:
                 case tree.Variable(name="data") if expression.name == "coder_parameter":
                     return True
                 case tree.Variable(name="local") if expression.name not in seen:
                     inner = self.source.locals().get(expression.name)
-                    return self._hangs_on_parameters(inner, seen | {expression.name})
-        return any(self._hangs_on_parameters(child, seen) for child in _children(expression))
+                    return self._depends_on_parameters(inner, seen | {expression.name})
+        return any(self._depends_on_parameters(child, seen) for child in _children(expression))
 
     # --- modules
     def _module(self, name: str) -> Value:

@@ -13,7 +13,7 @@ import trio
 CAPACITY = 256 * 1024
 
 
-class _Lane:
+class _ByteQueue:
     """Bytes in one direction."""
 
     __slots__ = ("broken", "changed", "chunks", "closed", "size")
@@ -29,7 +29,7 @@ class _Lane:
 class PipeStream(trio.abc.HalfCloseableStream):
     """End of a pair; see `pipe_pair`."""
 
-    def __init__(self, outgoing: _Lane, incoming: _Lane, capacity: int) -> None:
+    def __init__(self, outgoing: _ByteQueue, incoming: _ByteQueue, capacity: int) -> None:
         self._out = outgoing
         self._in = incoming
         self._capacity = capacity
@@ -101,5 +101,5 @@ class PipeStream(trio.abc.HalfCloseableStream):
 
 def pipe_pair(capacity: int = CAPACITY) -> tuple[PipeStream, PipeStream]:
     """Return two connected ends."""
-    forward, backward = _Lane(), _Lane()
+    forward, backward = _ByteQueue(), _ByteQueue()
     return PipeStream(forward, backward, capacity), PipeStream(backward, forward, capacity)

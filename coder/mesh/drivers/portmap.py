@@ -121,14 +121,14 @@ class PortMapper:
             try:
                 _send(sock, mapping.want(own_ip, port, trio.current_time()))
                 async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._converse, sock, mapping)
+                    nursery.start_soon(self._exchange_messages, sock, mapping)
                     await self._woken.wait()
                     nursery.cancel_scope.cancel()
             finally:
                 _send(sock, mapping.release(trio.current_time()))
         self._on_change()
 
-    async def _converse(self, sock: socket.socket, mapping: PortMapping) -> None:
+    async def _exchange_messages(self, sock: socket.socket, mapping: PortMapping) -> None:
         while True:
             before = mapping.external
             wake = mapping.next_wake()

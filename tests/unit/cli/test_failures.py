@@ -14,7 +14,7 @@ from coder.cli import session
 from coder.cli.agents.credentials import read_token_option
 from coder.cli.command import Invocation, parse
 from coder.cli.completion import SCRIPTS, complete
-from coder.cli.failures import defect_text, doing, error_text
+from coder.cli.failures import add_action_to_errors, defect_text, error_text
 from coder.cli.main import load
 from coder.cli.server.server import _yaml
 from coder.cli.server.support import _workspaces
@@ -29,7 +29,7 @@ from tests.kit.stand_ins.scripted_http_servers import odd_server, reply
 def failed(*traces: str, error: CoderError) -> CoderError:
     try:
         if traces:
-            with doing(traces[0]):
+            with add_action_to_errors(traces[0]):
                 raise failed(*traces[1:], error=error)
         raise error
     except CoderError as caught:

@@ -26,7 +26,7 @@ from coder.base import log, retry
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.secret import Secret
 from coder.cli.failures import error_text
-from coder.cli.provisioning.provisioner_daemons import _Knock
+from coder.cli.provisioning.provisioner_daemons import _DaemonCredentials
 from coder.client.link import open_link
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -164,7 +164,7 @@ async def test_provisioner_retries_or_explains(
     refusal: bytes, server: OddServer, delays: list[float], tmp_path: Path
 ) -> None:
     server.answer = always(refusal)
-    knock = _Knock(DialPolicy(server.url), "default", "d", {}, Secret(""), Secret("psk"))
+    knock = _DaemonCredentials(DialPolicy(server.url), "default", "d", {}, Secret(""), Secret("psk"))
     errors: list[CoderError] = []
 
     async def daemon() -> None:

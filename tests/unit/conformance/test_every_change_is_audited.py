@@ -141,7 +141,7 @@ async def _silent(world: Populated, heard: Heard) -> list[str]:
 async def _forget_password(world: Populated) -> None:
     """For an existing user: for an unknown one, the same response comes without an entry."""
     await world.world.post("/api/v2/users/otp/request", {"email": FIRST_USER["email"]}, token="")
-    await world.world.ctx.part(DeferredWork).done()
+    await world.world.ctx.part(DeferredWork).wait_until_done()
 
 
 async def _list(tx: Any) -> Sequence[Any]:

@@ -88,7 +88,7 @@ async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
     spec = terminals.read_spec(websocket.args)
     visits: OpenStreams = context().part(OpenStreams)
     await websocket.accept()
-    with visits.at_terminal(visitor, agent_id) as scope:
+    with visits.track_terminal(visitor, agent_id) as scope:
         try:
             await terminals.attach(context(), agent_id, spec, websocket.receive, websocket.send)
         except BadGateway as error:

@@ -160,7 +160,7 @@ def _proxy_sources(ctx: Context) -> tuple[list[str], list[str]]:
     directives of its own.
     """
     connected, framed_too = list[str](), list[str]()
-    for row in ctx.part(ProxyHealth).well():
+    for row in ctx.part(ProxyHealth).healthy_proxies():
         url = urlsplit(row.url)
         if row.derp_only or not _SOURCE.fullmatch(url.netloc):
             continue

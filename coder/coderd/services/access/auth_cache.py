@@ -20,9 +20,9 @@ from coder.coderd.store.access.keys import KeyRow, KeyUser
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-KEEP = 10.0
+ENTRY_LIFETIME = 10.0
 """Seconds. Ours: the limit for changes missed by a listening connection that died unnoticed."""
-MOST = 2048
+MAX_ENTRIES = 2048
 """Entries, some kilobytes each. Above it, the oldest one is dropped first."""
 
 
@@ -45,8 +45,8 @@ class AuthCache:
         row = await db.read(key_store.find_caller, key_id)
         self._kept.pop(key_id, None)
         if row is not None and self._listening and generation == db.identity_generation:
-            self._kept[key_id] = (generation, now + KEEP, row)
-            if len(self._kept) > MOST:
+            self._kept[key_id] = (generation, now + ENTRY_LIFETIME, row)
+            if len(self._kept) > MAX_ENTRIES:
                 del self._kept[next(iter(self._kept))]
         return row
 

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _TEMPLATE_ROLES = {"use": frozenset({"read", "use"}), "admin": frozenset({"*"})}
-_NOTHING: frozenset[str] = frozenset()
-_LOOKING = frozenset({"read"})
+_NO_ACTIONS: frozenset[str] = frozenset()
+_READ_ONLY = frozenset({"read"})
 
 
 def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
@@ -69,7 +69,7 @@ def template_resource(row: TemplateRow) -> Resource:
 
 
 def _template_actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
-    return {key: _TEMPLATE_ROLES.get(role, _NOTHING) for key, role in acl.items()}
+    return {key: _TEMPLATE_ROLES.get(role, _NO_ACTIONS) for key, role in acl.items()}
 
 
 async def load_template(ctx: Context, subject: Subject, template_id: UUID, action: str = "read") -> TemplateRow:
@@ -121,7 +121,7 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
         organization_ids=sorted(organizations or ()),
         user_id=subject.user_id,
         group_ids=sorted({*subject.group_ids, *subject.organization_roles}),
-        member_of=readable_organizations(subject, kind, user_acl={str(subject.user_id): _LOOKING}),
+        member_of=readable_organizations(subject, kind, user_acl={str(subject.user_id): _READ_ONLY}),
         own_in=readable_organizations(subject, kind, owner_id=subject.user_id),
     )
 
@@ -162,5 +162,5 @@ def _required(subject: Subject, view: WorkspaceView | None, action: str) -> Work
 
 def _actions(acl: dict[str, str], is_dormant: bool) -> dict[str, frozenset[str]]:
     """Return the actions that a share allows; on a dormant workspace, only reading."""
-    allowed = {key: WORKSPACE_ROLES.get(role, _NOTHING) for key, role in acl.items()}
-    return {key: actions & _LOOKING for key, actions in allowed.items()} if is_dormant else allowed
+    allowed = {key: WORKSPACE_ROLES.get(role, _NO_ACTIONS) for key, role in acl.items()}
+    return {key: actions & _READ_ONLY for key, actions in allowed.items()} if is_dormant else allowed

@@ -87,7 +87,9 @@ class AgentConnections:
 
 
 @asynccontextmanager
-async def monitored(ctx: Context, current: CurrentAgent, session: Session, api_version: str) -> AsyncIterator[None]:
+async def track_connection(
+    ctx: Context, current: CurrentAgent, session: Session, api_version: str
+) -> AsyncIterator[None]:
     """Mark the agent connected for the duration of the block, and ping it.
 
     The session of a silent agent is closed, and that of an agent whose token is no longer valid.
@@ -117,7 +119,7 @@ async def monitored(ctx: Context, current: CurrentAgent, session: Session, api_v
 
 
 @asynccontextmanager
-async def watched(ctx: Context, current: CurrentAgent, session: Session) -> AsyncIterator[None]:
+async def check_token_during(ctx: Context, current: CurrentAgent, session: Session) -> AsyncIterator[None]:
     """Check the token during a link that uses it in another role; the agent is not marked connected."""
     with single_failure():
         async with trio.open_nursery() as nursery:

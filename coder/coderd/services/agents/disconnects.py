@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
     from coder.domain.access.policy import Subject
 
-_GOODBYE = frozenset({"shutting_down", "shutdown_timeout", "shutdown_error", "off"})
+_SHUTDOWN_STATES = frozenset({"shutting_down", "shutdown_timeout", "shutdown_error", "off"})
 
 _EXPLAINING = frozenset({"disconnected", "started"})
 "Kinds of events that explain a disconnect; without one, the machine stayed connected."
@@ -38,7 +38,7 @@ _OLDEST = timedelta(days=366)
 async def note_disconnect(tx: Tx, current: CurrentAgent, ended: Ended, now: datetime) -> None:
     """Store the end of an agent's last connection."""
     agent = await agent_store.get_agent(tx, current.agent.id)
-    goodbye = agent is not None and agent.lifecycle_state in _GOODBYE
+    goodbye = agent is not None and agent.lifecycle_state in _SHUTDOWN_STATES
     verdict = name_cause(Evidence(ended, goodbye=goodbye))
     await store.add_disconnect(
         tx,
@@ -84,13 +84,13 @@ async def record_events(tx: Tx, current: CurrentAgent, events: Sequence[FlightRe
     if unexplained is not None:
         await store.update_disconnect(tx, unexplained.id, **values)
         return
-    at = began_of(events, now)
+    at = disconnect_start(events, now)
     await store.add_disconnect(
         tx, current.workspace_id, current.agent.name, disconnected_at=at, returned_at=now, ended=ended, **values
     )
 
 
-def began_of(events: Sequence[FlightRecord], now: datetime) -> datetime:
+def disconnect_start(events: Sequence[FlightRecord], now: datetime) -> datetime:
     """Return when the agent says it was disconnected, limited to the last year because its clock is untrusted."""
     at = min([event.at for event in events if event.kind == "disconnected"] or [now])
     return min(max(at, now - _OLDEST), now)

@@ -13,9 +13,15 @@ import trio
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
-A_MINUTE = 1200
+CALLS_PER_MINUTE = 1200
 "Our own limit of each call per minute, which is also the burst: twenty per second."
-FEWER = {"UpdateStats": 60, "UpdateAppStatus": 120, "UpdateStartup": 60, "GetManifest": 120, "CreateSubAgent": 60}
+CALLS_PER_MINUTE_BY_METHOD = {
+    "UpdateStats": 60,
+    "UpdateAppStatus": 120,
+    "UpdateStartup": 60,
+    "GetManifest": 120,
+    "CreateSubAgent": 60,
+}
 "Our own lower limits: a genuine agent reports every half minute, and starts few containers."
 _REMEMBERED = 10_000
 
@@ -30,7 +36,7 @@ class ReportBudgets:
 
     async def take(self, agent_id: UUID, name: str) -> None:
         """Wait until the call is within its budget."""
-        now, a_minute = trio.current_time(), FEWER.get(name, A_MINUTE)
+        now, a_minute = trio.current_time(), CALLS_PER_MINUTE_BY_METHOD.get(name, CALLS_PER_MINUTE)
         if len(self._paid_until) >= _REMEMBERED:
             self._paid_until = {key: until for key, until in self._paid_until.items() if until > now}
         key, cost = (agent_id, name), 60 / a_minute

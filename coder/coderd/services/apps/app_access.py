@@ -54,7 +54,7 @@ class AppContext:
     cors_behavior: str
 
     @property
-    def spot(self) -> AppLocation:
+    def location(self) -> AppLocation:
         """Location of the application, as far as its visitor may know it."""
         return AppLocation(
             self.view.owner_username,
@@ -68,7 +68,7 @@ class VisibleRefusalError(AppRefusedError):
     """A refusal that names the application."""
 
     def __init__(self, reason: Reason, app_context: AppContext, detail: str = "") -> None:
-        super().__init__(reason, detail, app_context.spot)
+        super().__init__(reason, detail, app_context.location)
         self.app_context = app_context
 
 

@@ -37,7 +37,7 @@ CHECK_INTERVAL = TICKET_LIFETIME.total_seconds()
 _VISITOR_REFUSALS = frozenset({"sign_in", "not_found", "path_apps_off", "port_by_path"})
 """Refusals that concern the visitor. Other refusals concern the application, whose streams end without our help."""
 
-MayStay = Callable[[], Awaitable[bool]]
+AccessCheck = Callable[[], Awaitable[bool]]
 
 _log = get_logger("apps")
 
@@ -47,7 +47,7 @@ class OpenStreams:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
-        self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], MayStay]] = {}
+        self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], AccessCheck]] = {}
         ctx.nursery.start_soon(self._check_periodically)
         ctx.nursery.start_soon(self._watch_session_ends)
 
@@ -55,7 +55,7 @@ class OpenStreams:
         """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
         return self._track((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_open(visitor, ticket))
 
-    def at_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
+    def track_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a terminal of an agent; it is cancelled when the visitor loses access."""
         return self._track((visitor, agent_id), lambda: self._may_use_terminal(visitor, agent_id))
 
@@ -67,7 +67,7 @@ class OpenStreams:
         return await self._may_open(visitor, ticket)
 
     @contextmanager
-    def _track(self, key: tuple[Visitor, Hashable], may_stay: MayStay) -> Iterator[trio.CancelScope]:
+    def _track(self, key: tuple[Visitor, Hashable], may_stay: AccessCheck) -> Iterator[trio.CancelScope]:
         with trio.CancelScope() as scope:
             self._open[scope] = (trio.current_time(), key, may_stay)
             try:

@@ -51,7 +51,7 @@ class LocalAppAuthorizer:
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
         caller = await self._caller(shown)
-        async with self._turn(caller.user.id if caller else NIL, shown.remote_ip, "admit"):
+        async with self._limit_admissions(caller.user.id if caller else NIL, shown.remote_ip, "admit"):
             return await self._admit(request, caller, shown, user_agent)
 
     async def _admit(
@@ -70,7 +70,7 @@ class LocalAppAuthorizer:
         return AppAdmission(ticket, token, expires_at)
 
     @asynccontextmanager
-    async def _turn(self, user_id: UUID, remote_ip: str, question: str) -> AsyncIterator[None]:
+    async def _limit_admissions(self, user_id: UUID, remote_ip: str, question: str) -> AsyncIterator[None]:
         if user_id == NIL:
             count_admission(self._limits, remote_ip, question)
             yield
@@ -95,8 +95,8 @@ class LocalAppAuthorizer:
     async def unseal(self, sealed: str) -> str:
         return await app_tokens.open_key_untrusted(self._ctx, sealed)
 
-    async def look_again(self, ticket: Ticket, visitor: Visitor) -> None:
-        async with self._turn(ticket.user_id, visitor.credentials.remote_ip, "look_again"):
+    async def recheck_access(self, ticket: Ticket, visitor: Visitor) -> None:
+        async with self._limit_admissions(ticket.user_id, visitor.credentials.remote_ip, "look_again"):
             await app_access.recheck_ticket(self._ctx, ticket)
 
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:

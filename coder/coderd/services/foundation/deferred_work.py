@@ -32,11 +32,11 @@ class DeferredWork:
         self._awaited: list[trio.Event] = []
         ctx.nursery.start_soon(self._do_all)
 
-    async def leave(self, what: str, work: Work) -> None:
+    async def enqueue(self, what: str, work: Work) -> None:
         """Run `work` outside of the request, with all it needs bound to it. `what` names the work in the log."""
         await self._send.send((what, work))
 
-    async def done(self) -> None:
+    async def wait_until_done(self) -> None:
         """Wait until the items queued before have run, or will never run because the server was cancelled."""
         finished = trio.Event()
 
@@ -45,7 +45,7 @@ class DeferredWork:
 
         self._awaited.append(finished)
         try:
-            await self.leave("the end", tell)
+            await self.enqueue("the end", tell)
             await finished.wait()
         except trio.BrokenResourceError:
             return

@@ -39,7 +39,7 @@ class Conversion:
 async def begin_conversion(ctx: Context, user: UserRow, to_type: str, password: str) -> tuple[str, str, datetime]:
     """Return (state, cookie, expiry): proof for the provider's callback that the user asked. Raises Unauthenticated."""
     if not await verify_password(user.hashed_password, password) or user.login_type != "password":
-        raise Unauthenticated(sessions.WRONG)
+        raise Unauthenticated(sessions.INCORRECT_CREDENTIALS)
     state = f"{CONVERT}{to_type}.{secrets.token_urlsafe(24)}"
     now = ctx.clock.now()
     expires = now + CONVERSION_LIFETIME

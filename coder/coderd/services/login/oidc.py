@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 CALLBACK = "/api/v2/users/oidc/callback"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-_KEEP = timedelta(hours=1)
-_AGAIN = timedelta(minutes=1)
+_KEY_LIFETIME = timedelta(hours=1)
+_KEY_RETRY_INTERVAL = timedelta(minutes=1)
 _LEEWAY = 30
 "Seconds by which another machine's clock may differ."
 
@@ -156,7 +156,7 @@ class OidcProvider:
         url = str((await self._discover()).get("jwks_uri", ""))
         async with self._lock:
             now = self._ctx.clock.now()
-            age = _AGAIN if force else _KEEP
+            age = _KEY_RETRY_INTERVAL if force else _KEY_LIFETIME
             if self._keys is None or self._keys_at is None or now - self._keys_at > age:
                 self._keys = jwt.PyJWKSet.from_dict(await self._document(url))
                 self._keys_at = now
@@ -165,7 +165,7 @@ class OidcProvider:
     async def _discover(self) -> dict[str, Any]:
         async with self._lock:
             now = self._ctx.clock.now()
-            if self._discovered_at is None or now - self._discovered_at > _KEEP:
+            if self._discovered_at is None or now - self._discovered_at > _KEY_LIFETIME:
                 issuer = self._ctx.config.oidc_issuer_url
                 document = await self._document(issuer.rstrip("/") + "/.well-known/openid-configuration")
                 claimed = document.get("issuer")

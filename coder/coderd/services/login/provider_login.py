@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_RACES = frozenset(
+_CONSTRAINTS_OF_CONCURRENT_LOGINS = frozenset(
     "ix_users_username_living ix_users_email_living pk_user_links pk_organization_members pk_group_members "
     "uq_groups_organization_id_name fk_group_members_group_id".split()
 )
@@ -51,7 +51,7 @@ async def sign_in(ctx: Context, attempt: Attempt) -> str:
         try:
             return await ctx.db.run(_sign_in, ctx, attempt, pair)
         except IntegrityError as error:
-            if constraint_of(error) not in _RACES:
+            if constraint_of(error) not in _CONSTRAINTS_OF_CONCURRENT_LOGINS:
                 raise
             continue  # a concurrent login was faster; the next try sees its rows
     raise LoginRefused(

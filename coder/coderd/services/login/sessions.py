@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
-_EXISTS = "The initial user has already been created."
-WRONG = "Incorrect email or password."
+_FIRST_USER_EXISTS = "The initial user has already been created."
+INCORRECT_CREDENTIALS = "Incorrect email or password."
 
 
 async def has_first_user(ctx: Context) -> bool:
@@ -32,7 +32,7 @@ async def has_first_user(ctx: Context) -> bool:
 async def create_first_user(ctx: Context, email: str, username: str, name: str, password: str) -> tuple[UUID, UUID]:
     """Create the owner of an empty site. Return (user id, default organization id). Raises Conflict, Invalid."""
     if await has_first_user(ctx):
-        raise Conflict(_EXISTS)
+        raise Conflict(_FIRST_USER_EXISTS)
     new_users.check_names(username, name, email)
     check_strength(password)
     organization = await ctx.db.read(organization_store.get_default_organization)
@@ -53,7 +53,7 @@ async def _still_empty(tx: Tx) -> None:
     """Check that the site has no user. Two requests may race: the lock serializes them."""
     await user_store.lock_first_user(tx)
     if await user_store.count_users(tx):
-        raise Conflict(_EXISTS)
+        raise Conflict(_FIRST_USER_EXISTS)
 
 
 async def login(ctx: Context, email: str, password: str, ip: str, user_agent: str = "") -> str:
@@ -81,7 +81,7 @@ def _admitted(ctx: Context, user: UserRow | None) -> UserRow:
     Forbidden.
     """
     if user is None or user.login_type != "password":
-        raise Unauthenticated(WRONG)
+        raise Unauthenticated(INCORRECT_CREDENTIALS)
     if ctx.config.disable_password_auth and "owner" not in user.rbac_roles:
         raise Forbidden("Password authentication is disabled.")
     if user.status == "suspended":

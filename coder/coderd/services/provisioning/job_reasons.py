@@ -21,7 +21,7 @@ from coder.coderd.store.provisioning import queue_forecast_queries as store
 from coder.domain.access.policy import Resource, Subject
 from coder.domain.provisioning.queue_forecast import Forecast, NoForecast
 from coder.domain.provisioning.queue_reasons import (
-    COMES,
+    TEMPORARY_REASONS,
     Reason,
     Remedy,
     explain_text,
@@ -134,7 +134,7 @@ def _present_remedy(remedy: Remedy, *, named: bool) -> WaitingRemedy:
 
 def summarize(explanation: WaitExplanation) -> str:
     """Return the explanation in one sentence."""
-    matching = sum(1 for reason in explanation.reasons if reason.code in COMES)
+    matching = sum(1 for reason in explanation.reasons if reason.code in TEMPORARY_REASONS)
     match explanation.verdict:
         case "not_waiting":
             by = f" by {explanation.worker_name}" if explanation.worker_name else ""

@@ -24,7 +24,7 @@ from coder.domain.provisioning.provisioners import is_stale
 from coder.domain.provisioning.queue import NO_POSITION, JobRequirements, QueuePosition
 from coder.domain.provisioning.queue_forecast import Forecast, History, NoForecast, forecast, starts_now
 from coder.domain.provisioning.queue_reasons import (
-    COMES,
+    TEMPORARY_REASONS,
     Reason,
     Remedy,
     Verdict,
@@ -78,7 +78,7 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
     ]
     position = (await load_queue_positions(tx, [job], now, strict=strict)).get(job.id, NO_POSITION)
     history = await _history(tx, job, waiting, running, now)
-    hopeless = not any(reason.code in COMES - {"offline", "unreachable"} for reason in reasons)
+    hopeless = not any(reason.code in TEMPORARY_REASONS - {"offline", "unreachable"} for reason in reasons)
     return WaitExplanation(
         job=job,
         verdict=judge(reasons, starts_now=starts_now(requirements, waiting, online, strict=strict)),

@@ -45,7 +45,7 @@ class ProxyHealth:
         self._statuses: dict[UUID, WorkspaceProxyStatus] = {}
         self._checked: dict[UUID, ProxyRow] = {}
 
-    def well(self) -> tuple[ProxyRow, ...]:
+    def healthy_proxies(self) -> tuple[ProxyRow, ...]:
         """Return the proxies that were healthy at their latest check, with their rows of that time."""
         return tuple(row for key, row in self._checked.items() if self._statuses[key].status == "ok")
 

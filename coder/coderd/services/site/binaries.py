@@ -23,7 +23,7 @@ import trio
 from coder.api.site.programs import Program
 from coder.base.own_binary import own_binary, own_name
 from coder.coderd.services.site.compressed_programs import CompressedPrograms
-from coder.coderd.services.site.packed_program import Cut, Packed, read_packed
+from coder.coderd.services.site.packed_program import PackedLayout, ProgramSlice, read_packed
 from coder.domain.agents.init_scripts import PLATFORMS
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class ServedBinary:
     """Bytes to serve: the first `cut.size` of a file, then `cut.tail`."""
 
     path: Path
-    cut: Cut
+    cut: ProgramSlice
     sha1: str
     sha256: str
     encoding: str = ""
@@ -101,7 +101,7 @@ class Binaries:
                 continue
             if packed.slim is not None and not full:
                 return await self._hashed(path, packed.slim, stat)
-            whole = await self._hashed(path, Cut(stat.st_size, b""), stat)
+            whole = await self._hashed(path, ProgramSlice(stat.st_size, b""), stat)
             is_plain = not packed.is_slim and packed.slim is None and file_name in names()
             return await self._encoded(whole, encodings, is_plain=is_plain)
         return None
@@ -132,7 +132,7 @@ class Binaries:
                 return path.read_bytes()
         return None
 
-    def _existing_files(self, name: str) -> Iterator[tuple[Path, Packed, os.stat_result]]:
+    def _existing_files(self, name: str) -> Iterator[tuple[Path, PackedLayout, os.stat_result]]:
         """Return the readable files of that name, in order of precedence."""
         paths = [folder / name for folder in self._folders]
         own = own_binary()
@@ -155,15 +155,15 @@ class Binaries:
             except OSError:
                 continue
             if stat.st_mtime >= binary.path.stat().st_mtime:  # an older one belongs to an older program
-                return replace(binary, path=path, cut=Cut(stat.st_size, b""), encoding=encoding)
+                return replace(binary, path=path, cut=ProgramSlice(stat.st_size, b""), encoding=encoding)
         encoded = None
         if is_plain and "gzip" in encodings:
             encoded = await self._compressed.gzipped(binary.path, binary.size, binary.sha1)
         if encoded is None:
             return binary
-        return replace(binary, path=encoded.path, cut=Cut(encoded.size, b""), encoding="gzip")
+        return replace(binary, path=encoded.path, cut=ProgramSlice(encoded.size, b""), encoding="gzip")
 
-    async def _hashed(self, path: Path, cut: Cut, stat: os.stat_result) -> ServedBinary:
+    async def _hashed(self, path: Path, cut: ProgramSlice, stat: os.stat_result) -> ServedBinary:
         key = (path, stat.st_size, stat.st_mtime_ns, cut.size)
         if key not in self._hashes:  # known hashes need no wait
             async with self._hashing:  # fifty machines that ask concurrently cause one hash of the file
@@ -191,7 +191,7 @@ class Binaries:
         return f"Build {name} with build/build.py and put it into {self._folders[0]}."
 
 
-def _digests(path: Path, cut: Cut) -> tuple[str, str]:
+def _digests(path: Path, cut: ProgramSlice) -> tuple[str, str]:
     # The tag's form is upstream's; it protects nothing.
     sha1, sha256 = hashlib.sha1(usedforsecurity=False), hashlib.sha256()
     remaining = cut.size

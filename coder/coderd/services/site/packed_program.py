@@ -16,7 +16,7 @@ TRAILER = struct.Struct(f"<QQ{KEY_LENGTH}s{KEY_LENGTH}s{len(MAGIC)}s")
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class ProgramSlice:
     """The first bytes of a file, and the bytes to append."""
 
     size: int
@@ -24,15 +24,15 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Packed:
+class PackedLayout:
     """Layout of a file, as its trailer says."""
 
     is_slim: bool
-    slim: Cut | None
+    slim: ProgramSlice | None
     "Bytes of the slim program, cut from a full one."
 
 
-def read_packed(path: Path, size: int) -> Packed:
+def read_packed(path: Path, size: int) -> PackedLayout:
     """Read the trailer of a file of that size. A file packed by another build has no slim program. Raises OSError."""
     data = b""
     if size > TRAILER.size:
@@ -40,8 +40,8 @@ def read_packed(path: Path, size: int) -> Packed:
             file.seek(size - TRAILER.size)
             data = file.read(TRAILER.size)
     if len(data) != TRAILER.size or not data.endswith(MAGIC):
-        return Packed(False, None)
+        return PackedLayout(False, None)
     offset, end, slim_key, _, _ = TRAILER.unpack(data)
     if not offset < end <= size - TRAILER.size:
-        return Packed(end == 0, None)
-    return Packed(False, Cut(end, TRAILER.pack(offset, 0, b"\0" * KEY_LENGTH, slim_key, MAGIC)))
+        return PackedLayout(end == 0, None)
+    return PackedLayout(False, ProgramSlice(end, TRAILER.pack(offset, 0, b"\0" * KEY_LENGTH, slim_key, MAGIC)))

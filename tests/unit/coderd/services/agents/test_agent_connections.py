@@ -13,7 +13,7 @@ import trio.testing
 
 from coder.base.clock import FakeClock
 from coder.coderd.services.agents import agent_connections
-from coder.coderd.services.agents.agent_connections import AgentConnections, monitored
+from coder.coderd.services.agents.agent_connections import AgentConnections, track_connection
 from coder.rpc.session import open_session
 
 AGENT = UUID(int=1)
@@ -49,7 +49,7 @@ async def test_frozen_agent_disconnects_in_17_seconds(autojump_clock: trio.testi
     left, _frozen = trio.testing.memory_stream_pair()
     async with (
         open_session(left, "server") as session,
-        monitored(view_context.ctx, view_context.place, session, "2.10"),
+        track_connection(view_context.ctx, view_context.place, session, "2.10"),
     ):
         await session.wait_closed()
         assert trio.current_time() == pytest.approx(17)
@@ -63,7 +63,7 @@ async def test_closed_connection_noticed_immediately(autojump_clock: trio.testin
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, trio.open_nursery() as nursery:
         nursery.start_soon(right.aclose)
-        async with monitored(view_context.ctx, view_context.place, session, "2.10"):
+        async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
             await session.wait_closed()
     assert view_context.calls[-1] == ("mark_disconnected", pytest.approx(0))
     assert view_context.ended == ["closed"]
@@ -73,7 +73,7 @@ async def test_answering_agent_marked_every_15_seconds(autojump_clock: trio.test
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client") as agent:
-        async with monitored(view_context.ctx, view_context.place, session, "2.10"):
+        async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
             with trio.move_on_after(50):
                 await session.wait_closed()
         assert not agent.is_closed
@@ -86,7 +86,7 @@ async def test_agent_with_revoked_token_disconnects(autojump_clock: trio.testing
     async with (
         open_session(left, "server") as session,
         open_session(right, "client"),
-        monitored(view_context.ctx, view_context.place, session, "2.10"),
+        track_connection(view_context.ctx, view_context.place, session, "2.10"),
     ):
         view_context.current = None
         await session.wait_closed()
@@ -98,8 +98,8 @@ async def test_last_connection_marks_end(autojump_clock: trio.testing.MockClock)
     view_context = Scene()
     left, right = trio.testing.memory_stream_pair()
     async with open_session(left, "server") as session, open_session(right, "client"):
-        async with monitored(view_context.ctx, view_context.place, session, "2.10"):
-            async with monitored(view_context.ctx, view_context.place, session, "2.10"):
+        async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
+            async with track_connection(view_context.ctx, view_context.place, session, "2.10"):
                 pass
             assert "mark_disconnected" not in view_context.names()
         assert view_context.names().count("mark_disconnected") == 1
@@ -119,7 +119,7 @@ async def test_database_outage_keeps_agents(autojump_clock: trio.testing.MockClo
     async with (
         open_session(left, "server") as session,
         open_session(right, "client"),
-        monitored(view_context.ctx, view_context.place, session, "2.10"),
+        track_connection(view_context.ctx, view_context.place, session, "2.10"),
     ):
         await trio.sleep(40)
         assert not session.is_closed

@@ -9,7 +9,7 @@ from uuid import UUID
 from coder.api.agents.agent_health import FlightRecord
 from coder.base.ids import new_uuid
 from coder.coderd.services.agents import agent_connections as connections
-from coder.coderd.services.agents.disconnects import began_of
+from coder.coderd.services.agents.disconnects import disconnect_start
 from coder.coderd.store.agents import agents as agent_store
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
@@ -123,5 +123,5 @@ def test_absence_begins_within_last_year() -> None:
         (leap_day - timedelta(hours=1), leap_day - timedelta(hours=1)),
         (leap_day + timedelta(days=900), leap_day),
     ):
-        assert began_of([FlightRecord(at=response, kind="disconnected", data={})], leap_day) == begun
-    assert began_of([], leap_day) == leap_day
+        assert disconnect_start([FlightRecord(at=response, kind="disconnected", data={})], leap_day) == begun
+    assert disconnect_start([], leap_day) == leap_day

@@ -10,12 +10,12 @@ import trio
 from trio.testing import MockClock
 
 from coder.coderd.services.agents import report_budgets
-from coder.coderd.services.agents.report_budgets import A_MINUTE, FEWER, ReportBudgets
+from coder.coderd.services.agents.report_budgets import CALLS_PER_MINUTE, CALLS_PER_MINUTE_BY_METHOD, ReportBudgets
 
 ONE, OTHER = UUID(int=1), UUID(int=2)
 
 
-@pytest.mark.parametrize(("name", "most"), [*FEWER.items(), ("BatchCreateLogs", A_MINUTE)])
+@pytest.mark.parametrize(("name", "most"), [*CALLS_PER_MINUTE_BY_METHOD.items(), ("BatchCreateLogs", CALLS_PER_MINUTE)])
 async def test_burst_then_rate_limit(autojump_clock: MockClock, name: str, most: int) -> None:
     budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
     began = trio.current_time()
@@ -41,11 +41,11 @@ async def test_full_budgets_are_evicted(monkeypatch: pytest.MonkeyPatch, autojum
 
 async def test_cancelled_calls_cost_nothing(autojump_clock: MockClock) -> None:
     budgets: Any = ReportBudgets(None)  # type: ignore[arg-type]
-    for _ in range(A_MINUTE):
+    for _ in range(CALLS_PER_MINUTE):
         await budgets.take(ONE, "BatchCreateLogs")
     with trio.move_on_after(1):
         async with trio.open_nursery() as nursery:
-            for _ in range(10 * A_MINUTE):
+            for _ in range(10 * CALLS_PER_MINUTE):
                 nursery.start_soon(budgets.take, ONE, "BatchCreateLogs")
     began = trio.current_time()
     await budgets.take(ONE, "BatchCreateLogs")

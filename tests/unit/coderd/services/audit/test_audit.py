@@ -92,7 +92,7 @@ async def test_password_change_hides_secrets() -> None:
         assert hidden.status_code == 404
         failed = await world.post("/api/v2/users/login", {"email": "maria@b.c", "password": "no"}, token="")
         assert failed.status_code == 401
-        await world.ctx.part(DeferredWork).done()
+        await world.ctx.part(DeferredWork).wait_until_done()
         log = await entries(world)
         assert [(entry["resource_type"], entry["action"], entry["status_code"]) for entry in log] == [
             ("api_key", "login", 401),

@@ -30,14 +30,14 @@ async def test_items_run_in_order(autojump_clock: trio.testing.MockClock) -> Non
         raise LookupError
 
     async with trio.open_nursery() as nursery:
-        afterwards = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=log)))
+        deferred = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=log)))
         for number in range(3):
-            await afterwards.leave("a note", partial(note, number))
-            await afterwards.leave("a defect", fail)
-        await afterwards.leave("what hangs", trio.sleep_forever)
-        await afterwards.leave("a note", partial(note, 3))
+            await deferred.enqueue("a note", partial(note, number))
+            await deferred.enqueue("a defect", fail)
+        await deferred.enqueue("what hangs", trio.sleep_forever)
+        await deferred.enqueue("a note", partial(note, 3))
         before = trio.current_time()
-        await afterwards.done()
+        await deferred.wait_until_done()
         assert seen == [0, 1, 2, 3] and trio.current_time() - before == ITEM_TIMEOUT
         nursery.cancel_scope.cancel()
     assert log.lines == ["a defect: LookupError"] * 3 + ["what hangs: TooSlowError"]
@@ -47,12 +47,12 @@ async def test_queue_is_bounded() -> None:
     goes_on, left = trio.Event(), 0
 
     async with trio.open_nursery() as nursery:
-        afterwards = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+        deferred = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
 
         async def leave_all() -> None:
             nonlocal left
             for _ in range(MAX_ITEMS * 2):
-                await afterwards.leave("something", goes_on.wait)
+                await deferred.enqueue("something", goes_on.wait)
                 left += 1
 
         nursery.start_soon(leave_all)
@@ -67,10 +67,10 @@ async def test_queue_is_bounded() -> None:
 async def test_done_returns_after_a_cancellation(autojump_clock: trio.testing.MockClock) -> None:
     """A cancelled server does not wait for work that will not run."""
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
-        afterwards = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
-        await afterwards.leave("what hangs", trio.sleep_forever)
-        outer.start_soon(afterwards.done)
+        deferred = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
+        await deferred.enqueue("what hangs", trio.sleep_forever)
+        outer.start_soon(deferred.done)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
-    await afterwards.done()
+    await deferred.wait_until_done()
     assert trio.current_time() < ITEM_TIMEOUT

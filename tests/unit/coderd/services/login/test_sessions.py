@@ -138,7 +138,7 @@ async def test_failed_login_answers_before_audit(monkeypatch: pytest.MonkeyPatch
             assert asked.status_code == status, asked.text
         assert not written
         goes_on.set()
-        await world.ctx.part(DeferredWork).done()
+        await world.ctx.part(DeferredWork).wait_until_done()
         assert written == [("login", 401), ("request_password_reset", 204), ("write", 400)]
 
 
