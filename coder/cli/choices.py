@@ -97,7 +97,7 @@ class Chooser:
         self.typed = ""
         self._cursor = next((i for i, choice in enumerate(choices) if choice.value in selected and not many), 0)
 
-    def shown(self) -> list[Choice]:
+    def visible(self) -> list[Choice]:
         """Return the choices that contain the typed text."""
         needle = self.typed.casefold()
         return [choice for choice in self._choices if needle in f"{choice.label} {choice.value}".casefold()]
@@ -114,20 +114,20 @@ class Chooser:
 
     def move(self, step: int) -> None:
         """Move the cursor; it wraps around at both ends."""
-        count = len(self.shown())
+        count = len(self.visible())
         self._cursor = (self._cursor + step) % count if count else 0
 
     def toggle(self) -> None:
-        if current := self.shown()[self._cursor : self._cursor + 1]:
+        if current := self.visible()[self._cursor : self._cursor + 1]:
             self._marked ^= {current[0].value}
 
     def mark_all(self, *, on: bool) -> None:
-        values = {choice.value for choice in self.shown()}
+        values = {choice.value for choice in self.visible()}
         self._marked = self._marked | values if on else self._marked - values
 
     def accept(self) -> list[str] | None:
         """Return the values that Enter selects; None if Enter selects nothing yet."""
-        visible = self.shown()
+        visible = self.visible()
         if self.many and self._free and self.typed and not visible:
             self._choices.append(Choice(self.typed, self.typed))
             self._marked.add(self.typed)
@@ -143,7 +143,7 @@ class Chooser:
 
     def lines(self) -> list[tuple[str, str]]:
         """Return (style, text) of each line below the question; at most ROWS choices around the cursor."""
-        visible = self.shown()
+        visible = self.visible()
         first = max(0, min(self._cursor - ROWS // 2, len(visible) - ROWS))
         rows = []
         for index, choice in enumerate(visible[first : first + ROWS], first):

@@ -54,7 +54,7 @@ def explain_missing(error: ModuleNotFoundError) -> int:
 def _reason(missing: str) -> tuple[str, str]:
     """Return why a module is missing and the suggestion; None if the module should exist."""
     package = missing.partition(".")[0]
-    if is_slim() and any(missing == room or missing.startswith(f"{room}.") for room in _SERVER_MODULES):
+    if is_slim() and any(missing == module or missing.startswith(f"{module}.") for module in _SERVER_MODULES):
         return (
             "You are using a slim build of Coder, which does not support this command.",
             "Download the full program: a server offers it at /bin/coder-full-<os>-<arch>, "

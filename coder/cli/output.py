@@ -94,15 +94,15 @@ def _on_terminal(value: object) -> str:
     return one_line(_cell(value))
 
 
-def fit_widths(widths: Sequence[int], least: Sequence[int], columns: int) -> list[int]:
-    """Shrink the widths of columns to fit into `columns`: the widest first, none below `least`.
+def fit_widths(widths: Sequence[int], minimums: Sequence[int], columns: int) -> list[int]:
+    """Shrink the widths of columns to fit into `columns`: the widest first, none below `minimums`.
 
     The result is wider if that is impossible.
     """
     fitted = list(widths)
     excess = _excess(fitted, columns)
     while excess > 0:
-        shrinkable = [index for index in range(len(fitted)) if fitted[index] > max(least[index], 5)]
+        shrinkable = [index for index in range(len(fitted)) if fitted[index] > max(minimums[index], 5)]
         if not shrinkable:
             break
         fitted[max(shrinkable, key=lambda index: fitted[index])] -= 1

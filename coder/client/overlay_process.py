@@ -76,7 +76,7 @@ class OverlayProcess:
 
     def __init__(self, nursery: trio.Nursery) -> None:
         self._nursery = nursery
-        self._kept: dict[tuple[str, ...], _SharedEntry] = {}
+        self._entries: dict[tuple[str, ...], _SharedEntry] = {}
 
     async def serve(self, stream: trio.SocketStream) -> None:
         """Serve a request; its failure does not affect others."""
@@ -113,25 +113,25 @@ class OverlayProcess:
     async def _tunnel(self, policy: DialPolicy, direct: bool, agent: UUID) -> AsyncIterator[WorkspaceLink]:
         token = policy.token.reveal() if policy.token else ""
         node_key = (policy.url, token_digest(token), str(direct), repr(sorted(policy.proxies.items())))
-        node = self._keep(
-            node_key, lambda entry: self._hold(entry, node_key, open_overlay_node(policy, agent, direct=direct))
+        node = self._get_or_open(
+            node_key, lambda entry: self._run_entry(entry, node_key, open_overlay_node(policy, agent, direct=direct))
         )
         name = (*node_key, str(agent))
-        tunnel = self._keep(name, lambda entry: self._join(entry, name, node, agent))
+        tunnel = self._get_or_open(name, lambda entry: self._join(entry, name, node, agent))
         async with tunnel.used() as link:
             yield link
 
-    def _keep(self, name: tuple[str, ...], begin: Any) -> _SharedEntry:
-        entry = self._kept.get(name)
+    def _get_or_open(self, name: tuple[str, ...], begin: Any) -> _SharedEntry:
+        entry = self._entries.get(name)
         if entry is None:
-            entry = self._kept[name] = _SharedEntry()
+            entry = self._entries[name] = _SharedEntry()
             self._nursery.start_soon(begin, entry)
         return entry
 
     async def _join(self, entry: _SharedEntry, name: tuple[str, ...], node: _SharedEntry, agent: UUID) -> None:
         async def join() -> None:
             async with node.used() as overlay:
-                await self._hold(entry, name, join_agent(overlay, agent, ends_when_refused=True))
+                await self._run_entry(entry, name, join_agent(overlay, agent, ends_when_refused=True))
 
         try:
             await join()
@@ -140,18 +140,18 @@ class OverlayProcess:
         if not entry.ready.is_set():
             self._fail(entry, name, CoderError("overlay", "the mesh node ended"))
 
-    async def _hold(self, entry: _SharedEntry, name: tuple[str, ...], manager: Any) -> None:
+    async def _run_entry(self, entry: _SharedEntry, name: tuple[str, ...], manager: Any) -> None:
         """Open the value and keep it until it fails or is unused; then cancel its users."""
         try:
             async with manager as entry.value:
                 entry.ready.set()
                 await entry.wait_unused()
-                self._kept.pop(name, None)  # later users open a new one
+                self._entries.pop(name, None)  # later users open a new one
         except Exception as error:
             self._fail(entry, name, error)
         finally:
-            if self._kept.get(name) is entry:
-                del self._kept[name]
+            if self._entries.get(name) is entry:
+                del self._entries[name]
             for scope in list(entry.users):
                 if entry.error is None or entry.value is not None:
                     scope.cancel()
@@ -162,8 +162,8 @@ class OverlayProcess:
             cause = cause.exceptions[0]
         entry.error = cause if isinstance(cause, CoderError) else CoderError("overlay", "the shared overlay failed")
         entry.ready.set()
-        if self._kept.get(name) is entry:
-            del self._kept[name]
+        if self._entries.get(name) is entry:
+            del self._entries[name]
         _log.debug("a shared tunnel ended", error=cause)
 
 

@@ -82,12 +82,12 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
 def _execute_steps(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
     for step in steps:
         if dry_run:
-            sys.stdout.write(_shown(step) + "\n")
+            sys.stdout.write(_describe_step(step) + "\n")
         else:
             _run_step(step, token)
 
 
-def _shown(step: Step) -> str:
+def _describe_step(step: Step) -> str:
     from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
 
     if isinstance(step, WriteFile):
@@ -119,7 +119,9 @@ def _run_step(step: Step, token: str) -> None:
     except OSError as error:
         if getattr(step, "may_fail", False):
             return  # no service manager, so nothing to stop
-        raise CoderError("service", f"{_shown(step).splitlines()[0]}: {error.strerror or error}", _HINT) from error
+        raise CoderError(
+            "service", f"{_describe_step(step).splitlines()[0]}: {error.strerror or error}", _HINT
+        ) from error
 
 
 _HINT = "--system requires root. Run with --dry-run to print every step, which you can run yourself."

@@ -58,9 +58,9 @@ def host_cpu() -> Measure:
     time.sleep(_SAMPLE)
     second = _cpu_ticks()
     cores = os.cpu_count() or 1
-    spent = second[1] - first[1]
-    busy = spent - (second[0] - first[0])
-    return Measure(round(cores * busy / spent, 3) if spent else 0.0, cores, "cores")
+    total = second[1] - first[1]
+    busy = total - (second[0] - first[0])
+    return Measure(round(cores * busy / total, 3) if total else 0.0, cores, "cores")
 
 
 def _cpu_ticks() -> tuple[int, int]:

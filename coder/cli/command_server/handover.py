@@ -42,7 +42,7 @@ class Request:
     descriptors: list[tuple[int, int]]
     "Pairs of the caller's descriptor number and the local one."
     folder: int
-    life: int
+    life_pipe: int
     "Read end of a pipe that closes when the caller exits. Nothing is ever written to it."
 
 
@@ -99,7 +99,7 @@ def take_over(request: Request) -> None:
     """Take over the caller's files, directory, umask, signals and environment. Raise OSError."""
     moved = [(number, duplicate_above_limit(descriptor)) for number, descriptor in request.descriptors]
     folder = duplicate_above_limit(request.folder)
-    _kill_when_peer_closes(duplicate_above_limit(request.life))
+    _kill_when_peer_closes(duplicate_above_limit(request.life_pipe))
     for number, descriptor in moved:
         os.dup2(descriptor, number, inheritable=True)
         os.close(descriptor)

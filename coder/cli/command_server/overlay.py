@@ -33,7 +33,7 @@ class OverlayChild:
         "pidfd of the process while it runs."
         self._pid = 0
         read_end, write_end = os.pipe()
-        self._watched, self._kept = duplicate_above_limit(read_end), duplicate_above_limit(write_end)
+        self._life_read_end, self._life_write_end = duplicate_above_limit(read_end), duplicate_above_limit(write_end)
         """Read end of a pipe. The process exits when all write ends are closed: by the command server and by its
         commands, which inherit it."""
 
@@ -45,7 +45,7 @@ class OverlayChild:
             return False
         if not self._pid:
             forget()
-            os.close(self._kept)
+            os.close(self._life_write_end)
             self._run()
         self.process = duplicate_above_limit(os.pidfd_open(self._pid))
         return True
@@ -60,7 +60,7 @@ class OverlayChild:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
             os.setpgid(0, 0)
             raise_open_files()
-            run_trio(serve_overlay, self.socket, self._watched)
+            run_trio(serve_overlay, self.socket, self._life_read_end)
         except BaseException:
             traceback.print_exc()
             code = 1

@@ -69,10 +69,12 @@ def load_everything(modules_of_commands: Mapping[str, str]) -> None:
 
     served = [location for name, location in modules_of_commands.items() if name.split(" ")[0] not in NEVER_SERVED]
     served += LATE
-    served += [module for module in OPTIONAL_MODULES if find_spec(module.partition(".")[0]) is not None]
-    for module in dict.fromkeys(served):
+    served += [
+        loaded_module for loaded_module in OPTIONAL_MODULES if find_spec(loaded_module.partition(".")[0]) is not None
+    ]
+    for loaded_module in dict.fromkeys(served):
         with suppress(ImportError):
-            import_module(module)
+            import_module(loaded_module)
     _analyse_shapes()
 
 

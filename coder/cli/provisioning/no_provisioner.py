@@ -34,7 +34,7 @@ WAIT = Option(
 
 GRACE = 20.0
 """Seconds for a starting daemon to connect before the job is canceled."""
-_LOOK = 0.5
+_POLL_SECONDS = 0.5
 _OFFLINE = "The provisioners that can run this job are offline; the job waits for one."
 
 
@@ -125,5 +125,5 @@ def _daemon_connects(client: BlockingClient, job: ProvisionerJob) -> bool:
         explanation = _why(client, job)
         if explanation is not None and explanation.verdict != "nobody":
             return True
-        time.sleep(_LOOK)
+        time.sleep(_POLL_SECONDS)
     return False

@@ -109,16 +109,16 @@ def _share(used: int | None, total: int | None) -> str:
 
 def _row(daemon: ProvisionerDaemon, organization: str) -> Row:
     own = fields_of(daemon)
-    row = {column: _shown(own.get(column.replace(" ", "_"))) for column in COLUMNS if "job" not in column}
+    row = {column: _cell_value(own.get(column.replace(" ", "_"))) for column in COLUMNS if "job" not in column}
     row["organization"] = organization
     for which, referenced_job in (("current", daemon.current_job), ("previous", daemon.previous_job)):
         job = fields_of(referenced_job) if referenced_job else {}
         for key in ("id", "status", "template name", "template icon", "template display name"):
-            row[f"{which} job {key}"] = _shown(job.get(key.replace(" ", "_")))
+            row[f"{which} job {key}"] = _cell_value(job.get(key.replace(" ", "_")))
     return row
 
 
-def _shown(value: object) -> object:
+def _cell_value(value: object) -> object:
     return "<nil>" if value is None else value
 
 

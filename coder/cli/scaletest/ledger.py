@@ -75,8 +75,8 @@ class Ledger:
 
     def of(self, kind: str, names: Collection[str] | None = None) -> list[LedgerEntry]:
         """Return the resources of this deployment (and of these names), the oldest first."""
-        mine = (item for item in self._all() if item.url == self._url and item.kind == kind)
-        return [item for item in mine if names is None or item.name in names]
+        entries = (item for item in self._all() if item.url == self._url and item.kind == kind)
+        return [item for item in entries if names is None or item.name in names]
 
     def count_elsewhere(self) -> dict[str, int]:
         """Return the number of resources at other deployments, by URL."""
@@ -126,11 +126,11 @@ class Ledger:
         entries: dict[tuple[str, str, str, str], LedgerEntry] = {}
         for line in lines:
             try:
-                one = msgspec.json.decode(line, type=LedgerEntry)
+                line_entry = msgspec.json.decode(line, type=LedgerEntry)
             except msgspec.DecodeError:
                 continue  # cut by a crash or a full disk, before its request was sent
-            if _NAME.fullmatch(one.name):
-                entries[one.url, one.kind, one.owner, one.name] = one
+            if _NAME.fullmatch(line_entry.name):
+                entries[line_entry.url, line_entry.kind, line_entry.owner, line_entry.name] = line_entry
         return [entry for entry in entries.values() if entry.state != "gone"]
 
 

@@ -34,14 +34,14 @@ class _DeploymentTools:
     def _forward_fields(self, path: str) -> Any:
         return self._get(path).json()
 
-    def who(self, _given: Mapping[str, Any]) -> Any:
+    def authenticated_user(self, _arguments: Mapping[str, Any]) -> Any:
         return self._forward_fields("users/me")
 
     def list_workspaces(self, arguments: Mapping[str, Any]) -> Any:
         answer = self._get(f"workspaces?q={quote('owner:' + str(arguments.get('owner') or 'me'))}")
         return [_workspace(workspace) for workspace in read(answer, WorkspacesResponse).workspaces]
 
-    def list_templates(self, _given: Mapping[str, Any]) -> Any:
+    def list_templates(self, _arguments: Mapping[str, Any]) -> Any:
         return [_template(template) for template in read(self._get("templates"), list[Template])]
 
     def get_workspace(self, arguments: Mapping[str, Any]) -> Any:
@@ -83,26 +83,26 @@ class _DeploymentTools:
 
 def deployment_tools(client: BlockingClient) -> list[Tool]:
     """Return the tools that send requests as the logged-in user."""
-    person = _DeploymentTools(client)
+    deployment = _DeploymentTools(client)
     return [
-        Tool("coder_get_authenticated_user", "Get the logged-in user.", person.who, {}),
+        Tool("coder_get_authenticated_user", "Get the logged-in user.", deployment.authenticated_user, {}),
         Tool(
             "coder_list_workspaces",
             "List the workspaces of a user.",
-            person.list_workspaces,
+            deployment.list_workspaces,
             {"owner": ("string", "Username; defaults to the current user.")},
         ),
         Tool(
             "coder_get_workspace",
             "Get a workspace with its agents and apps.",
-            person.get_workspace,
+            deployment.get_workspace,
             {"workspace": ("string", "Name, or owner/name.")},
             ("workspace",),
         ),
         Tool(
             "coder_create_workspace",
             "Create a workspace; its first build runs in the background.",
-            person.create_workspace,
+            deployment.create_workspace,
             {
                 "name": ("string", "Name of the new workspace."),
                 "template_version_id": ("string", "Id of the template version, from coder_list_templates."),
@@ -114,7 +114,7 @@ def deployment_tools(client: BlockingClient) -> list[Tool]:
         Tool(
             "coder_create_workspace_build",
             "Start, stop or delete a workspace.",
-            person.create_build,
+            deployment.create_build,
             {
                 "workspace_id": ("string", "Id of the workspace."),
                 "transition": ("string", "start, stop or delete."),
@@ -122,32 +122,32 @@ def deployment_tools(client: BlockingClient) -> list[Tool]:
             },
             ("workspace_id", "transition"),
         ),
-        Tool("coder_list_templates", "List the templates the user can use.", person.list_templates, {}),
+        Tool("coder_list_templates", "List the templates the user can use.", deployment.list_templates, {}),
         Tool(
             "coder_template_version_parameters",
             "List the parameters of a template version.",
-            person.parameters,
+            deployment.parameters,
             {"template_version_id": ("string", "Id of the version.")},
             ("template_version_id",),
         ),
         Tool(
             "coder_get_workspace_agent_logs",
             "Get the last lines of an agent's log.",
-            person.agent_logs,
+            deployment.agent_logs,
             {"workspace_agent_id": ("string", "Id of the agent.")},
             ("workspace_agent_id",),
         ),
         Tool(
             "coder_get_workspace_build_logs",
             "Get the last lines of a build's log.",
-            person.build_logs,
+            deployment.build_logs,
             {"workspace_build_id": ("string", "Id of the build.")},
             ("workspace_build_id",),
         ),
         Tool(
             "coder_get_template_version_logs",
             "Get the last lines of an import's log.",
-            person.version_logs,
+            deployment.version_logs,
             {"template_version_id": ("string", "Id of the version.")},
             ("template_version_id",),
         ),

@@ -72,7 +72,7 @@ def create_workspace(
 
 def _owner_and_name(invocation: Invocation, client: BlockingClient) -> tuple[str, str]:
     def fault(name_text: str) -> str:
-        return _name_fault(name_text.rpartition("/")[2]) or _taken(client, *_split(name_text))
+        return _name_fault(name_text.rpartition("/")[2]) or _name_in_use(client, *_split(name_text))
 
     if invocation.args:
         name_text = invocation.args[0]
@@ -95,7 +95,7 @@ def _name_fault(name: str) -> str:
     return f'workspace name "{name}" is invalid: {reason}'
 
 
-def _taken(client: BlockingClient, owner: str, name: str) -> str:
+def _name_in_use(client: BlockingClient, owner: str, name: str) -> str:
     try:
         find_workspace(client, f"{owner}/{name}")
     except HttpError as error:

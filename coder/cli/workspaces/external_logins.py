@@ -20,7 +20,7 @@ from coder.net.blocking import BlockingClient
 
 LIMIT = 900.0
 """Seconds for one login: the lifetime of device codes."""
-_LOOK = 1.0
+_POLL_SECONDS = 1.0
 
 
 def require_logins(invocation: Invocation, client: BlockingClient, version_id: UUID, owner: UUID | str) -> None:
@@ -61,4 +61,4 @@ def _wait(client: BlockingClient, path: str, provider: TemplateVersionExternalAu
     while any(item.id == provider.id for item in _missing(client, path)):
         if time.monotonic() > end:
             raise CoderError("external_login", f"timed out waiting for a login with {provider.display_name}")
-        time.sleep(_LOOK)
+        time.sleep(_POLL_SECONDS)

@@ -78,8 +78,8 @@ def _values_for(
 def _update(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    asks = invocation["always_prompt"] or invocation["build_options"] or invocation["prompt_ephemeral"]
-    if not workspace.outdated and not asks and not parameters.requested_values(invocation):
+    prompts_requested = invocation["always_prompt"] or invocation["build_options"] or invocation["prompt_ephemeral"]
+    if not workspace.outdated and not prompts_requested and not parameters.requested_values(invocation):
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
     extra = _values_for(invocation, client, workspace, workspace.template_active_version_id, UPDATE_ACTION)

@@ -74,7 +74,7 @@ def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
     """Parse `name=value` texts. One flag can have several, separated by commas; lists keep their commas. Raise
     CoderError."""
     values = {}
-    for line in _whole(pieces):
+    for line in _rejoined(pieces):
         name, equals, value = line.partition("=")
         if not equals:
             raise CoderError("parameter", f"--{flag} {quoted(line)} must have the form name=value")
@@ -82,7 +82,7 @@ def pairs(pieces: Sequence[str], flag: str) -> dict[str, str]:
     return values
 
 
-def _whole(pieces: Sequence[str]) -> list[str]:
+def _rejoined(pieces: Sequence[str]) -> list[str]:
     """Rejoin texts that were split at commas inside quotes (CSV, upstream's format of lists) and JSON lists."""
     lines: list[str] = []
     for piece in pieces:

@@ -29,7 +29,7 @@ def test_enter_selects_at_cursor() -> None:
 def test_typing_filters_list() -> None:
     chooser = Chooser(COLOURS, many=False)
     chooser.type("RE")
-    assert [item.label for item in chooser.shown()] == ["Green", "Red"]
+    assert [item.label for item in chooser.visible()] == ["Green", "Red"]
     chooser.type("x")
     assert chooser.accept() is None and chooser.lines()[0][1].strip() == "nothing matches"
     chooser.move(1)

@@ -69,7 +69,7 @@ async def test_done_returns_after_a_cancellation(autojump_clock: trio.testing.Mo
     async with trio.open_nursery() as outer, trio.open_nursery() as nursery:
         deferred = DeferredWork(cast("Any", SimpleNamespace(nursery=nursery, log=_Log())))
         await deferred.enqueue("what hangs", trio.sleep_forever)
-        outer.start_soon(deferred.done)
+        outer.start_soon(deferred.wait_until_done)
         await wait_all_tasks_blocked()
         nursery.cancel_scope.cancel()
     await deferred.wait_until_done()
