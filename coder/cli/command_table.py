@@ -117,15 +117,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "organizations roles update": ("people.organizations:ROLES_UPDATE", "Update a custom role of the organization"),
     "organizations settings set group-sync": (
         "people.organization_settings:SET_GROUP_SYNC",
-        "Set how groups follow from the identity provider's claims",
+        "Set how identity provider claims map to groups",
     ),
     "organizations settings set organization-sync": (
         "people.organization_settings:SET_ORGANIZATION_SYNC",
-        "Set how memberships follow from the identity provider's claims",
+        "Set how identity provider claims map to memberships",
     ),
     "organizations settings set role-sync": (
         "people.organization_settings:SET_ROLE_SYNC",
-        "Set how roles follow from the identity provider's claims",
+        "Set how identity provider claims map to roles",
     ),
     "organizations settings set workspace-sharing": (
         "people.organization_settings:SET_SHARING",
@@ -133,15 +133,15 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "organizations settings show group-sync": (
         "people.organization_settings:SHOW_GROUP_SYNC",
-        "Show how groups follow from the identity provider's claims",
+        "Show how identity provider claims map to groups",
     ),
     "organizations settings show organization-sync": (
         "people.organization_settings:SHOW_ORGANIZATION_SYNC",
-        "Show how memberships follow from the identity provider's claims",
+        "Show how identity provider claims map to memberships",
     ),
     "organizations settings show role-sync": (
         "people.organization_settings:SHOW_ROLE_SYNC",
-        "Show how roles follow from the identity provider's claims",
+        "Show how identity provider claims map to roles",
     ),
     "organizations settings show workspace-sharing": (
         "people.organization_settings:SHOW_SHARING",

@@ -108,13 +108,13 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "organizations settings show group-sync": (
-        ("Show how groups follow the identity provider", "coder organizations settings show group-sync"),
+        ("Show how identity provider claims map to groups", "coder organizations settings show group-sync"),
     ),
     "organizations settings show organization-sync": (
-        ("Show how memberships follow the identity provider", "coder organizations settings show organization-sync"),
+        ("Show how identity provider claims map to memberships", "coder organizations settings show organization-sync"),
     ),
     "organizations settings show role-sync": (
-        ("Show how roles follow the identity provider", "coder organizations settings show role-sync"),
+        ("Show how identity provider claims map to roles", "coder organizations settings show role-sync"),
     ),
     "organizations settings show workspace-sharing": (
         ("Show whether workspaces can be shared", "coder organizations settings show workspace-sharing"),

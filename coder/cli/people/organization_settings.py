@@ -14,11 +14,11 @@ from coder.cli.templates.templates import organization_of
 from coder.net.blocking import BlockingClient
 
 _SYNC_SETTINGS = {
-    "group-sync": ("groups", "how groups follow from the identity provider's claims"),
-    "role-sync": ("roles", "how roles follow from the identity provider's claims"),
+    "group-sync": ("groups", "how identity provider claims map to groups"),
+    "role-sync": ("roles", "how identity provider claims map to roles"),
 }
 _SUMMARIES = {name: summary for name, (_, summary) in _SYNC_SETTINGS.items()} | {
-    "organization-sync": "how memberships follow from the identity provider's claims",
+    "organization-sync": "how identity provider claims map to memberships",
     "workspace-sharing": "whether workspaces can be shared",
 }
 

@@ -143,7 +143,7 @@ def _print_remaining(client: BlockingClient, workspace: Workspace) -> None:
     if not inventory.readable:
         say("The workspace's Terraform state cannot be read, so the remaining resources are unknown.")
     elif not inventory.resources:
-        say("The Terraform state knows of nothing that would remain.")
+        say("The Terraform state lists no resources that would remain.")
     else:
         say("These are not removed and may remain:")
     for resource in inventory.resources:

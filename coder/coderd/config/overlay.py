@@ -16,7 +16,7 @@ class DerpSettings:
     derp_server_enable: bool = setting(
         True,
         "DERP Server Enable",
-        "Serve a relay here, through which workspaces are reached that no direct path leads to.",
+        "Run a relay in this server, for workspaces that clients cannot reach directly.",
         yaml="enable",
         path="derp.server.enable",
         proxies=True,

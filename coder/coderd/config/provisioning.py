@@ -120,7 +120,7 @@ class PrebuildSettings:
     workspace_prebuilds_reconciliation_backoff_lookback_period: timedelta = setting(
         timedelta(hours=1),
         "Reconciliation Backoff Lookback Period",
-        "Failures longer ago keep no build waiting.",
+        "Ignore failed builds older than this when calculating the backoff.",
         yaml="reconciliation_backoff_lookback_period",
         path="workspace_prebuilds.reconciliation_backoff_lookback",
         hidden=True,

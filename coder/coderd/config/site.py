@@ -54,7 +54,7 @@ class ClientSettings:
         choices=("canvas", "webgl", "dom"),
     )
     hide_ai_tasks: bool = setting(
-        False, "Hide AI Tasks", "Dashboards that ask leave out their page of tasks.", yaml="hideAITasks", shown="false"
+        False, "Hide AI Tasks", "Hide the Tasks page of the dashboard.", yaml="hideAITasks", shown="false"
     )
     cli_upgrade_message: str = setting(
         "",

@@ -73,7 +73,7 @@ class PostgresSettings:
     external_token_encryption_keys: tuple[str, ...] = setting(
         (),
         "External Token Encryption Keys",
-        "Base64 of 32-byte keys that secrets in the database are sealed with; the first seals.",
+        "Keys of 32 bytes in Base64 that encrypt secrets in the database. The first one encrypts, all of them decrypt.",
         secret=True,
         enterprise=True,
     )

@@ -27,6 +27,6 @@ async def refuse_applications(ctx: Context, subject: Subject, kind: str) -> None
     consent = await ctx.db.read(consent_of_key, subject.key_id)
     if consent is not None:
         raise Forbidden(
-            f"An application may make no {lasting.what} for its user.",
-            "They would outlive the user's consent. Log in, or use an API key of the user.",
+            f"OAuth2 applications cannot create {lasting.what}.",
+            "They would outlive the user's consent. Sign in as the user, or use an API key of the user.",
         )

@@ -140,7 +140,8 @@ async def report_stats(ctx: Context, stats: list[AppStat]) -> None:
     rows = []
     for stat in stats:
         if stat.session_started_at > stat.session_ended_at or stat.requests < 0:
-            raise Invalid("Validation failed.", validations=[("stats", "A session ends after it began.")])
+            message = "A session must not end before it starts, and its number of requests must not be negative."
+            raise Invalid("Validation failed.", validations=[("stats", message)])
         if now - stat.session_ended_at > _MAX_AGE or stat.session_started_at - now > timedelta(minutes=5):
             continue  # a wrong clock would distort reports permanently
         rows.append(app_usage.row_of(stat))

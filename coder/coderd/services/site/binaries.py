@@ -180,9 +180,9 @@ class Binaries:
             return f"{have} Names are: {', '.join(names())}."
         how = self._remedy(name)
         if "-darwin-" in name:
-            how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the same command."
+            how += " With Python 3.11 you can install the wheel instead: `pipx install FILE.whl`."
         if "-windows-" in name:
-            how += " Where Python 3.11 is, the wheel (`pipx install FILE.whl`) gives the command line."
+            how += " With Python 3.11 you can install the command line from the wheel: `pipx install FILE.whl`."
         return f"{have} {how}"
 
     def _remedy(self, name: str) -> str:

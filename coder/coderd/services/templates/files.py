@@ -74,7 +74,7 @@ async def _insert(tx: Tx, row: FileRow, content: BinaryIO) -> UUID:
     if await _exceeds_limit(tx, row):
         raise Conflict(
             "You have too many unused uploads.",
-            f"At most {MAX_UNUSED} with {MAX_UNUSED_BYTES >> 20} MiB; files older than an hour make room.",
+            f"The limit is {MAX_UNUSED} files and {MAX_UNUSED_BYTES >> 20} MiB. They are deleted after an hour.",
         )
     return file_id
 

@@ -62,7 +62,7 @@ export function ExternalAuthStep({ version, user, name }: ExternalAuthStepProps)
       description={
         name === null
           ? "This template uses your accounts at other services."
-          : `This template uses accounts of ${name} at other services. Only ${name} can link them: Account, External authentication.`
+          : `This template requires ${name}’s accounts at other services. Ask ${name} to link them under Account > External authentication.`
       }
     >
       <ul className="flex flex-col gap-2">

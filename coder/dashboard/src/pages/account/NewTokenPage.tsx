@@ -159,7 +159,7 @@ function TokenForm({
                 {
                   value: "all",
                   text: "All of your permissions",
-                  hint: "Simple, but as dangerous to lose as your password.",
+                  hint: "The token has all of your permissions. Protect it like your password.",
                 },
                 {
                   value: "some",

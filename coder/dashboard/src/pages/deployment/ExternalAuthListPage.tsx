@@ -92,7 +92,8 @@ export function ExternalAuthListPage() {
       ) : null}
       <div className="mt-4">
         <p className="mb-1.5 text-sm text-muted">
-          Providers are set in the server’s environment; number the next one 1. The callback URL is{" "}
+          Configure providers in the server’s environment: the first with CODER_EXTERNAL_AUTH_0_…,
+          the second with CODER_EXTERNAL_AUTH_1_…. The callback URL is{" "}
           <code className="[overflow-wrap:anywhere]">
             {window.location.origin}/external-auth/&lt;id&gt;/callback
           </code>

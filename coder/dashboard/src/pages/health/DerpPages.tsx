@@ -23,7 +23,7 @@ const FLAGS: readonly (readonly [keyof NetcheckReport, string, string])[] = [
   [
     "MappingVariesByDestIP",
     "Hard NAT",
-    "The mapped address varies by destination: direct connections are rarer.",
+    "The NAT maps another address for each destination (symmetric NAT): direct connections often fail.",
   ],
   ["UPnP", "UPnP", "The router can open ports with it."],
   ["PMP", "NAT-PMP", "The router can open ports with it."],

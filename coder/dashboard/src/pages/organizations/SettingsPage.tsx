@@ -179,7 +179,7 @@ function Sharing({ view }: { view: OrganizationView }) {
       description={
         settings.sharing_globally_disabled
           ? "Disabled for the whole deployment by the server’s settings."
-          : "Whose workspaces can be shared with others."
+          : "Choose which owners can share their workspaces."
       }
     >
       {settings.sharing_globally_disabled ? (

@@ -81,8 +81,8 @@ export function JobReasons({
         </div>
       ) : null}
       <Switch
-        label="Never time out"
-        hint="Otherwise the job fails if no provisioner acquires it in time."
+        label="Wait without a time limit"
+        hint="If off, the job fails if no provisioner takes it within the queue’s time limit."
         checked={waitsForever}
         onChange={setWaitsForever}
       />

@@ -29,7 +29,7 @@ it("keeps the second of two quick clicks", async () => {
         ),
     },
   );
-  const toggle = await screen.findByRole("switch", { name: "Never time out" });
+  const toggle = await screen.findByRole("switch", { name: "Wait without a time limit" });
   await userEvent.click(toggle);
   expect(toggle).toBeChecked();
   await userEvent.click(toggle);

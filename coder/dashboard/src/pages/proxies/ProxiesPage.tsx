@@ -191,7 +191,7 @@ function Latency({ ms }: { ms: number | null | undefined }) {
     return (
       <span
         className="text-muted"
-        title="The proxy does not respond to this browser, or uses plain HTTP on another site."
+        title="Latency unknown: this browser cannot reach the proxy, or blocks it because it uses HTTP."
       >
         -
       </span>

@@ -122,7 +122,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
             ) : null
           }
         >
-          It was not used for a long time.
+          This workspace has not been used for a long time.
           {workspace.deleting_at ? (
             <>
               {" "}
@@ -143,7 +143,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
         </Notice>
       ) : null}
       {workspace.outdated && build.status !== "deleted" ? (
-        <Notice kind="info" title="A newer version of its template is active">
+        <Notice kind="info" title="A newer template version is active">
           <NewerVersion workspace={workspace} />
           {workspace.template_require_active_version
             ? "The next start will use it."
@@ -151,7 +151,7 @@ export function Banners({ workspace }: { workspace: Workspace }) {
         </Notice>
       ) : null}
       {template?.deprecated ? (
-        <Notice kind="warning" title="Its template is deprecated">
+        <Notice kind="warning" title="The template of this workspace is deprecated">
           {template.deprecation_message}
         </Notice>
       ) : null}

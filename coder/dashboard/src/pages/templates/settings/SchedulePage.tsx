@@ -107,7 +107,7 @@ export function TemplateSchedulePage() {
               {number(
                 "bump",
                 "Activity bump (hours)",
-                "Time by which activity extends the deadline; 0 means off.",
+                "Activity extends a workspace’s deadline by this time; 0 disables it.",
               )}
               <SelectField
                 label="Days with required stop"

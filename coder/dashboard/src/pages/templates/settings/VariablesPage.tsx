@@ -30,7 +30,7 @@ export function TemplateVariablesPage() {
     <>
       <PageHead
         title="Template variables"
-        description="Values that the template’s files leave to this deployment."
+        description="Values of the template’s Terraform variables, for all of its workspaces."
       />
       <Loaded key={template.id} template={template} />
     </>

@@ -135,7 +135,7 @@ function ServiceCommand({
           />
           <Checkbox
             label="Install system-wide"
-            hint="Runs as root through sudo. Otherwise installed for your user, without root."
+            hint="The install command uses sudo. If off, it installs the agent for your user only."
             checked={systemWide}
             onChange={setSystemWide}
           />

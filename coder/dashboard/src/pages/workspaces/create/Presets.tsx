@@ -64,7 +64,10 @@ export function Presets({
                 <>
                   {item.Name} {item.Default ? <Tag>Default</Tag> : null}{" "}
                   {(item.DesiredPrebuildInstances ?? 0) > 0 ? (
-                    <Tag tone="good" title="Prebuilt workspaces are available: it starts at once.">
+                    <Tag
+                      tone="good"
+                      title="This preset has prebuilt workspaces, so yours starts faster."
+                    >
                       Prebuilt
                     </Tag>
                   ) : null}
