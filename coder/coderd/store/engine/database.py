@@ -213,8 +213,8 @@ class Database:
         async def unit() -> T:
             async with self._engine.begin() as tx:
                 result = await fn(tx, *args, **kwargs)
-                told = take_mark(tx.sync_connection)
-            if told:
+                wrote_identity = take_mark(tx.sync_connection)
+            if wrote_identity:
                 self.identity_generation += 1
             return result
 
