@@ -34,7 +34,7 @@ class RenderRequest:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One expansion of a block."""
+    """Expansion of a block."""
 
     world: ModuleScope
     located: Located

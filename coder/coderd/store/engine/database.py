@@ -163,7 +163,8 @@ class PoolState:
 
 
 class Database:
-    """At most `pool_size` connections to one Postgres database, and one that listens. Created by `open_database`."""
+    """Pool of at most `pool_size` connections to one Postgres database, and one that listens. Created by
+    `open_database`."""
 
     def __init__(
         self, url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
