@@ -10,4 +10,4 @@ import msgspec
 
 
 class ApiStruct(msgspec.Struct, kw_only=True):
-    """One JSON object of the public contract; field names are the wire's names."""
+    """JSON object of the public contract; field names are the wire's names."""

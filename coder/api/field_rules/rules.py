@@ -117,8 +117,8 @@ def explain_base64(text: str) -> str:
     try:
         base64.b64decode(text, validate=True)
     except ValueError:
-        good = _BASE64.match(text)
-        return f"illegal base64 data at input byte {good.end() if good else 0}"
+        encoded = _BASE64.match(text)
+        return f"illegal base64 data at input byte {encoded.end() if encoded else 0}"
     return ""
 
 

@@ -175,10 +175,10 @@ class AppProxy:
         if rest == "/" and not proxied.query and app.query:
             await proxied.redirect(307, f"{proxied.path}?{app.query}", entry.cookies)
             return
-        wanted = app_headers.stripped_query(proxied.query, entry.shown.token)
+        app_query = app_headers.stripped_query(proxied.query, entry.shown.token)
         upstream_request = UpstreamRequest(
             place=Target(ticket.agent_id, app_port(ticket.app_url), app.scheme == "https"),
-            target=app.path.rstrip("/") + rest + (f"?{wanted}" if wanted else ""),
+            target=app.path.rstrip("/") + rest + (f"?{app_query}" if app_query else ""),
             headers=app_headers.to_app(
                 proxied.headers,
                 remote_ip=proxied.remote_ip,

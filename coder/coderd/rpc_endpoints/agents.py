@@ -40,7 +40,7 @@ async def serve_agent(ctx: Context, upgrade: Upgrade) -> None:
     """Serve one agent until it disconnects, times out, or loses its authorization."""
     request = upgrade.request
     authentication = authenticate_agent(ctx, request.credentials)
-    agent = await counted(authentication, lambda found: f"agent {found.agent.id}", upgrade.count)
+    agent = await counted(authentication, lambda result: f"agent {result.agent.id}", upgrade.count)
     version = agent_api_version(request, "2.0")
     is_agent = request.first("role") in {"", "agent"}
     websocket = await upgrade.accept_websocket(binary_only=True)

@@ -9,7 +9,7 @@ _CHUNKS = 64
 
 
 class PipeEnd(trio.abc.HalfCloseableStream):
-    """One end. Closing it ends the other's reading and breaks its writing, like a socket."""
+    """End of a pipe. Closing it ends the other's reading and breaks its writing, like a socket."""
 
     def __init__(self, send: trio.MemorySendChannel[bytes], receive: trio.MemoryReceiveChannel[bytes]) -> None:
         self._send = send

@@ -38,7 +38,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     request = upgrade.request
     token = request.headers.get(TOKEN_HEADER.lower(), "")
     authentication = authenticate_proxy(ctx, token)
-    proxy = (await counted(authentication, lambda found: f"proxy {found.row.id}", upgrade.count)).row
+    proxy = (await counted(authentication, lambda result: f"proxy {result.row.id}", upgrade.count)).row
     agent_api_version(request, "2.0")
     websocket = await upgrade.accept_websocket(binary_only=True)
     link = ClientConnection(websocket)

@@ -128,13 +128,13 @@ def read_events(ended: Ended, events: Iterable[tuple[str, Mapping[str, Any]]]) -
     return result
 
 
-def _with_event(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
+def _with_event(evidence: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence:
     if data.get("survived") is True:  # of the connection that was lost later, for another reason
-        return found
+        return evidence
     if kind == "started":
         previous = data.get("previous")
         return replace(
-            found,
+            evidence,
             new_process=True,
             upgraded=previous == "upgraded",
             goodbye=previous == "stopped",
@@ -143,13 +143,13 @@ def _with_event(found: Evidence, kind: str, data: Mapping[str, Any]) -> Evidence
             oom_kills=int(_number(data.get("oom_kills"))),
         )
     if kind == "stood_still":
-        slept = data.get("machine_slept") is True or found.machine_slept
-        return replace(found, stood_still=found.stood_still + _number(data.get("seconds")), machine_slept=slept)
+        slept = data.get("machine_slept") is True or evidence.machine_slept
+        return replace(evidence, stood_still=evidence.stood_still + _number(data.get("seconds")), machine_slept=slept)
     if kind == "network_changed":
-        return replace(found, addresses=f"{_text(data.get('before'))} -> {_text(data.get('after'))}")
+        return replace(evidence, addresses=f"{_text(data.get('before'))} -> {_text(data.get('after'))}")
     if kind == "disconnected":
-        return replace(found, cut=data.get("how") == "closed")
-    return found
+        return replace(evidence, cut=data.get("how") == "closed")
+    return evidence
 
 
 def _number(value: object) -> float:

@@ -72,9 +72,9 @@ def parse_app_path(path: str) -> tuple[AppRequest, str] | None:
     match = _PATH.fullmatch(path)
     if match is None:
         return None
-    user, place, app = (unquote(match[name]) for name in ("user", "place", "app"))
-    workspace, _, agent = place.partition(".")
-    base = f"/@{_quoted(user)}/{_quoted(place)}/apps/{_quoted(app)}/"
+    user, target, app = (unquote(match[name]) for name in ("user", "place", "app"))
+    workspace, _, agent = target.partition(".")
+    base = f"/@{_quoted(user)}/{_quoted(target)}/apps/{_quoted(app)}/"
     return AppRequest("path", base, user, workspace, agent, app), match["rest"] or ""
 
 

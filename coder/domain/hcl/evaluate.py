@@ -174,7 +174,7 @@ def _arithmetic(sign: str, left: int | float, right: int | float) -> Value:
 
 
 def _calculated(sign: str, left: int | float, right: int | float) -> int | float:
-    """Raises EvaluationError, ArithmeticError, ValueError."""
+    """Return the result of `left sign right`. Raises EvaluationError, ArithmeticError, ValueError."""
     if isinstance(left, int) and isinstance(right, int):
         if left.bit_length() + right.bit_length() > _MAX_BITS:
             raise EvaluationError(OUT_OF_RANGE)

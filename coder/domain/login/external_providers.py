@@ -23,7 +23,7 @@ class ProviderProblem(ValueError):  # noqa: N818 - says what is wrong with the s
 
 @dataclass(frozen=True, slots=True)
 class ExternalProvider:
-    """One provider with every default filled in."""
+    """Provider with every default filled in."""
 
     id: str
     kind: str

@@ -108,8 +108,8 @@ class _Tunnels:
     def pairs(self) -> list[tuple[UUID, UUID]]:
         return [(source, other) for source, others in self._by_source.items() for other in sorted(others)]
 
-    def joined(self, one: UUID, other: UUID) -> bool:
-        return other in self._by_source.get(one, ()) or other in self._by_destination.get(one, ())
+    def joined(self, peer: UUID, other: UUID) -> bool:
+        return other in self._by_source.get(peer, ()) or other in self._by_destination.get(peer, ())
 
 
 class Coordination:

@@ -68,7 +68,7 @@ def render(template: MessageTemplate, reader: Reader, labels: Mapping[str, str],
 
 def fill(text: str, values: Mapping[str, str]) -> str:
     """Fill in a text. A label's own braces are never read as a template: values are inserted last, in one pass."""
-    chosen = _CONDITION.sub(lambda found: found.group(2) if values.get(found.group(1)) else "", text)
+    chosen = _CONDITION.sub(lambda result: result.group(2) if values.get(result.group(1)) else "", text)
 
     def value(found: re.Match[str]) -> str:
         plain = values.get(found.group(1), "")

@@ -76,7 +76,7 @@ def error_code(text: str) -> JobErrorCode:
 
 @dataclass(frozen=True, slots=True)
 class JobLogLine:
-    """One line of a job's log."""
+    """Line of a job's log."""
 
     created_at: datetime
     source: LogSource

@@ -101,7 +101,7 @@ def explain_waiting(
 ) -> list[Reason]:
     """Return one reason for each daemon, the nearest miss first."""
     reasons = [explain_daemon(job, daemon, now, strict=strict) for daemon in daemons]
-    return sorted(reasons, key=lambda one: (_ORDER.index(one.code), one.misses, one.daemon.name, one.daemon.id))
+    return sorted(reasons, key=lambda item: (_ORDER.index(item.code), item.misses, item.daemon.name, item.daemon.id))
 
 
 def explain_daemon(job: JobRequirements, daemon: Daemon, now: datetime, *, strict: bool = False) -> Reason:
@@ -120,7 +120,7 @@ def explain_daemon(job: JobRequirements, daemon: Daemon, now: datetime, *, stric
 
 def _worst(daemon: Daemon, unfit: Sequence[Unfit]) -> Reason:
     reasons = [_reason(daemon, item, len(unfit)) for item in unfit]
-    return max(reasons, key=lambda one: _ORDER.index(one.code))
+    return max(reasons, key=lambda item: _ORDER.index(item.code))
 
 
 def _reason(daemon: Daemon, unfit: Unfit, misses: int) -> Reason:

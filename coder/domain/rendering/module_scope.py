@@ -34,7 +34,7 @@ class RenderRequest:
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """One expansion of a block."""
+    """Expansion of a block."""
 
     world: ModuleScope
     located: Located
@@ -216,10 +216,14 @@ class ModuleScope:
         if located is None or len(self._path) > _MAX_DEPTH:
             return None
         attributes = located.block.body.attributes
-        wanted = self.evaluate(attributes.get("source"))
+        module_source = self.evaluate(attributes.get("source"))
         path = (*self._path, name)
         key = ".".join(path)
-        folder = module_folder(self._files, self.source.folder, wanted, key) if isinstance(wanted, str) else None
+        folder = (
+            module_folder(self._files, self.source.folder, module_source, key)
+            if isinstance(module_source, str)
+            else None
+        )
         if folder is None:
             return None
         source = read_source(self._files, folder)
@@ -265,8 +269,8 @@ class ModuleScope:
         located = next(self.source.of("resource", kind, name), None)
         if located is None:
             raise EvaluationError(f'no resource "{kind}.{name}"')
-        made = self._cached(("resource", kind, name), self.request.new_id)
-        return _Namespace(lambda attribute: made if attribute == "id" else UNTYPED)
+        new_id = self._cached(("resource", kind, name), self.request.new_id)
+        return _Namespace(lambda attribute: new_id if attribute == "id" else UNTYPED)
 
     def _collected(self, located: Located, compute: Callable[[Instance], Value]) -> Value:
         attributes = located.block.body.attributes

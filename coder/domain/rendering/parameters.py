@@ -54,7 +54,7 @@ def render(files: Files, request: RenderRequest) -> Rendered:
                     results.append((built, instance))
                 else:
                     problems.extend(built)
-    results.sort(key=lambda one: (one[0]["order"], one[0]["name"].encode()))
+    results.sort(key=lambda item: (item[0]["order"], item[0]["name"].encode()))
     problems.extend(_duplicates(results))
     return Rendered([item for item, _ in results], problems, world, [instance.reference for _, instance in results])
 
@@ -76,9 +76,9 @@ def _missing_modules(world: ModuleScope) -> Iterator[Json]:
             )
 
 
-def _duplicates(found: list[tuple[Json, Instance]]) -> Iterator[Json]:
+def _duplicates(parameters: list[tuple[Json, Instance]]) -> Iterator[Json]:
     by_name: dict[str, list[Instance]] = {}
-    for built, instance in found:
+    for built, instance in parameters:
         by_name.setdefault(built["name"], []).append(instance)
     for name, instances in by_name.items():
         if len(instances) > 1:

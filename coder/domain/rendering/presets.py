@@ -16,7 +16,7 @@ def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> 
     presets: list[Json] = []
     default_name = ""
     for world in rendered.world.walk():
-        result = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda one: one.block.labels)
+        result = sorted(world.source.of("data", "coder_workspace_preset"), key=lambda item: item.block.labels)
         for instance in (instance for located in result for instance in world.expand(located)):
             preset = _preset(instance)
             if preset["prebuilds"] is not None:
@@ -55,11 +55,11 @@ def _preset(instance: Instance) -> Json:
 
 
 def _try_out(files: Files, request: RenderRequest, preset: Json) -> list[Json]:
-    tried = render(files, replace(request, inputs=preset["parameters"]))
-    known = {parameter["name"] for parameter in tried.parameters}
+    trial = render(files, replace(request, inputs=preset["parameters"]))
+    known = {parameter["name"] for parameter in trial.parameters}
     problems = [
         {**problem, "summary": f"Parameter {parameter['name']}: {problem['summary']}"}
-        for parameter in tried.parameters
+        for parameter in trial.parameters
         for problem in parameter["diagnostics"]
         if problem["severity"] == "error"
     ]
@@ -75,7 +75,7 @@ def refused(message: str, validations: list[Json]) -> Json | None:
     """Return the 400 response for these validations; None when there are none."""
     if not validations:
         return None
-    ordered = sorted(validations, key=lambda one: one["field"])
+    ordered = sorted(validations, key=lambda item: item["field"])
     return {"status": 400, "response": {"message": message, "validations": ordered}}
 
 

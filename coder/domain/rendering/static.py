@@ -32,7 +32,7 @@ class Recorded(Definition, Protocol):
 def render_static(recorded: Iterable[Recorded], inputs: Mapping[str, str]) -> Json:
     """Return diagnostics and parameters of a response, without its number."""
     parameters = [_parameter(item, inputs.get(item.name)) for item in recorded]
-    parameters.sort(key=lambda one: (one["order"], one["name"].encode()))
+    parameters.sort(key=lambda item: (item["order"], item["name"].encode()))
     return {"diagnostics": [diagnostic(_SUMMARY, _DETAIL, severity="warning")], "parameters": parameters}
 
 

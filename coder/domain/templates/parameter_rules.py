@@ -65,20 +65,20 @@ second."""
 _GO_INT = re.compile(r"[+-]?\d{1,30}", re.ASCII)
 
 
-def choose_form_type(kind: str, has_options: bool, given: str) -> tuple[str, Complaint | None]:
+def choose_form_type(kind: str, has_options: bool, requested: str) -> tuple[str, Complaint | None]:
     """Return the form type to use, and an error when the requested one is not allowed."""
     allowed = ALLOWED_FORM_TYPES[kind, has_options]
-    if not given:
+    if not requested:
         return allowed[0], None
-    if given in allowed:
-        return given, None
-    allowed_otherwise = given in ALLOWED_FORM_TYPES[kind, not has_options]
+    if requested in allowed:
+        return requested, None
+    allowed_otherwise = requested in ALLOWED_FORM_TYPES[kind, not has_options]
     when = f" when options {'exist' if has_options else 'do not exist'}" if allowed_otherwise else ""
     detail = (
-        f'"form_type" attribute="{given}" is not supported for "type"="{kind}"{when}, '
+        f'"form_type" attribute="{requested}" is not supported for "type"="{kind}"{when}, '
         f"choose one of [{' '.join(allowed)}]"
     )
-    return given, Complaint("Invalid form_type for parameter", detail, ("form_type",))
+    return requested, Complaint("Invalid form_type for parameter", detail, ("form_type",))
 
 
 def check_options(parameter: Body) -> Iterator[Complaint]:
@@ -155,12 +155,12 @@ def _check_membership(parameter: Body, value: str, name: str, path: Path) -> Ite
     if not options:
         return
     if parameter["type"] == "list(string)" and parameter["form_type"] == "multi-select":
-        given = string_list(value)
-        if given is None:
+        chosen_values = string_list(value)
+        if chosen_values is None:
             summary = "When using list(string) type, value must be a json encoded list of strings"
             yield Complaint(summary, f"value {go_quote(value)} is not a valid list of strings", path)
             return
-        missing = [item for item in given if item not in options]
+        missing = [item for item in chosen_values if item not in options]
         if missing:
             yield Complaint(
                 f"{name}s must be a valid option",
@@ -255,8 +255,8 @@ def _number_problem(validation: Body, value: str, previous: str | None) -> str:
 
 def _custom(validation: Body, value: str) -> str:
     text: str = validation["error"]
-    for name, shown in (("min", validation["min"]), ("max", validation["max"]), ("value", value)):
-        text = text.replace("{" + name + "}", str(shown))
+    for name, replacement in (("min", validation["min"]), ("max", validation["max"]), ("value", value)):
+        text = text.replace("{" + name + "}", str(replacement))
     return text
 
 

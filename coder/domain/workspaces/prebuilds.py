@@ -99,7 +99,7 @@ def plan(
     ]
     expired_ids = {item.id for item in expired}
     living = [item for item in existing if item.id not in expired_ids and not item.has_failed]
-    surplus = sorted((item for item in living if item.is_running), key=lambda one: one.created_at)
+    surplus = sorted((item for item in living if item.is_running), key=lambda item: item.created_at)
     too_many = max(len(living) - desired, 0)
     delete = [*expired, *surplus[:too_many]]
     missing = max(desired - len(living), 0)

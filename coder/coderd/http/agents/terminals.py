@@ -52,10 +52,10 @@ async def _may_open(agent_id: UUID) -> CurrentAgent | None:
 
 @route(blueprint, "GET", "/<id:agent>/pty", scope="workspace:ssh", asks_itself=True, others={404: HTML, 426: TEXT})
 async def without_upgrade(agent: str) -> Response:
-    place = await _may_open(path_uuid(agent))
+    agent_place = await _may_open(path_uuid(agent))
     caller = await optional_caller()
     # Recorded: a plain request reveals the terminal to the workspace's owner only.
-    is_own = place is not None and caller is not None and place.owner_id == caller.user.id
+    is_own = agent_place is not None and caller is not None and agent_place.owner_id == caller.user.id
     return needs_upgrade() if is_own else _page()
 
 

@@ -142,8 +142,8 @@ async def callback(provider: str) -> Response:
         return to_endpoint(endpoint, new_state(_purpose(result)))
     check_state(_purpose(result))
     await external_auth.link(ctx, result, requester.user.id, code, verifier_of(endpoint))
-    wanted = request.cookies.get(REDIRECT_COOKIE, "")
-    response = moved(local_path(wanted) if wanted not in {"", "/"} else f"/external-auth/{result.id}")
+    redirect_path = request.cookies.get(REDIRECT_COOKIE, "")
+    response = moved(local_path(redirect_path) if redirect_path not in {"", "/"} else f"/external-auth/{result.id}")
     forget(response, STATE_COOKIE, REDIRECT_COOKIE, VERIFIER_COOKIE)
     return response
 

@@ -69,8 +69,8 @@ async def put_all_read() -> Response:
 )
 async def put_read_status(notification: str) -> Response:
     body = await read_body(ReadStatus)
-    made = await inbox.mark_read(context(), subject().user_id, path_uuid(notification), is_read=body.is_read)
-    return reply(made)
+    marked = await inbox.mark_read(context(), subject().user_id, path_uuid(notification), is_read=body.is_read)
+    return reply(marked)
 
 
 @route(

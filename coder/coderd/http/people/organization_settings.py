@@ -76,13 +76,13 @@ async def patch_group_sync(organization: str) -> Response:
             "legacy_group_name_mapping is deprecated, use mapping instead",
             [("legacy_group_name_mapping", "field is not allowed")],
         )
-    wanted = GroupSyncSettings(
+    new_settings = GroupSyncSettings(
         field=body.field,
         mapping=clean_mapping(body.mapping),
         regex_filter=body.regex_filter,
         auto_create_missing_groups=body.auto_create_missing_groups,
     )
-    return reply(await settings.change_group_sync(context(), subject(), row, lambda _: wanted))
+    return reply(await settings.change_group_sync(context(), subject(), row, lambda _: new_settings))
 
 
 @route(
@@ -158,8 +158,8 @@ async def get_role_sync(organization: str) -> Response:
 async def patch_role_sync(organization: str) -> Response:
     row = await _writable(organization)
     body = await read_body(RoleSyncChange)
-    wanted = RoleSyncSettings(field=body.field, mapping=clean_mapping(body.mapping))
-    return reply(await settings.change_role_sync(context(), subject(), row, lambda _: wanted))
+    new_settings = RoleSyncSettings(field=body.field, mapping=clean_mapping(body.mapping))
+    return reply(await settings.change_role_sync(context(), subject(), row, lambda _: new_settings))
 
 
 @route(
@@ -223,12 +223,12 @@ async def get_organization_sync() -> Response:
 async def patch_organization_sync() -> Response:
     settings.require_sync(subject(), "update")
     body = await read_body(OrganizationSyncChange)
-    wanted = OrganizationSyncSettings(
+    new_settings = OrganizationSyncSettings(
         field=body.field,
         mapping=clean_mapping(body.mapping),
         organization_assign_default=body.organization_assign_default,
     )
-    return reply(await settings.change_organization_sync(context(), subject(), lambda _: wanted))
+    return reply(await settings.change_organization_sync(context(), subject(), lambda _: new_settings))
 
 
 @route(

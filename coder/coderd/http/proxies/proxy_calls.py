@@ -32,7 +32,7 @@ blueprint = Blueprint("proxy_calls", __name__, url_prefix="/api/v2/workspaceprox
 async def _proxy(*, for_visitor: bool = False) -> ProxyCaller:
     """Return the calling proxy. Calls for a visitor are not its own requests: it counts its visitors itself."""
     authentication = proxy_authentication.authenticate_proxy(context(), request.headers.get(TOKEN_HEADER, ""))
-    proxy = await counted(authentication, lambda found: "" if for_visitor else f"proxy {found.row.id}", count_request)
+    proxy = await counted(authentication, lambda result: "" if for_visitor else f"proxy {result.row.id}", count_request)
     known_as(f"proxy {proxy.row.id}")
     return proxy
 

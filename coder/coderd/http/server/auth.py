@@ -149,10 +149,10 @@ async def count_public_request() -> None:
         return
     declaration = route_of(view)
     # For other requests the session is needed only to bypass the limit.
-    asks = current.headers.get(BYPASS_HEADER) == "true" or (
+    requests_bypass = current.headers.get(BYPASS_HEADER) == "true" or (
         declaration is not None and (declaration.asks_itself or declaration.scope is Unscoped.OPTIONAL)
     )
-    await count_request(await optional_caller() if asks else None)
+    await count_request(await optional_caller() if requests_bypass else None)
 
 
 async def optional_caller() -> Caller | None:
@@ -189,8 +189,8 @@ def check_csrf() -> None:
         return
     # Another site can make the browser send the cookie, but cannot read it.
     token = credentials().token.encode()
-    for shown in (request.headers.get("Coder-Session-Token", ""), request.args.get("coder_session_token", "")):
-        if hmac.compare_digest(shown.encode(), token):
+    for sent_token in (request.headers.get("Coder-Session-Token", ""), request.args.get("coder_session_token", "")):
+        if hmac.compare_digest(sent_token.encode(), token):
             return
     check_origin()
     cookie = request.cookies.get(CSRF_COOKIE, "")

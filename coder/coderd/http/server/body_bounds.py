@@ -122,7 +122,7 @@ class _Queue:
 
 @dataclass(slots=True)
 class BodyShare:
-    """One request's share of the budget, in each of its accounts."""
+    """Share of one request in the budget, in each of its accounts."""
 
     budget: BodyBudget
     limits: dict[str, int]

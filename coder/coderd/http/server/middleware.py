@@ -117,16 +117,16 @@ class Middleware:
             kind = message["type"]
             if kind in {"http.response.start", "websocket.http.response.start"}:
                 status = message["status"]
-                given = list(message.get("headers", ()))
-                names = {name.lower() for name, _ in given}
-                given += [pair for pair in extra if pair[0] not in names]
+                answer_headers = list(message.get("headers", ()))
+                names = {name.lower() for name, _ in answer_headers}
+                answer_headers += [pair for pair in extra if pair[0] not in names]
                 if counted := scope.get("coder_counted"):
                     counted.settle(status)
-                    given += [(name.encode(), value.encode()) for name, value in counted.headers]
-                given += _VARY
+                    answer_headers += [(name.encode(), value.encode()) for name, value in counted.headers]
+                answer_headers += _VARY
                 if fresh:
-                    given.append((b"set-cookie", f"csrf_token={fresh}{self._cookie_tail}".encode()))
-                message["headers"] = given
+                    answer_headers.append((b"set-cookie", f"csrf_token={fresh}{self._cookie_tail}".encode()))
+                message["headers"] = answer_headers
             elif kind == "websocket.accept":
                 status = UPGRADED
                 if counted := scope.get("coder_counted"):

@@ -357,7 +357,7 @@ async def get_dry_run_logs(version: str, job: str) -> Response:
 @route(blueprint, WEBSOCKET, f"{_DRY_RUN}/logs", scope="workspace:read", query={"after": str, "format": str})
 async def follow_dry_run_logs(version: str, job: str) -> None:
     ask = partial(dry_runs.load_dry_run, context(), subject(), path_uuid(version), path_uuid(job))
-    await while_allowed(ask, lambda found: stream_job_logs(found.id))
+    await while_allowed(ask, lambda result: stream_job_logs(result.id))
 
 
 @route(blueprint, "GET", f"{_DRY_RUN}/resources", scope="workspace:read", answers=list[WorkspaceResource])

@@ -140,7 +140,7 @@ def _without(table: Table, organization_id: UUID, user_id: UUID) -> Update:
 
 
 async def _write_and_notify(tx: Tx, statement: Update) -> None:
-    """Watchers of a workspace use a shared copy until a change is notified."""
+    """Execute a statement and notify watchers, which use a shared copy of a workspace until then."""
     changed = await tx.execute(statement.returning(workspaces.c.owner_id, workspaces.c.id))
     await notify_changes(tx, "settings", [(row.owner_id, row.id) for row in changed])
 

@@ -106,7 +106,7 @@ async def list_script_timings(tx: Tx, job_id: UUID) -> list[ScriptTimingRow]:
 async def insert_script_timing(
     tx: Tx, script_id: UUID, *, started_at: datetime, ended_at: datetime, exit_code: int, stage: str, status: str
 ) -> None:
-    """Raises IntegrityError for an unknown script."""
+    """Insert a timing. Raises IntegrityError for an unknown script."""
     await tx.execute(
         insert(workspace_agent_script_timings).values(
             script_id=script_id,

@@ -147,7 +147,7 @@ _PLACE: Select[Any] = (
 )
 
 
-def _place(row: Any) -> CurrentAgent:
+def _current_agent(row: Any) -> CurrentAgent:
     count = len(AGENT_COLUMNS)
     return CurrentAgent(AgentRow(*row[:count]), *row[count:])
 
@@ -181,34 +181,34 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     template_is_out = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
     row = (await tx.execute(_PLACE.where(_agents.c.auth_token == token, ~template_is_out))).first()
     if row is not None:
-        return _place(row)
+        return _current_agent(row)
     rotated = _PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == token, ~_REPLACED)
     row = (await tx.execute(rotated)).first()
-    return replace(_place(row), rotated_token=token) if row else None
+    return replace(_current_agent(row), rotated_token=token) if row else None
 
 
 async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[CurrentAgent]:
     """Return the current agents that report this cloud machine, newest first."""
     query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(100)
-    return [_place(row) for row in await tx.execute(query)]
+    return [_current_agent(row) for row in await tx.execute(query)]
 
 
 async def get_current_agent(tx: Tx, agent_id: UUID) -> CurrentAgent | None:
     """Return a current agent; None for an agent of an older build."""
     row = (await tx.execute(_PLACE.where(_agents.c.id == agent_id))).first()
-    return _place(row) if row else None
+    return _current_agent(row) if row else None
 
 
 async def list_current_agents(tx: Tx, owner_id: UUID) -> list[CurrentAgent]:
     """Return every current agent of an owner's living workspaces."""
     rows = await tx.execute(_PLACE.where(workspaces.c.owner_id == owner_id).order_by(_agents.c.id))
-    return [_place(row) for row in rows]
+    return [_current_agent(row) for row in rows]
 
 
 async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[CurrentAgent]:
     """Return every current agent of living workspaces that match a condition on them (and their owners)."""
     rows = await tx.execute(_PLACE.where(condition).order_by(users.c.username, workspaces.c.name, _agents.c.name))
-    return [_place(row) for row in rows]
+    return [_current_agent(row) for row in rows]
 
 
 _sources = workspace_agent_log_sources

@@ -163,7 +163,8 @@ class PoolState:
 
 
 class Database:
-    """At most `pool_size` connections to one Postgres database, and one that listens. Created by `open_database`."""
+    """Pool of at most `pool_size` connections to one Postgres database, and one that listens. Created by
+    `open_database`."""
 
     def __init__(
         self, url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
@@ -213,8 +214,8 @@ class Database:
         async def unit() -> T:
             async with self._engine.begin() as tx:
                 result = await fn(tx, *args, **kwargs)
-                told = take_mark(tx.sync_connection)
-            if told:
+                wrote_identity = take_mark(tx.sync_connection)
+            if wrote_identity:
                 self.identity_generation += 1
             return result
 

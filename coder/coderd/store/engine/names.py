@@ -42,10 +42,10 @@ def called(query: Select[Any], text: str, ident: ColumnElement[UUID], is_named: 
     Names of some kinds (groups) are long enough to look like an id: the id takes precedence, so that a request for one
     object never reaches another with that name.
     """
-    wanted = as_id(text)
-    if wanted is None:
+    text_id = as_id(text)
+    if text_id is None:
         return query.where(is_named)
-    return query.where(or_(ident == wanted, is_named)).order_by(ident != wanted).limit(1)
+    return query.where(or_(ident == text_id, is_named)).order_by(ident != text_id).limit(1)
 
 
 async def find_organization(tx: Tx, text: str) -> UUID | None:

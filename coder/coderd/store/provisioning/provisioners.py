@@ -219,7 +219,7 @@ async def list_daemon_jobs(tx: Tx, daemon_ids: Collection[UUID]) -> list[DaemonJ
 
 
 async def insert_key(tx: Tx, key: ProvisionerKeyRow) -> None:
-    """Raises IntegrityError on `ix_provisioner_keys_organization_id_name` when the name is taken."""
+    """Insert a key. Raises IntegrityError on `ix_provisioner_keys_organization_id_name` when the name is taken."""
     await tx.execute(insert(_keys).values(column_values(key)))
 
 

@@ -130,7 +130,8 @@ _COUNT = len(_COLUMNS)
 
 
 async def insert_version(tx: Tx, version: VersionRow) -> None:
-    """Raises IntegrityError on `uq_template_versions_template_id_name` when the template has that name."""
+    """Insert a version. Raises IntegrityError on `uq_template_versions_template_id_name` when the template has that
+    name."""
     await tx.execute(insert(_versions).values(column_values(version)))
 
 
@@ -154,7 +155,7 @@ class VersionChanges(TypedDict, total=False):
 
 
 async def update_version(tx: Tx, version_id: UUID, **values: Unpack[VersionChanges]) -> None:
-    """Raises IntegrityError like `insert_version`."""
+    """Update a version. Raises IntegrityError like `insert_version`."""
     await tx.execute(update(_versions).where(_versions.c.id == version_id).values(**values))
 
 

@@ -109,7 +109,7 @@ _COUNT = len(_COLUMNS)
 
 
 async def insert_template(tx: Tx, template: TemplateRow) -> None:
-    """Raises IntegrityError on `ix_templates_organization_id_name_living` when the name is taken."""
+    """Insert a template. Raises IntegrityError on `ix_templates_organization_id_name_living` when the name is taken."""
     await tx.execute(insert(templates).values(column_values(template)))
 
 

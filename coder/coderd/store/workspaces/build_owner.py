@@ -50,8 +50,8 @@ async def get_owner_facts(tx: Tx, user_id: UUID, organization_id: UUID) -> Owner
         )
     ).one_or_none()
     roles = [(role, "") for role in (*user.rbac_roles, "member")]
-    for organization, given in sorted(user.organization_roles.items(), key=lambda item: item[0]):
-        roles += [(role, str(organization)) for role in ("organization-member", *sorted(given))]
+    for organization, role_names in sorted(user.organization_roles.items(), key=lambda item: item[0]):
+        roles += [(role, str(organization)) for role in ("organization-member", *sorted(role_names))]
     return OwnerFacts(
         username=user.username,
         name=user.name,

@@ -293,13 +293,13 @@ def _has_agent(statuses: Sequence[str]) -> ColumnElement[bool]:
     return exists().where(_agents.c.job_id == _builds.c.job_id, ~_agents.c.deleted, status == _any_text(statuses))
 
 
-def _has_parameter(wanted: Sequence[tuple[str, str | None]]) -> ColumnElement[bool]:
+def _has_parameter(parameters: Sequence[tuple[str, str | None]]) -> ColumnElement[bool]:
     table = workspace_build_parameters
     name = func.lower(table.c.name)
     pairs = [
         name == func.lower(key)
         if value is None
         else and_(name == func.lower(key), func.lower(table.c.value) == func.lower(value))
-        for key, value in wanted
+        for key, value in parameters
     ]
     return exists().where(table.c.workspace_build_id == _builds.c.id, or_(*pairs))

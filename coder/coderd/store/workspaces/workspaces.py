@@ -206,7 +206,7 @@ async def list_agents_of(tx: Tx, ids: Sequence[UUID]) -> list[CurrentAgent]:
 
 
 async def insert_workspace(tx: Tx, workspace: WorkspaceRow) -> None:
-    """Raises IntegrityError when the owner has one of that name."""
+    """Insert a workspace. Raises IntegrityError when the owner has one of that name."""
     await tx.execute(insert(workspaces).values({f.name: getattr(workspace, f.name) for f in fields(WorkspaceRow)}))
 
 
@@ -234,7 +234,7 @@ class WorkspaceChanges(TypedDict, total=False):
 
 
 async def update_workspace(tx: Tx, workspace_id: UUID, **values: Unpack[WorkspaceChanges]) -> None:
-    """Sets columns by name."""
+    """Set columns by name."""
     await tx.execute(update(workspaces).where(workspaces.c.id == workspace_id).values(**values))
 
 

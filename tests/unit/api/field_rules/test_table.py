@@ -119,7 +119,7 @@ def request_with(kind: type[msgspec.Struct], **fields: Any) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("kind", "field", "rule"), list(cases()), ids=lambda one: getattr(one, "__name__", str(one))[:40]
+    ("kind", "field", "rule"), list(cases()), ids=lambda item: getattr(item, "__name__", str(item))[:40]
 )
 def test_bounds_have_two_sides(kind: type[msgspec.Struct], field: str, rule: FieldRule) -> None:
     rules = TABLE[kind][field]

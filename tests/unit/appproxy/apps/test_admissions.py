@@ -62,9 +62,9 @@ def _ticket(user_id: UUID = NIL) -> Ticket:
 
 
 QUESTIONS: dict[str, Ask] = {
-    "admit": lambda one, shown: one.admit(REQUEST, shown, ""),
-    "look_again": lambda one, shown: one.recheck_access(_ticket(), Visitor(shown)),
-    "cors_of": lambda one, shown: one.cors_of(REQUEST, shown.remote_ip),
+    "admit": lambda item, shown: item.admit(REQUEST, shown, ""),
+    "look_again": lambda item, shown: item.recheck_access(_ticket(), Visitor(shown)),
+    "cors_of": lambda item, shown: item.cors_of(REQUEST, shown.remote_ip),
 }
 
 
@@ -157,7 +157,7 @@ async def test_token_program_is_never_limited(monkeypatch: pytest.MonkeyPatch) -
         authorizer = LocalAppAuthorizer(world.ctx)
         for make_query in (
             QUESTIONS["admit"],
-            lambda one, received: one.recheck_access(_ticket(USER_ID), Visitor(received)),
+            lambda item, received: item.recheck_access(_ticket(USER_ID), Visitor(received)),
         ):
             assert "limited" not in await _answers(authorizer, make_query, *[_from(1, world.token)] * 4 * LIMIT)
         assert authorizer._known._turns == {}

@@ -92,10 +92,10 @@ async def given_to_daemons(monkeypatch: pytest.MonkeyPatch, config: ServerConfig
 
 
 DAEMON_SETTINGS: dict[str, tuple[str, Callable[[dict[str, Any]], Any], Any]] = {
-    "provisioner_types": ("echo", lambda one: one["kinds"], ["echo"]),
-    "provisioner_force_cancel_interval": ("7s", lambda one: one["work"].force_cancel, 7.0),
-    "provisioner_job_timeout": ("9s", lambda one: one["work"].job_timeout, 9.0),
-    "terraform_path": ("/opt/tofu", lambda one: one["executors"]["terraform"]._config.binary, "/opt/tofu"),
+    "provisioner_types": ("echo", lambda item: item["kinds"], ["echo"]),
+    "provisioner_force_cancel_interval": ("7s", lambda item: item["work"].force_cancel, 7.0),
+    "provisioner_job_timeout": ("9s", lambda item: item["work"].job_timeout, 9.0),
+    "terraform_path": ("/opt/tofu", lambda item: item["executors"]["terraform"]._config.binary, "/opt/tofu"),
 }
 """Their effect inside a daemon is tested with daemons: tests/unit/provisionerd."""
 

@@ -162,7 +162,9 @@ def test_second_stream_inherits_no_tunnel() -> None:
 
 
 @pytest.mark.parametrize("kind", ["node", "disco"])
-@pytest.mark.parametrize("who", [AgentAccess(OTHER), ClientAccess(), FullAccess()], ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize(
+    "who", [AgentAccess(OTHER), ClientAccess(), FullAccess()], ids=lambda item: type(item).__name__
+)
 def test_key_of_connected_peer_is_refused(who: Any, kind: str) -> None:
     coordinator = Coordination()
     first, _ = coordinator.connect(AGENT, AgentAccess(AGENT))

@@ -44,7 +44,7 @@ def _routes() -> Iterator[tuple[str, str, Route]]:
         declaration = route_of(application().view_functions[rule.endpoint])
         if declaration is None or declaration.websocket:
             continue
-        path = _PARAMETER.sub(lambda found: _VALUES.get(found[0], str(UUID(int=7))), rule.rule)
+        path = _PARAMETER.sub(lambda result: _VALUES.get(result[0], str(UUID(int=7))), rule.rule)
         for method in declaration.methods:
             yield method, path, declaration
 
