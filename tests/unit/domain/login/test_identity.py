@@ -47,7 +47,7 @@ def test_a_person_is_who_the_issuer_names() -> None:
         ({}, {"domains": ("@Example.com",)}, None),
     ],
 )
-def test_login_restrictions(claims: dict[str, Any], options: dict[str, Any], status: int | None) -> None:
+def test_who_may_come_in(claims: dict[str, Any], options: dict[str, Any], status: int | None) -> None:
     if status is None:
         assert person_of({**ALICE, **claims}, FIELDS, **options).email
         return

@@ -284,7 +284,7 @@ async def test_owners_kept_out_of_workspaces_hear_no_tasks() -> None:
             assert (await world.get(path, token=who)).status_code == 200
 
 
-async def test_list_shows_readable_workspaces() -> None:
+async def test_a_list_shows_what_can_be_opened() -> None:
     """A role may deny what is one's own."""
     async with task_world() as (world, _):
         bob, token = await world.member("bob")
