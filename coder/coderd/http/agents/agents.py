@@ -101,7 +101,7 @@ def by_agent(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
     @wraps(view)
     async def guarded(*args: P.args, **kwargs: P.kwargs) -> T:
         authentication = agent_access.authenticate_agent(context(), credentials())
-        g.agent = await counted(authentication, lambda result: f"agent {g.agent.id}", count_request)
+        g.agent = await counted(authentication, lambda result: f"agent {result.agent.id}", count_request)
         # Not the owner's own account: a workspace that sends too much must not block the owner, who can repair it.
         known_as(f"agents of {g.agent.owner_id}")
         return await view(*args, **kwargs)

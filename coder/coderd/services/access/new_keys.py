@@ -102,13 +102,13 @@ async def give_derived_key(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -
 
 @asynccontextmanager
 async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
-    """Yield the key to insert for `user_id`, derived from the key `shown`. Raises Unauthenticated if that has ended.
+    """Yield the key to insert for `user_id`, derived from the key `parent_id`. Raises Unauthenticated if it has ended.
 
     A key derived from a consent ends with the consent, however indirectly, and does not slide past its expiry.
     """
     consent = await oauth2_store.consent_of_key(tx, parent_id)
-    # Lock in the order of every deletion: the application, users, the key. Locking a user first ends all keys that
-    # exist by then.
+    # Lock in the order of every transaction that ends keys: the application, users, the key. A transaction that has
+    # locked a user deletes every key that exists by then.
     if consent is not None and await oauth2_store.hold_app(tx, consent.app_id) is None:
         raise Unauthenticated(_ENDED)
     for locked_id in sorted({user_id, consent.user_id if consent else user_id}):

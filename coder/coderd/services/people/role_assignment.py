@@ -26,7 +26,7 @@ _HARMLESS = frozenset({"organization-workspace-access", "agents-access", IMPLICI
 def require_assign(
     subject: Subject, organization_id: UUID, assigned: Iterable[str] = (), unassigned: Iterable[str] = ()
 ) -> None:
-    """Require that the caller may assign each role of `given` and unassign each of `unassigned`. Raises Forbidden,
+    """Require that the caller may assign each role of `assigned` and unassign each of `unassigned`. Raises Forbidden,
     Invalid.
     """
     roles = Resource("assign_org_role", organization_id=organization_id)
