@@ -95,7 +95,7 @@ async def test_classic_template_requires_login() -> None:
 
 
 async def test_create_waits_for_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(external_logins, "_LOOK", 0.01)
+    monkeypatch.setattr(external_logins, "_POLL_SECONDS", 0.01)
     asked = trio.Event()
     here = trio.lowlevel.current_trio_token()
     monkeypatch.setattr(external_logins, "_open", lambda *_: trio.from_thread.run_sync(asked.set, trio_token=here))
