@@ -13,7 +13,7 @@ from coder.appproxy.apps.app_refusals import AppRefusedError
 from coder.coderd.services.apps.app_access import open_app
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces.port_shares import PortShareRow
-from coder.domain.agents import sub_agents as laws
+from coder.domain.agents import sub_agents as rules
 from coder.domain.apps.app_addresses import AppRequest
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcError
@@ -102,7 +102,7 @@ async def test_invalid_children_rejected() -> None:
         for ident in (view.agent_id, uuid4()):
             with pytest.raises(RpcError, match="does not belong to this parent agent"):
                 await _make(parent, id=ident.bytes)
-        for number in range(laws.MAX_SUB_AGENTS):
+        for number in range(rules.MAX_SUB_AGENTS):
             await _make(parent, f"a{number}")
         with pytest.raises(RpcError, match="may have 32 sub-agents"):
             await _make(parent, "more")
@@ -141,7 +141,7 @@ async def test_applications_validated_separately() -> None:
         by_end = {app["slug"].partition("-")[2]: app for app in children["apps"]}
         assert by_end.keys() == {"docs", "plain"}
         docs, plain = by_end["docs"], by_end["plain"]
-        assert docs["slug"] == laws.stored_slug("api", "docs")
+        assert docs["slug"] == rules.stored_slug("api", "docs")
         assert (docs["sharing_level"], docs["open_in"], docs["health"]) == ("authenticated", "tab", "initializing")
         assert (plain["display_name"], plain["group"], plain["hidden"], plain["open_in"], plain["health"]) == (
             "Plain",
@@ -224,7 +224,7 @@ async def test_lower_share_level_applies_to_apps() -> None:
     async with family() as (view, parent):
         app = Request.App(slug="docs", url="http://localhost:8080", share=Request.App.PUBLIC, subdomain=True)
         await _make(parent, apps=[app])
-        slug = laws.stored_slug("api", "docs")
+        slug = rules.stored_slug("api", "docs")
         assert await _reason(view, slug) == "agent_offline"
         for level in ("authenticated", "owner"):
             await _narrow(view, level)
@@ -265,8 +265,8 @@ async def test_port_shares_end_with_child() -> None:
 
 
 async def test_deleted_children_count_for_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(laws, "MAX_MADE", 3)
-    monkeypatch.setattr(laws, "MAX_APPS_MADE", 3)
+    monkeypatch.setattr(rules, "MAX_MADE", 3)
+    monkeypatch.setattr(rules, "MAX_APPS_MADE", 3)
     apps = [Request.App(slug="a", url="http://x"), Request.App(slug="b", url="http://x")]
     async with family() as (_, parent):
         for number in range(3):
