@@ -210,7 +210,7 @@ class AgentRole:
                     await ServerConnection(self, network).run(self._on_connected)
                 except* (NetError, HttpError, CoderError, trio.BrokenResourceError, OSError) as group:
                     _explain(group, self.config)
-                    self.recorder.note("disconnected" if self._served else "dial_failed", reason=_failure_word(group))
+                    self.recorder.note("disconnected" if self._served else "dial_failed", how=_failure_word(group))
                 if self._served:
                     lost_at = trio.current_time()
                 if trio.current_time() - began > LAST_DELAY:
@@ -460,6 +460,6 @@ def _note_stray_failure(_loop: object, context: dict[str, object]) -> None:
     session."""
     log.debug(
         "an SSH task failed after its session closed",
-        detail=context.get("message"),
+        said=context.get("message"),
         error=context.get("exception") or "",
     )

@@ -124,7 +124,7 @@ async def test_agent_retries_and_logs(refusal: bytes, server: OddServer, delays:
     with log.also(sink):
         async with ended_by(agent.run):
             await wait_until(lambda: dials(server, "/me/rpc") >= TRIES)
-    retries = [line for line in lines if line.startswith("connection to the server ended; dialling again")]
+    retries = [line for line in lines if line.startswith("the connection to the server closed; redialling")]
     assert len(retries) >= TRIES - 1 and all(f"unexpected status {status_of(refusal)}" in line for line in retries)
     assert grows(delays)
 
@@ -197,7 +197,7 @@ def test_agent_program_stops_on_sigterm(cell: str, server: OddServer, tmp_path: 
         assert agent.stderr is not None
         said: list[bytes] = []
         for line in agent.stderr:
-            said += [line] if b"dialling again" in line else []
+            said += [line] if b"redialling" in line else []
             if len(said) == TRIES:
                 agent.send_signal(signal.SIGTERM)
         assert agent.wait() == 0
