@@ -144,7 +144,7 @@ class _Asked:
     """What a round of questions needs to take an answer; nothing was asked."""
 
     def __init__(self) -> None:
-        self._asked: dict[bytes, object] = {}
+        self._outstanding: dict[bytes, object] = {}
 
 
 class _Listening:
@@ -227,7 +227,7 @@ MESH = {
     ),
     "core/tunnel/device.py:Device.receive_untrusted": Harness(_device, (), [bytes((1, 0, 0, 0)) + bytes(144)]),
     "core/tunnel/device.py:Device.refuses_untrusted": Harness(_refuses, (), [bytes(148), bytes(92)]),
-    "core/tunnel/device.py:Device.open_quietly_untrusted": Harness(_quietly, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
+    "core/tunnel/device.py:Device.open_fast_untrusted": Harness(_quietly, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
     "core/tunnel/device.py:Device.receive_batch_untrusted": Harness(_device, (), [bytes((4, 0, 0, 0)) + bytes(92)]),
     "core/tunnel/handshake.py:Handshaker.accept_initiation_untrusted": Harness(
         lambda d: HANDSHAKER.accept_initiation_untrusted(HEARD, _initiation(d), 0.0),
@@ -287,7 +287,7 @@ MESH = {
     "core/wire/stun.py:parse_request_untrusted": Harness(
         stun.parse_request_untrusted, (WireError,), [stun.BindingRequest(TX).encode()]
     ),
-    "core/wire/stun.py:answer_anybody_untrusted": Harness(
+    "core/wire/stun.py:answer_any_untrusted": Harness(
         lambda data: stun.answer_any_untrusted(data, address.UdpAddress("192.0.2.1", 9)),
         (WireError,),
         [stun.BindingRequest(TX).encode()],

@@ -78,7 +78,7 @@ SECOND_LOOKS = (
     (coordination, "CHECK_INTERVAL"),
     (job_logs, "_BACKUP_POLL"),
     (job_queue, "BACKUP_POLL"),
-    (provider_tokens, "LISTEN_EVERY"),
+    (provider_tokens, "LINK_POLL_INTERVAL"),
     (provisioners, "CHECK_INTERVAL"),
     (proxies, "CHECK_INTERVAL"),
     (session_revocation, "CHECK_INTERVAL"),
@@ -87,6 +87,7 @@ SECOND_LOOKS = (
 )
 """Seconds until something is looked at though nobody told of it, because notices may be lost."""
 for _module, _name in SECOND_LOOKS:
+    assert hasattr(_module, _name), f"{_module.__name__} has no {_name}"
     setattr(_module, _name, 3600.0)
 
 

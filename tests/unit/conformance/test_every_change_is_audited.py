@@ -24,7 +24,7 @@ from tests.kit.api.api_description import application
 from tests.kit.api.callable_operations import SETTINGS, described
 from tests.kit.server.server_in_process import FIRST_USER
 
-_BUILD = "a build's end is its entry, with who asked for it (build_events.build_over)"
+_BUILD = "a build's end is its entry, with who asked for it (build_events.record_build_end)"
 _AGENT = "an agent's reports of its own workspace; connections to it are in the connection log"
 _PROXY = "a workspace proxy's process: that it lives, and what its visitors do, whose tickets are entries of the server"
 _INSIDE = "inside a workspace, like anything typed there"

@@ -17,7 +17,7 @@ from coder.agent.upgrade.signals import ENDING, hold, release, replay_signals, s
 COMMON = """
 import os, signal, sys, threading, time
 import trio
-from coder.agent.upgrade.signals import ENDING, held_outside_of_receivers, hold, release
+from coder.agent.upgrade.signals import ENDING, signals_held_outside_receivers, hold, release
 
 async def receive(at_end=lambda: None):
     with trio.open_signal_receiver(*ENDING) as signals:
@@ -44,7 +44,7 @@ MOMENTS = {
     "between the receiver and the next program": "trio.run(receive, hold); os.kill(os.getpid(), number)",
 }
 PROGRAM = """
-with held_outside_of_receivers():
+with signals_held_outside_receivers():
     if not sys.argv[2:]:
         {moment}
         while not waits_in_this_thread():

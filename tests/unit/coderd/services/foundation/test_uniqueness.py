@@ -59,7 +59,7 @@ def test_named_constraints_exist() -> None:
     known, named = _names(), set()
     for path in SERVICES.rglob("*.py"):
         code = path.read_text()
-        if "told_as(" in code or "constraint_of(" in code:
+        if "constraint_refusals(" in code or "constraint_of(" in code:
             strings = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
             named |= {word for item in strings if isinstance(item, str) for word in _NAME.findall(item)}
     assert len(named) >= 20
