@@ -234,7 +234,7 @@ async def _by_container_watch(data: bytes) -> None:
     try:
         await _upgrade(peer_says(data))
     except BadGateway as error:
-        assert "does not tell" in str(error)
+        assert "does not report containers" in str(error)
 
 
 async def _by_command(data: bytes) -> None:
