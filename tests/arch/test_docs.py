@@ -81,3 +81,28 @@ def test_decisions_have_status_and_index_entry(page: Path) -> None:
     lines = page.read_text().splitlines()
     assert re.fullmatch(r"Status: (in force|replaced by \[[\w-]+\]\([\w-]+\.md\))\. Taken \d{4}-\d\d-\d\d\.", lines[2])
     assert f"]({page.name})" in (page.parent / "README.md").read_text()
+
+
+FOREIGN_MESSAGES = {"address already in use", "Failed to query available provider packages"}
+"""Messages of the system and of Terraform."""
+_CONTINUED = re.compile(r'"\s*\n\s*f?"')
+
+
+def _quoted_messages() -> list[str]:
+    """Return the messages that the first column of the troubleshooting guide quotes."""
+    rows = (ROOT / "docs/guides/troubleshooting.md").read_text().splitlines()
+    cells = (row.split("|")[1] for row in rows if row.startswith("|"))
+    return [message for cell in cells for message in re.findall(r"`([^`]+ [^`]+)`", cell)]
+
+
+def test_quoted_messages_exist() -> None:
+    """An ellipsis or a number in a quote stands for a value."""
+    sources = [*(ROOT / "coder").rglob("*.py"), *(ROOT / "build").glob("*.[ch]")]
+    code = _CONTINUED.sub("", "\n".join(path.read_text() for path in sources if "node_modules" not in path.parts))
+    messages = _quoted_messages()
+    assert len(messages) >= 15
+    missing = []
+    for message in set(messages) - FOREIGN_MESSAGES:
+        parts = [part.strip() for part in re.split(r"…|[\d-]+", message)]
+        missing += [message] if not all(part in code for part in parts) else []
+    assert not missing
