@@ -12,7 +12,7 @@ from coder.api.base.refusals import Conflict, Forbidden, Invalid, NotFound
 from coder.base.duration import from_nanoseconds
 from coder.base.ids import random_name
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.keys import key_resource
+from coder.coderd.services.access.keys import key_resource, keys_of
 from coder.coderd.services.access.new_keys import ANY, give_derived_key, new_key
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.field_checks import check_request
@@ -33,7 +33,7 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
 
     Raises Forbidden for a caller with a limited key, because the new key has no limits.
     """
-    require(subject, "create", key_resource(user.id))
+    require(subject, "create", keys_of(user.id))
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
@@ -55,7 +55,7 @@ async def create_token(
     ip: str,
 ) -> str:
     """Create a long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
-    require(subject, "create", key_resource(user.id))
+    require(subject, "create", keys_of(user.id))
     maximum = max_lifetime(ctx, user)
     lifetime = from_nanoseconds(request.lifetime) or min(ctx.config.default_token_lifetime, maximum)
     check_request(request)

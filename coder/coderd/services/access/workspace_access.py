@@ -17,7 +17,7 @@ from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
-from coder.domain.access.policy import NIL, Resource, Subject, allowed_organizations, decide, scope_allows
+from coder.domain.access.policy import NIL, Class, Object, Subject, Target, allowed_organizations, decide, scope_allows
 from coder.domain.workspaces.workspaces import WORKSPACE_ROLES
 
 if TYPE_CHECKING:
@@ -29,24 +29,24 @@ _NO_ACTIONS: frozenset[str] = frozenset()
 _READ_ONLY = frozenset({"read"})
 
 
-def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
+def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Target:
     """Return the policy's resource of a workspace. A dormant workspace is another kind, which cannot be used."""
     sleeps = row.dormant_at is not None if dormant is None else dormant
     # Sharing ends with the workspace. A deleted workspace keeps its access lists, but they give no access.
     return _resource(row.id, row, sleeps, is_shared=not row.deleted)
 
 
-def agent_resource(agent: CurrentAgent) -> Resource:
+def agent_resource(agent: CurrentAgent) -> Target:
     """Return the policy's resource of an agent, which is that of its workspace. A deleted workspace has no agents."""
     return _resource(agent.workspace_id, agent, agent.dormant_at is not None)
 
 
 def _resource(
     workspace_id: UUID, row: WorkspaceRow | CurrentAgent, is_dormant: bool, *, is_shared: bool = True
-) -> Resource:
-    return Resource(
+) -> Target:
+    return Object(
         "workspace_dormant" if is_dormant else "workspace",
-        id=str(workspace_id),
+        str(workspace_id),
         owner_id=row.owner_id,
         organization_id=row.organization_id,
         user_acl=_actions(row.user_acl, is_dormant) if is_shared else {},
@@ -54,14 +54,14 @@ def _resource(
     )
 
 
-def template_resource(row: TemplateRow) -> Resource:
+def template_resource(row: TemplateRow) -> Target:
     """Return the policy's resource of a template.
 
     As with workspaces, sharing ends with the template: afterwards nothing could revoke it, and the versions stay.
     """
-    return Resource(
+    return Object(
         "template",
-        id=str(row.id),
+        str(row.id),
         organization_id=row.organization_id,
         user_acl={} if row.deleted else _template_actions(row.user_acl),
         group_acl={} if row.deleted else _template_actions(row.group_acl),
@@ -115,7 +115,7 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
     if not scope_allows(subject, "read", kind):
         # matches no workspace
         return WorkspaceReaders(everything=False, organization_ids=[], user_id=NIL, group_ids=[])
-    organizations = allowed_organizations(subject, "read", kind)
+    organizations = allowed_organizations(subject, "read", kind, narrowed=True)
     return WorkspaceReaders(
         everything=organizations is None,
         organization_ids=sorted(organizations or ()),
@@ -127,12 +127,15 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
 
 
 def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUID]:
-    """Return the organizations in which the caller may read such objects. Lists ask with an object of the caller."""
+    """Return the organizations in which the caller may read such objects, for lists narrowed to `allowed_ids`.
+
+    Lists ask with an object of the caller.
+    """
     allowed = sorted(subject.organization_roles)
     return [
         organization_id
         for organization_id in allowed
-        if decide(subject, "read", Resource(kind, organization_id=organization_id, **what))
+        if decide(subject, "read", Class(kind, organization_id=organization_id, narrowed=True, **what))
     ]
 
 

@@ -21,7 +21,7 @@ from coder.coderd.services.people.user_views import user_view
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter, EntryView
 from coder.coderd.store.people import users as user_store
-from coder.domain.access.policy import Resource, Subject, allowed_organizations
+from coder.domain.access.policy import Class, Subject, allowed_organizations
 from coder.domain.audit import audit as audit_rules
 from coder.domain.foundation.search import Terms, explain_time, parse_query
 
@@ -34,8 +34,8 @@ BUILD_REASONS: tuple[str, ...] = cast("Any", BuildReason).__args__
 
 
 def _require(subject: Subject, action: str) -> None:
-    if not may(subject, action, Resource("audit_log", any_organization=True)) and not may(
-        subject, action, Resource("audit_log")
+    if not may(subject, action, Class("audit_log", any_organization=True)) and not may(
+        subject, action, Class("audit_log")
     ):
         raise Forbidden
 

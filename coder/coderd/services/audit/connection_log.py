@@ -27,7 +27,7 @@ from coder.coderd.store.audit import connection_log as store
 from coder.coderd.store.audit.audit import COUNT_CAP
 from coder.coderd.store.audit.connection_log import ConnectionFilter, ConnectionRow, ConnectionView
 from coder.coderd.store.people import users as user_store
-from coder.domain.access.policy import Resource, Subject, allowed_organizations
+from coder.domain.access.policy import Class, Subject, allowed_organizations
 from coder.domain.foundation.search import parse_query
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ async def list_connections(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> ConnectionLogResponse:
     """List connections, newest first. Raises Forbidden, Invalid."""
-    if not may(subject, "read", Resource("connection_log", any_organization=True)) and not may(
-        subject, "read", Resource("connection_log")
+    if not may(subject, "read", Class("connection_log", any_organization=True)) and not may(
+        subject, "read", Class("connection_log")
     ):
         raise Forbidden
     which = await _read_search(ctx, subject, query)

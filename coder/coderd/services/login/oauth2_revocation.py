@@ -13,7 +13,7 @@ from coder.coderd.services.login.oauth2_client_authentication import Client
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.foundation.zero import NIL_UUID
 from coder.domain.login.oauth2 import split_secret
 
@@ -51,5 +51,5 @@ async def revoke_all(ctx: Context, subject: Subject, app: OAuth2AppRow) -> None:
     """Revoke everything a user has granted to an application."""
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can revoke an application's access.")
-    require(subject, "delete", Resource("oauth2_app_code_token", owner_id=subject.user_id))
+    require(subject, "delete", Class("oauth2_app_code_token", owner_id=subject.user_id))
     await ctx.db.run(store.delete_tokens_of, app.id, subject.user_id)

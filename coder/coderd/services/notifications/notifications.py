@@ -21,7 +21,7 @@ from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
 from coder.coderd.store.people import users as user_store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEST, MessageTemplate
 from coder.domain.notifications.notification_texts import BY_ID, Reader, render
 
@@ -106,7 +106,7 @@ async def reaches_outside_inbox(ctx: Context, template_id: UUID) -> bool:
 
 async def send_test(ctx: Context, subject: Subject) -> None:
     """Send a test notification to the caller. Raises Forbidden."""
-    require(subject, "update", Resource("deployment_config"), hidden=False)
+    require(subject, "update", Class("deployment_config"), hidden=False)
     await _send(ctx, Notification(TEST, subject.user_id))
 
 

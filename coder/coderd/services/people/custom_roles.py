@@ -17,7 +17,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import custom_roles as store
 from coder.coderd.store.people.custom_roles import CustomRoleRow
-from coder.domain.access.policy import Resource, Subject, allowed_ids
+from coder.domain.access.policy import Class, Subject, allowed_ids
 from coder.domain.access.resources import ACTIONS
 from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
 
@@ -110,7 +110,7 @@ async def delete_role(ctx: Context, subject: Subject, organization: Organization
 
 
 def _require(subject: Subject, organization: OrganizationRow, action: str) -> None:
-    require(subject, action, Resource("assign_org_role", organization_id=organization.id), hidden=False)
+    require(subject, action, Class("assign_org_role", organization_id=organization.id), hidden=False)
 
 
 def _checked(subject: Subject, organization: OrganizationRow, role: RoleSpec) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, act
     """
     for required in ACTIONS.get(kind, ()) if action == "*" else (action,):
         limited = allowed_ids(subject, kind) is not None
-        if limited or not may(subject, required, Resource(kind, organization_id=organization.id)):
+        if limited or not may(subject, required, Class(kind, organization_id=organization.id)):
             raise Forbidden(
                 "Invalid role: you cannot grant a permission that you do not have.",
                 f'You may not "{required}" objects of type "{kind}" in this organization.',

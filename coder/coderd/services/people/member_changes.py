@@ -28,7 +28,7 @@ from coder.coderd.services.people.role_assignment import (
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
-from coder.domain.access.policy import Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -43,7 +43,7 @@ async def add_member(
 
     Raises NotFound, Forbidden, and Invalid for a member or for default roles the caller may not assign.
     """
-    require(subject, "create", member_resource(organization.id))
+    require(subject, "create", Class("organization_member", organization_id=organization.id))
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:

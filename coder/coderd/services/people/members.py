@@ -18,7 +18,7 @@ from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
@@ -28,13 +28,9 @@ if TYPE_CHECKING:
     from coder.coderd.store.people.users import UserFilter, UserRow
 
 
-def member_resource(organization_id: UUID, user_id: UUID | None = None) -> Resource:
-    return Resource(
-        "organization_member",
-        id=None if user_id is None else str(user_id),
-        owner_id=user_id,
-        organization_id=organization_id,
-    )
+def member_resource(organization_id: UUID, user_id: UUID) -> Object:
+    """Return the policy's object of a membership."""
+    return Object("organization_member", str(user_id), owner_id=user_id, organization_id=organization_id)
 
 
 async def list_members(

@@ -21,7 +21,7 @@ from coder.coderd.services.people.role_assignment import require_default_roles
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     Raises Forbidden, Conflict, NotFound for an unknown organization, and Invalid, also for default roles the caller may
     not assign.
     """
-    require(subject, "create", Resource("user"), hidden=False)
+    require(subject, "create", Class("user"), hidden=False)
     if new_user.login_type not in ("password", "") and new_user.password:
         raise Invalid(f'Password cannot be set for non-password ("{new_user.login_type}") authentication.')
     if new_user.login_type == "none" and not new_user.is_service_account:

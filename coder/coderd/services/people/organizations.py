@@ -11,14 +11,14 @@ from msgspec import UNSET
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields, NotFound
 from coder.api.people.organizations import CreateOrganizationRequest, Organization, UpdateOrganizationRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.role_assignment import require_assign, unknown_roles
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
-from coder.domain.access.policy import Resource, Subject, allowed_organizations, scope_allows
+from coder.domain.access.policy import Class, Object, Subject, Target, allowed_organizations, scope_allows
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _NAME_INDEX = "ix_organizations_name_living"
 
 
-def organization_resource(organization_id: UUID) -> Resource:
-    return Resource("organization", id=str(organization_id), organization_id=organization_id)
+def organization_resource(organization_id: UUID) -> Target:
+    return Object("organization", str(organization_id), organization_id=organization_id)
 
 
 async def resolve_organization(ctx: Context, subject: Subject, reference: str) -> OrganizationRow:
@@ -54,8 +54,9 @@ async def _find(tx: Tx, reference: str) -> OrganizationRow | None:
 async def list_organizations(ctx: Context, subject: Subject) -> list[OrganizationRow]:
     if subject.kind != "system" and not scope_allows(subject, "read", "organization"):
         return []
-    allowed = allowed_organizations(subject, "read", "organization")
-    return await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
+    allowed = allowed_organizations(subject, "read", "organization", narrowed=True)
+    rows = await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
+    return [row for row in rows if may(subject, "read", organization_resource(row.id))]
 
 
 _RESERVED = "default"
@@ -67,7 +68,7 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
 
     Raises Forbidden, InvalidFields, Conflict.
     """
-    require(subject, "create", Resource("organization"), hidden=False)
+    require(subject, "create", Class("organization"), hidden=False)
     display_name = request.name if request.display_name in (UNSET, "") else str(request.display_name)
     _check_reserved(request.name)
     now = ctx.clock.now()

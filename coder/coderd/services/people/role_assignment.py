@@ -16,7 +16,7 @@ from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.organizations import OrganizationRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.access.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES
 
 # Roles that a user-admin may assign: they give no access to objects of other users.
@@ -29,7 +29,7 @@ def require_assign(
     """Require that the caller may assign each role of `assigned` and unassign each of `unassigned`. Raises Forbidden,
     Invalid.
     """
-    roles = Resource("assign_org_role", organization_id=organization_id)
+    roles = Class("assign_org_role", organization_id=organization_id)
     if not may(subject, "assign", roles) or (unassigned and not may(subject, "unassign", roles)):
         raise Forbidden
     for name in sorted({*assigned, *unassigned}):

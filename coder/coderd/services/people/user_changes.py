@@ -17,7 +17,7 @@ from coder.coderd.services.people.users import lock_user, user_resource
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.access.roles import SITE_ROLES
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
     if user.id == subject.user_id:
         raise Invalid("You cannot change your own roles.")
     require(subject, "read", user_resource(user.id))
-    if not may(subject, "assign", Resource("assign_role")):
+    if not may(subject, "assign", Class("assign_role")):
         raise Forbidden
     names = sorted(set(roles))
     for name in names:

@@ -14,15 +14,15 @@ from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
 from coder.coderd.store.people.users import UserRow as UserRow
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.domain.access.policy import Resource, Subject, allowed_ids, scope_allows
+from coder.domain.access.policy import Class, Object, Subject, Target, allowed_ids, scope_allows
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
 
-def user_resource(user_id: UUID) -> Resource:
-    return Resource("user", id=str(user_id), owner_id=user_id)
+def user_resource(user_id: UUID) -> Target:
+    return Object("user", str(user_id), owner_id=user_id)
 
 
 async def find_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
@@ -97,7 +97,7 @@ async def list_users(ctx: Context, subject: Subject, filters: user_store.UserFil
     """List users: all with read permission, otherwise only the caller, and none for a key that may not read users."""
     if subject.kind != "system" and not scope_allows(subject, "read", "user"):
         return [], 0
-    if not may(subject, "read", Resource("user")):
+    if not may(subject, "read", Class("user", narrowed=True)):
         filters = replace(filters, only_id=subject.user_id)
     allowed = allowed_ids(subject, "user")
     if allowed is not None:

@@ -19,7 +19,7 @@ from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
 from coder.domain.access.credentials import Credentials
-from coder.domain.access.policy import ALL, Resource, Subject, decide
+from coder.domain.access.policy import ALL, Class, Subject, decide
 from coder.domain.provisioning.provisioners import PSK_KEY, RESERVED_KEYS, USER_AUTH_KEY
 from coder.domain.provisioning.tags import NIL_OWNER, SCOPE, SCOPE_USER, normalize_tags
 
@@ -128,7 +128,7 @@ def _check_user(subject: Subject, organization_id: UUID, tags: Mapping[str, str]
             raise _NotAdmitted("the key is limited by its scopes; use one without limits")
         if organization_id not in subject.organization_roles:
             raise _NotAdmitted("the user is no member of the organization")
-    elif not decide(subject, "create", Resource("provisioner_daemon", organization_id=organization_id)):
+    elif not decide(subject, "create", Class("provisioner_daemon", organization_id=organization_id)):
         raise _NotAdmitted("the role of the user does not allow it; scope=user is allowed to all users")
 
 

@@ -34,7 +34,7 @@ from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import SnapshotRow, TaskApp, TaskView
 from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject, Target
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.domain.tasks.tasks import MAX_SNAPSHOT
 
@@ -94,7 +94,7 @@ async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> No
     workspace = None
     if row.workspace_id is not None:
         workspace = await ctx.db.read(workspace_store.get_workspace, row.workspace_id)
-    resource = Resource("workspace", owner_id=row.owner_id, organization_id=row.organization_id)
+    resource: Target = Class("workspace", owner_id=row.owner_id, organization_id=row.organization_id)
     if workspace is not None:
         resource = workspace_resource(workspace, dormant=False)
     if not may(subject, "application_connect", resource):

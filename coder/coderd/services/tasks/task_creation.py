@@ -19,7 +19,7 @@ from coder.coderd.services.workspaces.builds.build_requests import BuildRequest,
 from coder.coderd.services.workspaces.new_workspaces import CreateSpec, enqueue_first_build, name_taken
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
-from coder.domain.access.policy import Resource, Subject, decide
+from coder.domain.access.policy import Class, Subject, decide
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -38,7 +38,7 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
     if not body.input.strip():
         raise missing_input()
     organization_id = await ctx.db.read(check_version, subject, version_id)
-    if not decide(subject, "create", Resource("task", owner_id=owner_id, organization_id=organization_id)):
+    if not decide(subject, "create", Class("task", owner_id=owner_id, organization_id=organization_id)):
         raise Forbidden
     row = new_task_row(owner_id, organization_id, body, ctx.clock.now())
     spec = CreateSpec(

@@ -16,15 +16,15 @@ from coder.coderd.services.tasks.task_view import status_of_task
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject, Target
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
-def task_resource(row: TaskRow) -> Resource:
+def task_resource(row: TaskRow) -> Target:
     """Return the task as the policy sees it."""
-    return Resource("task", id=str(row.id), owner_id=row.owner_id, organization_id=row.organization_id)
+    return Object("task", str(row.id), owner_id=row.owner_id, organization_id=row.organization_id)
 
 
 async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str, action: str = "read") -> TaskView:

@@ -18,7 +18,7 @@ from coder.coderd.services.templates import archives
 from coder.coderd.store.templates import files as store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.files import FileRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -44,7 +44,7 @@ async def upload(ctx: Context, subject: Subject, content_type: str, content: Bin
     kind = content_type.partition(";")[0].strip().lower()
     if kind != TAR and kind not in _ZIPS:
         raise Invalid(f'Unsupported content type header "{content_type}".')
-    require(subject, "create", Resource("file", owner_id=subject.user_id, any_organization=True), hidden=False)
+    require(subject, "create", Class("file", owner_id=subject.user_id, any_organization=True), hidden=False)
     if kind not in _ZIPS:
         return await _keep(ctx, subject, content)
     with tempfile.TemporaryFile(prefix="coder-archive-") as tar:
@@ -157,7 +157,7 @@ async def require_file(ctx: Context, subject: Subject, file_id: UUID) -> None:
 async def _may_read(ctx: Context, subject: Subject, row: FileRow) -> bool:
     """Return whether the caller uploaded the file, has a site role, or may change a template created from it."""
     own = row.created_by == subject.user_id  # files have no organization, so organization roles cover own files only
-    resource = Resource("file", id=str(row.id), owner_id=row.created_by, any_organization=own)
+    resource = Object("file", str(row.id), owner_id=row.created_by, any_organization=own)
     if may(subject, "read", resource):
         return True
     templates = await ctx.db.read(template_store.list_templates_of_file, row.id)

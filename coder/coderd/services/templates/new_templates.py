@@ -23,7 +23,7 @@ from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -34,7 +34,7 @@ async def create_template(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateRequest
 ) -> Template:
     """Create a template from a version without a template. Raises InvalidFields, NotFound, Conflict, Forbidden."""
-    require(subject, "create", Resource("template", organization_id=organization_id))
+    require(subject, "create", Class("template", organization_id=organization_id))
     check_settings("Invalid create template request.", body)
     schedule = read_schedule(body, "Invalid create template request.")
     row = replace(_new_row(organization_id, subject.user_id, body, ctx.clock.now()), **schedule)

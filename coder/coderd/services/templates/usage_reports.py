@@ -32,7 +32,7 @@ from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.store.templates import insights as store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.insights import Usage
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -70,7 +70,7 @@ async def _require_insights(ctx: Context, subject: Subject, window: Window) -> N
     active = [templates[key] for key in window.template_ids if key in templates and not templates[key].deleted]
     resources = [template_resource(template) for template in active]
     if len(active) < len(window.template_ids) or not active:
-        resources.append(Resource("template"))
+        resources.append(Class("template"))
     if not all(may(subject, "view_insights", resource) for resource in resources):
         raise NotFound
 

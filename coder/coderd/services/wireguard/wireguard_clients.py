@@ -10,7 +10,7 @@ from coder.api.wireguard.wireguard_clients import (
     WireguardClient,
 )
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.keys import key_resource
+from coder.coderd.services.access.keys import key_resource, keys_of
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.wireguard import wireguard_audit
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 async def list_clients(ctx: Context, subject: Subject, user: UserRow) -> list[WireguardClient]:
     """Return a user's clients, expired ones included."""
-    require(subject, "read", key_resource(user.id))
+    require(subject, "read", keys_of(user.id))
     rows = await ctx.db.read(client_store.list_clients, user.id)
     targets = await list_owner_targets(ctx, user.id) if rows else []
     return [present_client(ctx, row, user.username, targets) for row in rows]

@@ -27,7 +27,7 @@ from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
-from coder.domain.access.policy import Resource, Subject, decide
+from coder.domain.access.policy import Class, Subject, decide
 from coder.domain.workspaces.workspaces import next_start
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ def _check_template(subject: Subject, template: TemplateRow, spec: CreateSpec, o
         organization_id is not None and organization_id != template.organization_id
     ):
         raise _no_template(template.id)
-    new = Resource("workspace", owner_id=spec.owner_id, organization_id=template.organization_id)
+    new = Class("workspace", owner_id=spec.owner_id, organization_id=template.organization_id)
     # Only the server creates the system user's workspaces; users claim one through the preset.
     if spec.owner_id == PREBUILDS_USER_ID or not decide(subject, "create", new):
         raise Forbidden

@@ -15,7 +15,7 @@ from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.template_versions import VersionRow
 from coder.coderd.store.templates.templates import TemplateRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject, Target
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -31,10 +31,10 @@ class LoadedVersion:
     job: JobRow
 
     @property
-    def resource(self) -> Resource:
+    def resource(self) -> Target:
         """Resource of the policy for the version."""
         if self.template is None:
-            return Resource("template", organization_id=self.version.organization_id)
+            return Class("template", organization_id=self.version.organization_id)
         return template_resource(self.template)
 
 

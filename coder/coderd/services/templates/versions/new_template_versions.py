@@ -21,7 +21,7 @@ from coder.coderd.services.templates.versions.version_insertion import insert_ve
 from coder.coderd.services.templates.versions.version_specs import VersionSpec, with_all_tags
 from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.templates import TemplateRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.provisioning.tags import normalize_tags
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ async def _target(
     The caller needs `create`: a version is a program that runs on the provisioner, not a setting that `update` covers.
     """
     if not isinstance(body.template_id, UUID) or not body.template_id.int:
-        if not may(subject, "create", Resource("template", organization_id=organization_id)):
+        if not may(subject, "create", Class("template", organization_id=organization_id)):
             raise NotFound  # the same answer as for users who cannot read it (recorded)
         return None
     row = await ctx.db.read(template_store.get_template, body.template_id)

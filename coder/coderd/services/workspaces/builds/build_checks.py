@@ -18,7 +18,7 @@ from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates.template_versions import VersionRow
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces.builds import BuildRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -75,7 +75,7 @@ def check_privileges(
     is_manager = may(subject, "update", template_resource(template))
     if (request.state is not None or request.orphan) and not is_manager:
         raise Forbidden(_TEMPLATE_MANAGERS, _TEMPLATE_MANAGERS)
-    if request.log_level and not may(subject, "read", Resource("deployment_config")):
+    if request.log_level and not may(subject, "read", Class("deployment_config")):
         raise Invalid(_DEBUG_ADMINS, _DEBUG_ADMINS)
     if request.log_level and not rules.terraform_debug_mode:
         raise Invalid(_DEBUG_OFF, _DEBUG_OFF)

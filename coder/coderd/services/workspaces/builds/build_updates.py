@@ -22,7 +22,7 @@ from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Subject, Target
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -37,7 +37,7 @@ _log = get_logger("build_updates")
 
 @dataclass(frozen=True, slots=True)
 class _ReadableUpdate:
-    resource: Resource
+    resource: Target
     "Workspace that a watcher must be allowed to read."
     update: WorkspaceBuildUpdate
 

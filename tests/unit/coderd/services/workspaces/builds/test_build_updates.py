@@ -16,7 +16,7 @@ from coder.coderd.services.workspaces.builds.build_updates import BuildUpdates, 
 from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.change_feed import Change
-from coder.domain.access.policy import Resource
+from coder.domain.access.policy import Class
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
@@ -98,7 +98,7 @@ async def test_stream_ends_after_missed_update(missed: str, monkeypatch: pytest.
             job_status="running",
             build_number=1,
         )
-        readable = _ReadableUpdate(Resource("workspace"), update)
+        readable = _ReadableUpdate(Class("workspace"), update)
         async with await connect_websocket(policy, PATH) as stream:
             await _watching(world, 1)
             if missed == "resync":
