@@ -13,7 +13,7 @@ from coder.api.templates.templates import (
     Template,
 )
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
@@ -40,14 +40,16 @@ async def create_template(
     schedule = read_schedule(body, "Invalid create template request.")
     row = replace(_new_row(organization_id, subject.user_id, body, ctx.clock.now()), **schedule)
     with constraint_refusals({NAME_INDEX: name_taken(row.name)}):
-        await ctx.db.run(_create, row)
+        await ctx.db.run(_create, subject, row)
     return await show_template(ctx, row.id)
 
 
-async def _create(tx: Tx, row: TemplateRow) -> None:
+async def _create(tx: Tx, subject: Subject, row: TemplateRow) -> None:
     await hold_organization(tx, row.organization_id)
     version = await system_template_versions.get_version(tx, row.active_version_id, lock=True)
-    if version is None or version.organization_id != row.organization_id:
+    # The right to create a template is not the right to read the versions of others, which belong to no template yet.
+    unclaimed = Class("template", organization_id=row.organization_id)
+    if version is None or version.organization_id != row.organization_id or not may(subject, "read", unclaimed):
         text = f'Template version "{row.active_version_id}" does not exist.'
         raise _VersionMissingError(text)
     if version.template_id is not None:
