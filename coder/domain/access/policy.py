@@ -291,6 +291,12 @@ def allowed_ids(subject: Subject, kind: str) -> frozenset[str] | None:
     return None if "*" in own_ids else frozenset(own_ids)
 
 
+def lists_one(subject: Subject, identity: UUID, kinds: Iterable[str]) -> bool:
+    """Return whether the subject's key includes an object as one of `kinds`, whatever its scopes are."""
+    listed = [allowed_ids(subject, kind) for kind in kinds]
+    return any(ids is None or str(identity) in ids for ids in listed)
+
+
 def granted(table: Grants, action: str, kind: str) -> bool:
     """Return whether a table of grants contains this action."""
     for key in (kind, "*"):

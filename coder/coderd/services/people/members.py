@@ -50,12 +50,17 @@ async def get_member(
     row = await ctx.db.read(store.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
-    resource = member_resource(organization.id, user.id)
-    is_visible = may(subject, "read", organization_resource(organization.id)) and key_allows(subject, "read", resource)
-    if action == "read" and is_visible:
-        return row
-    require(subject, action, resource)
+    if action != "read" or not sees_member(subject, organization.id, user.id):
+        require(subject, action, member_resource(organization.id, user.id))
     return row
+
+
+def sees_member(subject: Subject, organization_id: UUID, user_id: UUID) -> bool:
+    """Return whether the caller may read a membership. Members of an organization may see each other."""
+    resource = member_resource(organization_id, user_id)
+    if may(subject, "read", organization_resource(organization_id)) and key_allows(subject, "read", resource):
+        return True
+    return may(subject, "read", resource)
 
 
 async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:

@@ -11,12 +11,12 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.services.foundation.field_checks import check_fields
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people import git_ssh_keys
-from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.organizations import hold_organization, organization_resource
 from coder.coderd.services.people.role_assignment import require_default_roles
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
@@ -75,7 +75,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
             "required at least 1 value for the array 'organization_ids'",
             [("organization_ids", "Missing values, this cannot be empty")],
         )
-    await ctx.db.read(_check_free, new_user)
+    await ctx.db.read(_check_free, subject, new_user)
     if new_user.login_type == "password":
         check_strength(new_user.password)
     elif new_user.login_type == "oidc" and not ctx.config.oidc_client_id:
@@ -93,9 +93,10 @@ async def _require_default_roles(subject: Subject, organization_ids: Sequence[UU
         require_default_roles(subject, await hold_organization(tx, organization_id))
 
 
-async def _check_free(tx: Tx, new_user: NewUser) -> None:
+async def _check_free(tx: Tx, subject: Subject, new_user: NewUser) -> None:
     for organization_id in new_user.organization_ids:
-        if await organization_store.get_organization(tx, organization_id) is None:
+        is_known = may(subject, "read", organization_resource(organization_id))
+        if not is_known or await organization_store.get_organization(tx, organization_id) is None:
             raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
     existing = await user_store.get_user_by_name(tx, new_user.username)
     if existing is None and new_user.email:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import NotFound
-from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.authorization import knows_user, may, require
 from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
@@ -69,10 +69,7 @@ def may_name(subject: Subject, row: UserRow) -> bool:
 
     Members may name each other, to share.
     """
-    own_organizations = subject.organization_roles
-    return may(subject, "read", user_resource(row.id)) or any(
-        organization_id in own_organizations for organization_id in row.organization_ids
-    )
+    return knows_user(subject, row.id, row.organization_ids)
 
 
 async def read_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
