@@ -202,6 +202,17 @@ class NarrowWorld:
         return response.status_code >= 400 and not self.refused.isdisjoint(kinds)
 
 
+def is_empty(response: httpx.Response) -> bool:
+    """Return whether a successful response contains no object."""
+    if "json" not in response.headers.get("content-type", "") or not response.content:
+        return False
+    return _has_no_value(response.json())
+
+
+def _has_no_value(value: Any) -> bool:
+    return all(map(_has_no_value, value.values())) if isinstance(value, dict) else not value
+
+
 async def _fill_rest(things: Populated) -> None:
     """Add objects for routes that the reference does not have."""
     boss = await things.token("boss")

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-import httpx
 import pytest
 
-from tests.kit.server.narrow_keys import NarrowWorld, narrow_world, operations
+from tests.kit.server.narrow_keys import NarrowWorld, is_empty, narrow_world, operations
 
 _OTHER_PROGRAMS = ("/external-auth/", "/gitauth/", "/oauth2/")
 """Beginnings of pages whose parameters are defined by the protocol; without them, they are pages of the dashboard."""
@@ -25,17 +24,6 @@ _ELSEWHERE = {
 """Routes that refuse the request before they ask for the object."""
 
 
-def _is_empty(response: httpx.Response) -> bool:
-    """Return whether a successful response contains no object."""
-    if "json" not in response.headers.get("content-type", "") or not response.content:
-        return False
-    return _has_no_value(response.json())
-
-
-def _has_no_value(value: Any) -> bool:
-    return all(map(_has_no_value, value.values())) if isinstance(value, dict) else not value
-
-
 async def _differences(world: NarrowWorld) -> list[str]:
     wrong, asked = [], 0
     for item in operations():
@@ -44,7 +32,7 @@ async def _differences(world: NarrowWorld) -> list[str]:
         for kinds in item.wanted:
             response = await world.ask(item, await world.key(kinds))
             asked += 1
-            if not world.refused_by(kinds, response) and not _is_empty(response):
+            if not world.refused_by(kinds, response) and not is_empty(response):
                 wrong.append(f"{item.name} without {kinds}: {response.status_code} {response.text[:200]}")
     assert asked > 300
     return wrong
