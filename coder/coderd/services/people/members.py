@@ -18,6 +18,7 @@ from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
 from coder.domain.access.policy import Object, Subject, key_allows
 from coder.domain.access.roles import ORGANIZATION_ROLES
@@ -47,7 +48,7 @@ async def get_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
 ) -> MemberRow:
     """Load a member. Members of an organization may see each other. Raises NotFound."""
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
     if action != "read" or not sees_member(subject, organization.id, user.id):
