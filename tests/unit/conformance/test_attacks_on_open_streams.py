@@ -54,7 +54,7 @@ async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
     return ours
 
 
-async def _objects(world: World, guest: str) -> dict[str, str]:
+async def shared_objects(world: World, guest: str) -> dict[str, str]:
     """Return one object of each kind, shared with the guest, with pending jobs, so that no stream ends on its own."""
     workspace, building = await new_workspace(world), await new_workspace(world, "building")
     (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
@@ -88,7 +88,7 @@ async def _share(world: World, places: dict[str, str], guest: str, *, away: bool
         assert response.status_code in {200, 204}, response.text
 
 
-async def _dry_run(world: World, token: str, version: str) -> str:
+async def dry_run(world: World, token: str, version: str) -> str:
     created = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
     assert created.status_code == 201, created.text
     return str(created.json()["id"])
@@ -137,8 +137,8 @@ async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _objects(world, guest)
-        places["job"] = await _dry_run(world, token, places["done"])
+        places = await shared_objects(world, guest)
+        places["job"] = await dry_run(world, token, places["done"])
         for rule in routes:
             async with _open(world, token, _path(rule, places)) as hers, _open(world, world.token, INBOX) as mine:
                 await _share(world, places, guest, away=True)
@@ -163,7 +163,7 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _objects(world, guest)
+        places = await shared_objects(world, guest)
         for rule in routes:
             path = _path(rule, places)
             async with _open(world, world.token, path), _open(world, token, path) as hers:
@@ -288,7 +288,7 @@ SHUT_OUT = {"is suspended", "is deleted", "the session ends", "the password is c
 """Losses that end personal streams, too."""
 
 
-async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
+async def let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
     guest, token = await world.member(name, how.get("roles", ()))
     names = {"guest": guest, "key": token.partition("-")[0], "group": ""}
     if roles := how.get("organization_roles"):
@@ -334,10 +334,10 @@ async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> 
     wrong = []
     async with workspace_world() as (world, _):
         helper, _ = await world.member("helper")
-        places = await _objects(world, helper)
+        places = await shared_objects(world, helper)
         for number, (loss, (how, (method, path, body))) in enumerate(LOSSES.items()):
-            names, token = await _let_in(world, places, f"guest{number}", how)
-            places["job"] = await _dry_run(world, token, places["done"])
+            names, token = await let_in(world, places, f"guest{number}", how)
+            places["job"] = await dry_run(world, token, places["done"])
             async with AsyncExitStack() as stack:
                 opened = {
                     rule: await stack.enter_async_context(_open(world, token, _path(rule, places)))
