@@ -86,11 +86,13 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     if new_user.status not in _STATUSES:
         detail = f'"{new_user.status}" is none of: {", ".join(_STATUSES)}.'
         raise Invalid(f'User status "{new_user.status}" is not valid.', detail, [("user_status", detail)])
-    return await insert_user(ctx, new_user, partial(_require_default_roles, subject, new_user.organization_ids))
+    return await insert_user(ctx, new_user, partial(_require_memberships, subject, new_user.organization_ids))
 
 
-async def _require_default_roles(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+async def _require_memberships(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+    """Require the right to create the user's memberships, with the roles that they imply."""
     for organization_id in sorted(organization_ids):
+        require(subject, "create", Class("organization_member", organization_id=organization_id), hidden=False)
         require_default_roles(subject, await hold_organization(tx, organization_id))
 
 
