@@ -74,11 +74,11 @@ async def shared_objects(world: World, guest: str) -> dict[str, str]:
     }
     body = {"group_perms": {world.organization_id: ""}}  # a new template is shared with all members
     assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", body)).status_code == 200
-    await _share(world, places, guest)
+    await share(world, places, guest)
     return places
 
 
-async def _share(world: World, places: dict[str, str], guest: str, *, away: bool = False, whom: str = "user") -> None:
+async def share(world: World, places: dict[str, str], guest: str, *, away: bool = False, whom: str = "user") -> None:
     for kind, name, field, role in (
         ("workspaces", "workspace", f"{whom}_roles", "use"),
         ("workspaces", "building", f"{whom}_roles", "use"),
@@ -141,13 +141,13 @@ async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
         places["job"] = await dry_run(world, token, places["done"])
         for rule in routes:
             async with _open(world, token, _path(rule, places)) as hers, _open(world, world.token, INBOX) as mine:
-                await _share(world, places, guest, away=True)
+                await share(world, places, guest, away=True)
                 if not await _ends(hers, PATIENCE):
                     wrong.append(f"{rule}: still open")
                 elif hers.close_code not in {1000, 1008}:
                     wrong.append(f"{rule}: {hers.close_code}")
                 assert not await _ends(mine, 0.01), "another user's stream stays"
-            await _share(world, places, guest)
+            await share(world, places, guest)
     assert not wrong, "\n".join(wrong)
 
 
@@ -180,7 +180,7 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
                     assert error.status == 404, rule
             on = await world.patch(SHARING, {"sharing_disabled": False})
             assert on.status_code == 200, on.text
-            await _share(world, places, guest)
+            await share(world, places, guest)
     assert not wrong, "\n".join(wrong)
 
 
@@ -295,13 +295,13 @@ async def let_in(world: World, places: dict[str, str], name: str, how: dict[str,
         path = f"/api/v2/organizations/default/members/{guest}/roles"
         assert (await world.put(path, {"roles": roles})).status_code == 200
     if "user" in how:
-        await _share(world, places, guest)
+        await share(world, places, guest)
     if "group" in how:
         created = await world.post("/api/v2/organizations/default/groups", {"name": name})
         names["group"] = created.json()["id"]
         added = await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
         assert added.status_code == 200, added.text
-        await _share(world, places, names["group"], whom="group")
+        await share(world, places, names["group"], whom="group")
     return names, token
 
 

@@ -27,7 +27,7 @@ from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import workspace_world
 from tests.unit.coderd.app.test_replicas import replica_of
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
-from tests.unit.conformance.test_attacks_on_open_streams import LOSSES, dry_run, let_in, shared_objects
+from tests.unit.conformance.test_attacks_on_open_streams import LOSSES, dry_run, let_in, share, shared_objects
 
 REFUSED = {401, 403, 404}
 TAILNET = "/api/v2/tailnet?version=2.0"
@@ -35,6 +35,7 @@ OUTSIDE = {"leaves the organization", "is suspended"}
 """Losses after which a user's workspaces do not get the user's identity."""
 KEEPS_WORKSPACES = {"is deleted"}
 """Losses that are refused while the user has workspaces."""
+UNSHARED = "shared no longer"
 BY_USER = {"the session ends", "the password is changed"}
 """Losses of a session, not of a user. A ticket names the user alone, and is valid for another minute."""
 Use = Callable[[], Awaitable[int]]
@@ -161,12 +162,13 @@ async def test_prepared_work_ends_with_rights(monkeypatch: pytest.MonkeyPatch) -
     for module in (recheck_rights, rights_changes, session_revocation):
         monkeypatch.setattr(module, "PAUSE", 0.0)
     wrong, builds, keys = [], {}, {}
+    losses: dict[str, Any] = {**LOSSES, UNSHARED: ({"user": True}, ("", "", None))}
     async with workspace_world() as (world, _), AsyncExitStack() as stack:
         helper, _ = await world.member("helper")
         places = await shared_objects(world, helper)
         other = await stack.enter_async_context(replica_of(world))
         path = f"/api/v2/workspaces/{places['workspace']}"
-        for number, (loss, (how, (method, where, body))) in enumerate(LOSSES.items()):
+        for number, (loss, (how, (method, where, body))) in enumerate(losses.items()):
             names, token = await let_in(world, places, f"guest{number}", how)
             uses = await Preparations(world, token, places).all(how)
             before = {way: await use() for way, use in uses.items() if way != "resume_token"}  # it ends only by refusal
@@ -174,8 +176,11 @@ async def test_prepared_work_ends_with_rights(monkeypatch: pytest.MonkeyPatch) -
             assert (await other.get(path, token=token)).status_code == 200, loss
             if loss not in KEEPS_WORKSPACES:
                 builds[loss] = await _own_build(world, token, f"own{number}", places["template"])
-            taken = await world.request(method, where.format(**names), json=filled(body, names))
-            assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
+            if loss == UNSHARED:
+                await share(world, places, names["guest"], away=True)
+            else:
+                taken = await world.request(method, where.format(**names), json=filled(body, names))
+                assert taken.status_code in {200, 204}, f"{loss}: {taken.text}"
             for way, use in uses.items():
                 if way == "terminal_ticket" and loss in BY_USER:
                     continue

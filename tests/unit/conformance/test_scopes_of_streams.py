@@ -127,21 +127,22 @@ async def test_unlisted_objects_open_no_stream() -> None:
                 status = await _status(scene, keys[who, kind], pattern)
                 if status not in {401, 403, 404} and pattern not in _ASK_LATER:
                     wrong.append(f"{pattern} without {kind}: {status}")
+        await _ask_tunnels(scene, keys[scene.token, "workspace"], keys[scene.token, "template"])
     assert not wrong, "\n".join(wrong)
     assert len(keys) > 4
 
 
-async def test_tunnels_to_unlisted_workspaces_refused() -> None:
-    async with foreign_world() as scene:
-        agent_id, path = UUID(scene.mine["agent"]), "/api/v2/tailnet?version=2.0"
-        async with coordinating(scene.world, path, await _narrow_key(scene, scene.token, "workspace")) as narrow:
-            await narrow.tell(narrow.key)
-            await narrow.ask(agent_id)
-            assert "unauthorized" in await narrow.refusal()
-        async with coordinating(scene.world, path, await _narrow_key(scene, scene.token, "template")) as whole:
-            await whole.tell(whole.key)
-            await whole.ask(agent_id)
-            assert await whole.resume_token(), "another kind does not matter"
+async def _ask_tunnels(scene: ForeignWorld, narrow_key: str, other_key: str) -> None:
+    """Ask for a tunnel to an agent with a key that lists another workspace, and one that lists another template."""
+    agent_id, path = UUID(scene.mine["agent"]), "/api/v2/tailnet?version=2.0"
+    async with coordinating(scene.world, path, narrow_key) as narrow:
+        await narrow.tell(narrow.key)
+        await narrow.ask(agent_id)
+        assert "unauthorized" in await narrow.refusal()
+    async with coordinating(scene.world, path, other_key) as whole:
+        await whole.tell(whole.key)
+        await whole.ask(agent_id)
+        assert await whole.resume_token(), "another kind does not matter"
 
 
 async def _narrow_key(scene: ForeignWorld, token: str, kind: str) -> str:
