@@ -145,6 +145,15 @@ class RemoteAppAuthorizer:
             async with self._limited(visitor.credentials, "look_again"):
                 await self._ask(ticket.request, visitor.credentials)
 
+    async def still_admits(self, ticket: Ticket, visitor: Visitor) -> bool:
+        """Return whether a visitor would get access now; also while the server is unreachable."""
+        try:
+            async with self._visitors.turn(str(ticket.user_id)):
+                return await self._may_stay(visitor, ticket)
+        except NetError as error:
+            _log.debug("the server is unreachable; a ticket admits without a check", reason=str(error))
+            return True
+
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
         count_admission(self._world.limits, remote_ip, "cors_of")
         # Browsers send preflight requests without cookies, so the server answers for public applications only.
@@ -184,14 +193,6 @@ class RemoteAppAuthorizer:
         while True:
             await trio.sleep(CHECK_INTERVAL)
             await self.judge(CHECK_INTERVAL)
-
-    async def still_admits(self, visitor: Visitor, ticket: Ticket) -> bool:
-        """Return whether the visitor of a ticket has permission now; also while the server is unreachable."""
-        try:
-            return await self._may_stay(visitor, ticket)
-        except NetError as error:
-            _log.debug("the server is unreachable; a ticket admits without a check", reason=str(error))
-            return True
 
     async def judge(self, older_than: float = 0.0) -> None:
         """Check streams that are open for at least `older_than` seconds, unless the server is unreachable."""

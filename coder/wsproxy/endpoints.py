@@ -91,7 +91,7 @@ async def _visitor(
     if ticket is not None:
         holder = Visitor(Credentials(), ticket.user_id)
         # The right may have been lost since the ticket was issued.
-        if not await authorizer.still_admits(holder, ticket):
+        if not await authorizer.still_admits(ticket, holder):
             raise AppRefusedError("not_found")
         return holder, ticket
     credentials = request.credentials

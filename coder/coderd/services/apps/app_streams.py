@@ -53,7 +53,7 @@ class OpenStreams:
 
     def track_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
-        return self._track((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_open(visitor, ticket))
+        return self._track((visitor, (ticket.request, ticket.workspace_id)), lambda: self.may_open(visitor, ticket))
 
     def track_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a terminal of an agent; it is cancelled when the visitor loses access."""
@@ -64,7 +64,7 @@ class OpenStreams:
         visitor = Visitor(Credentials(), ticket.user_id)
         if ticket.request.access_method == "terminal":
             return await self.may_use_terminal(visitor, ticket.agent_id)
-        return await self._may_open(visitor, ticket)
+        return await self.may_open(visitor, ticket)
 
     async def may_use_terminal(self, visitor: Visitor, agent_id: UUID) -> bool:
         """Return whether the visitor may open a terminal of the agent now."""
@@ -121,7 +121,8 @@ class OpenStreams:
 
                 await self.look(concerned=is_concerned)
 
-    async def _may_open(self, visitor: Visitor, ticket: Ticket) -> bool:
+    async def may_open(self, visitor: Visitor, ticket: Ticket) -> bool:
+        """Return whether the visitor would get access to the ticket's application, of the same workspace, now."""
         try:
             opened, _ = await open_app(self._ctx, ticket.request, await self._subject(visitor))
         except AppRefusedError as refused:
