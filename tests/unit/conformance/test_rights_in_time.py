@@ -103,11 +103,9 @@ class Preparations:
 
     async def all(self, how: dict[str, Any]) -> dict[str, Use]:
         """Return all ways by name that a user with this access has."""
-        makers = [self.queued_dry_run, self.known_ids]
+        makers = [self.queued_dry_run, self.known_ids, self.queued_import, self.uploaded_file]
         if "organization_roles" not in how:  # an administrator of an organization enters no workspace of others
             makers += [self.terminal_ticket, self.resume_token]
-        if "roles" in how:  # only authors of templates upload files
-            makers += [self.queued_import, self.uploaded_file]
         return {make.__name__: await make() for make in makers}
 
     def _get(self, path: str) -> Use:
