@@ -23,6 +23,8 @@ from coder.domain.access.route_scopes import PROVISIONER, Scope, named
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import connect_websocket
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import Session
 from tests.kit.api.api_description import application
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
@@ -133,16 +135,28 @@ async def test_unlisted_objects_open_no_stream() -> None:
 
 
 async def _ask_tunnels(scene: ForeignWorld, narrow_key: str, other_key: str) -> None:
-    """Ask for a tunnel to an agent with a key that lists another workspace, and one that lists another template."""
+    """Ask for workspaces and a tunnel with a key that lists another workspace, and one that lists another template."""
     agent_id, path = UUID(scene.mine["agent"]), "/api/v2/tailnet?version=2.0"
     async with coordinating(scene.world, path, narrow_key) as narrow:
+        assert await _workspaces(scene, narrow.session) == []
         await narrow.tell(narrow.key)
         await narrow.ask(agent_id)
         assert "unauthorized" in await narrow.refusal()
     async with coordinating(scene.world, path, other_key) as whole:
+        assert scene.mine["workspace"] in await _workspaces(scene, whole.session)
         await whole.tell(whole.key)
         await whole.ask(agent_id)
         assert await whole.resume_token(), "another kind does not matter"
+
+
+async def _workspaces(scene: ForeignWorld, session: Session) -> list[str]:
+    """Return the ids of the caller's workspaces that the first update contains."""
+    request = tailnet_pb2.WorkspaceUpdatesRequest(workspace_owner_id=UUID(scene.mine["user"]).bytes)
+    name = "/coder.tailnet.v2.Tailnet/WorkspaceUpdates"
+    async with session.open_stream(name, type(request), tailnet_pb2.WorkspaceUpdate) as stream:
+        await stream.send(request)
+        update = await stream.receive()
+    return [str(UUID(bytes=item.id)) for item in update.upserted_workspaces]
 
 
 async def _narrow_key(scene: ForeignWorld, token: str, kind: str) -> str:
