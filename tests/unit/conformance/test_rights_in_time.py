@@ -17,6 +17,7 @@ import pytest
 import trio
 
 from coder.coderd.services.access import recheck_rights, rights_changes, session_revocation
+from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import connect_websocket
@@ -24,7 +25,7 @@ from tests.kit.agents.scripted_agent import eventually
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, tar
 from tests.kit.server.race_conditions import filled
 from tests.kit.server.server_in_process import World
-from tests.kit.server.workspaces import workspace_world
+from tests.kit.server.workspaces import make_ready, prebuilt, without_daemon, workspace_world, world_with_preset
 from tests.unit.coderd.app.test_replicas import replica_of
 from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
 from tests.unit.conformance.test_attacks_on_open_streams import LOSSES, dry_run, let_in, share, shared_objects
@@ -200,3 +201,22 @@ async def test_prepared_work_ends_with_rights(monkeypatch: pytest.MonkeyPatch) -
             if delivered[workspace] == (loss in OUTSIDE):
                 wrong.append(f"after {loss}: the queued build's identity: {delivered[workspace]}")
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("loss", sorted(OUTSIDE))
+async def test_queued_claim_ends_with_rights(loss: str) -> None:
+    """A prebuilt workspace is claimed, and its new owner loses the right before the build of the claim runs."""
+    _, (method, where, body) = LOSSES[loss]
+    async with world_with_preset() as (world, _, preset):
+        await reconcile(world.ctx)
+        (ahead,) = await eventually(lambda: prebuilt(world))
+        await make_ready(world, ahead)
+        await without_daemon(world)
+        user, token = await world.member("claimer")
+        claim = {"name": "mine", "template_id": world.extra["template"]["id"], "template_version_preset_id": preset}
+        made = await world.post("/api/v2/users/me/workspaces", claim, token=token)
+        assert made.status_code == 201 and made.json()["id"] == str(ahead), made.text
+        taken = await world.request(method, where.format(guest=user), json=body)
+        assert taken.status_code in {200, 204}, taken.text
+        async with connected_daemon(world, name="late") as daemon:
+            assert await _delivered(daemon, {str(ahead)}) == {str(ahead): False}
