@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 _MAX_PARTS = 4
 "Sentences of a chain that one line shows."
+DATABASE_AWAY = "database_away"
+"""Code of the error that the database does not answer: temporary, unlike every other failure of a request or call."""
 
 
 class CoderError(Exception):
@@ -39,6 +41,16 @@ def causes(error: BaseException, *, with_context: bool = False) -> Iterator[Base
         yield following
         context = following.__context__ if with_context else None
         following = following.__cause__ if following.__cause__ is not None else context
+
+
+def is_database_away(error: BaseException) -> bool:
+    """Return whether an error, its causes or a member of its group mean that the database does not answer."""
+    for cause in causes(error):
+        if isinstance(cause, CoderError) and cause.code == DATABASE_AWAY:
+            return True
+        if isinstance(cause, BaseExceptionGroup) and any(is_database_away(inner) for inner in cause.exceptions):
+            return True
+    return False
 
 
 def explain_error(error: BaseException, *, with_hint: bool = True) -> str:

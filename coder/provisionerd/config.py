@@ -22,6 +22,8 @@ class DaemonConfig:
     log_debounce: float = 0.25
     update_timeout: float = 30.0
     upload_timeout: float = 300.0
+    unanswered_limit: float = 600.0
+    "Time after which a call that a reachable server leaves unanswered fails; a frozen database is one reason."
     force_cancel: float = 600.0
     "Time the executor has to end after a cancel."
     exit_timeout: float = 180.0

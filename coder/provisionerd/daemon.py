@@ -29,9 +29,10 @@ from coder.net.errors import HttpError
 from coder.provisionerd.activity import ProvisionerActivity
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor
+from coder.provisionerd.final_report import report_leftovers
 from coder.provisionerd.link import Link
-from coder.provisionerd.run import report_leftovers, run_job
-from coder.rpc.errors import RpcClosed, RpcError
+from coder.provisionerd.run import run_job
+from coder.rpc.errors import UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.services import PROVISIONER_DAEMON
 from coder.rpc.session import Session
@@ -156,7 +157,10 @@ async def _acquire(link: Link, config: DaemonConfig, shutdown: Shutdown) -> pd.A
         # The link notices at the same moment; wait for that instead of asking the closed session again.
         await trio.sleep(config.retry_first)
     except RpcError as problem:
-        _log.warn("requesting a job failed", daemon=config.name, error=problem.text)
+        if problem.number == UNAVAILABLE:
+            link.note_unavailable(problem)
+        else:
+            _log.warn("requesting a job failed", daemon=config.name, error=problem.text)
         await trio.sleep(config.retry_last)
     return None
 

@@ -8,7 +8,7 @@ transports reports.
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
 
@@ -17,17 +17,18 @@ import trio
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError, explain_error
 from coder.base.log import get_logger
-from coder.base.threads import in_thread_or_here
+from coder.provisionerd import final_report
 from coder.provisionerd.build_job import build_workspace
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.executors.contract import Executor, ExecutorSession, Settings
+from coder.provisionerd.final_report import FinalReport
 from coder.provisionerd.job_steps import Job, JobFailed
-from coder.provisionerd.link import MAX_MESSAGE, Link
+from coder.provisionerd.link import Link
 from coder.provisionerd.redact import job_secrets
 from coder.provisionerd.report import Reporter
 from coder.provisionerd.template_jobs import dry_run, import_template
-from coder.provisionerd.workdir import job_directory, leftovers
-from coder.rpc.errors import RpcClosed, RpcError
+from coder.provisionerd.workdir import JobDirectory, job_directory
+from coder.rpc.errors import RpcError
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 
@@ -44,7 +45,6 @@ ERROR_CODES = {
 "Part of an error text -> code that clients act on (docs/protocol/provisioners.md#failures)."
 
 _SHUTDOWN_ERROR = "provisioner daemon was shutdown gracefully"
-_KILLED_ERROR = "provisioner was killed while it worked on the job"
 _CANCEL_TIMED_OUT = "Cancel timed out"
 _FINAL_REPORT_TIMEOUT = 5.0
 "Seconds for the final report of a cancelled daemon."
@@ -64,33 +64,19 @@ async def run_job(
     report = Reporter(link, acquired.job_id, config)
     report.secrets.add(job_secrets(acquired))
     report.stage(SETTING_UP)
-    run = _Run(acquired, executors, link, config, shutdown, report)
-    outcome: pd.CompletedJob | pd.FailedJob | None = None
-    try:
-        outcome = await run.work()
-    finally:
-        if outcome is None:
-            # Cancelled. When the server is away too, its reaper ends the job.
-            with trio.move_on_after(_FINAL_REPORT_TIMEOUT if link.is_connected else 0, shield=True):
-                await run.deliver(run.failed(JobFailed(_SHUTDOWN_ERROR)))
-    await run.deliver(outcome)
+    outcome: FinalReport | None = None
+    with contextlib.ExitStack() as directories:
+        run = _Run(acquired, executors, link, config, shutdown, report, directories)
+        try:
+            outcome = await run.work()
+        finally:
+            if outcome is None:
+                # Cancelled. When the server is away too, the next daemon of this name reports the end.
+                with trio.move_on_after(_FINAL_REPORT_TIMEOUT if link.is_connected else 0, shield=True):
+                    await run.deliver(run.failed(JobFailed(_SHUTDOWN_ERROR)))
+        await run.deliver(outcome)
     log.info("job ended", error=outcome.error if isinstance(outcome, pd.FailedJob) else "")
     return not isinstance(outcome, pd.FailedJob)
-
-
-async def report_leftovers(link: Link, config: DaemonConfig) -> None:
-    """Fail the jobs that were running when this daemon was killed, so that no user waits for the reaper and no state is
-    lost."""
-    for leftover in await in_thread_or_here(leftovers, config.work_dir, config.name):
-        failed = pd.FailedJob(job_id=leftover.job_id, error=_KILLED_ERROR)
-        if leftover.kind == "workspace_build":
-            failed.workspace_build.state = leftover.state
-        try:
-            await link.call("FailJob", failed, pd.Empty)
-            _log.warn("a job was lost when this provisioner was killed", job=leftover.job_id, daemon=config.name)
-        except RpcError as problem:
-            _log.info("a lost job had already ended", job=leftover.job_id, reason=problem.text)
-        leftover.remove()
 
 
 class _Run:
@@ -104,6 +90,7 @@ class _Run:
         config: DaemonConfig,
         shutdown: Shutdown,
         report: Reporter,
+        directories: contextlib.ExitStack,
     ) -> None:
         self._acquired = acquired
         self._executors = executors
@@ -111,12 +98,14 @@ class _Run:
         self._config = config
         self._shutdown = shutdown
         self._report = report
+        self._directories = directories
+        self._directory: JobDirectory | None = None
         self._last_state = b""
         self._completed: pd.CompletedJob | None = None
         self._failure: JobFailed | None = None
         self._timed_out = False
 
-    async def work(self) -> pd.CompletedJob | pd.FailedJob:
+    async def work(self) -> FinalReport:
         async with trio.open_nursery() as reporting:
             reporting.start_soon(self._heartbeat, reporting.cancel_scope)
             async with trio.open_nursery() as nursery:
@@ -140,19 +129,20 @@ class _Run:
     async def _attempt(self, nursery: trio.Nursery) -> None:
         try:
             job_id, kind = self._acquired.job_id, _kind(self._acquired)
-            with job_directory(self._config.work_dir, job_id=job_id, kind=kind, daemon=self._config.name) as folder:
-                executor = self._executors.get(self._acquired.provisioner)
-                if executor is None:
-                    raise JobFailed(f"this provisioner has no executor for {self._acquired.provisioner!r}")
-                settings = Settings(folder, *_settings(self._acquired))
-                async with executor.open(settings) as session:
-                    nursery.start_soon(self._watch_cancel, session, nursery.cancel_scope)
-                    nursery.start_soon(self._watch_time, session, nursery.cancel_scope)
-                    try:
-                        job = Job(self._acquired, session, self._report, self._link)
-                        self._completed = await _JOB_FUNCTIONS[_kind(self._acquired)](job)
-                    finally:
-                        self._last_state = session.state()
+            context = job_directory(self._config.work_dir, job_id=job_id, kind=kind, daemon=self._config.name)
+            self._directory = self._directories.enter_context(context)
+            executor = self._executors.get(self._acquired.provisioner)
+            if executor is None:
+                raise JobFailed(f"this provisioner has no executor for {self._acquired.provisioner!r}")
+            settings = Settings(self._directory.path, *_settings(self._acquired))
+            async with executor.open(settings) as session:
+                nursery.start_soon(self._watch_cancel, session, nursery.cancel_scope)
+                nursery.start_soon(self._watch_time, session, nursery.cancel_scope)
+                try:
+                    job = Job(self._acquired, session, self._report, self._link)
+                    self._completed = await _JOB_FUNCTIONS[_kind(self._acquired)](job)
+                finally:
+                    self._last_state = session.state()
         except JobFailed as problem:
             self._failure = problem
         except CoderError as problem:
@@ -200,36 +190,29 @@ class _Run:
             failed.workspace_build.CopyFrom(build)
         return failed
 
-    async def deliver(self, outcome: pd.CompletedJob | pd.FailedJob) -> None:
+    async def deliver(self, outcome: FinalReport) -> None:
+        """Send the job's end. Its directory is kept until the server accepted it."""
         self._report.stage(CLEANING_UP)
+        if self._directory is not None:
+            self._directory.keep(final_report.encode(outcome))
+        try:
+            await self._flush()
+            await final_report.send(self._link, outcome, self.failed(JobFailed("")))
+        except RpcError as problem:
+            _log.warn("the server rejected the end of a job", job=self._acquired.job_id, error=problem.text)
+            if not final_report.is_settled(problem):
+                return
+        if self._directory is not None:
+            self._directory.release()
+
+    async def _flush(self) -> None:
         try:
             await self._report.flush()
-            if isinstance(outcome, pd.CompletedJob):
-                await self._complete(outcome)
-            else:
-                await self._link.call("FailJob", outcome, pd.Empty, final=True)
         except RpcError as problem:
-            # The server has already ended this job; the report has no recipient.
-            _log.warn("the server rejected the end of a job", job=self._acquired.job_id, error=problem.text)
-
-    async def _complete(self, completed: pd.CompletedJob) -> None:
-        modules = completed.template_import.module_files
-        if modules and completed.ByteSize() > MAX_MESSAGE:
-            digest = hashlib.sha256(modules).digest()
-            try:
-                await self._link.upload(modules, digest)
-                completed.template_import.module_files_hash = digest
-            except (RpcError, RpcClosed, trio.TooSlowError, trio.EndOfChannel) as problem:
-                _log.warn("module files were not stored", job=self._acquired.job_id, error=problem)
-            completed.template_import.module_files = b""
-        try:
-            await self._link.call("CompleteJob", completed, pd.Empty, final=True)
-        except RpcError as problem:
-            # For example a result too big for one message: the job must still end with a reason.
-            failed = self.failed(JobFailed(f"complete job: {problem.text}"))
-            if failed.ByteSize() > MAX_MESSAGE:
-                failed.workspace_build.ClearField("state")
-            await self._link.call("FailJob", failed, pd.Empty, final=True)
+            if final_report.is_settled(problem):
+                raise
+            # The end matters more than the last lines.
+            _log.warn("the last lines of a job were rejected", job=self._acquired.job_id, error=problem.text)
 
 
 def _kind(acquired: pd.AcquiredJob) -> str:

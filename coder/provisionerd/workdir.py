@@ -1,7 +1,8 @@
-"""Directory of each job, private to its user, removed after every outcome; and recovery after a killed daemon.
+"""Directory of each job, private to its user, removed when the server accepted the job's end; and recovery.
 
-A job's directory holds a lock while its daemon lives, and a note with the job's id. A starting daemon searches for
-directories without a held lock, and recovers the state of the job that was running when its predecessor was killed.
+A job's directory holds a lock while its daemon lives, a note with the job's id, and at the end the final report. A
+starting daemon searches for directories without a held lock. It sends the report, or recovers the state of the job that
+was running when its predecessor was killed.
 """
 
 from __future__ import annotations
@@ -24,16 +25,39 @@ from coder.provisionerd.executors.contract import STATE_PATH, read_state
 
 _log = get_logger("provisionerd.workdir")
 
-_LOCK_FILE, _NOTE = "lock", "job.json"
+_LOCK_FILE, _NOTE, _REPORT = "lock", "job.json", "report.protobuf"
 _STOP_TIMEOUT = 12.0
 "Seconds terraform has to end by itself: slightly more than its guard grants."
 _STALE_SECONDS = 7 * 86400
 "Seconds after which a directory of another, vanished daemon is removed."
 
 
+@dataclass(slots=True)
+class JobDirectory:
+    """Directory of a running job."""
+
+    path: Path
+    is_kept: bool = False
+    """Whether the directory outlives the job, for the next daemon of this name."""
+
+    def keep(self, report: bytes) -> None:
+        """Keep the directory with the job's final report until `release`."""
+        self.is_kept = True
+        try:
+            partial = self.path / f"{_REPORT}.partial"
+            partial.write_bytes(report)
+            partial.replace(self.path / _REPORT)
+        except OSError as problem:  # the next daemon then recovers the state only
+            _log.warn("the final report of a job could not be kept on the disk", path=self.path, error=problem)
+
+    def release(self) -> None:
+        """Let the directory be removed: the server knows the job's end."""
+        self.is_kept = False
+
+
 @contextmanager
-def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str = "") -> Iterator[Path]:
-    """Create a fresh 0700 directory below `root`; remove it with its content afterwards.
+def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str = "") -> Iterator[JobDirectory]:
+    """Create a fresh 0700 directory below `root`; remove it with its content afterwards, unless it is kept.
 
     Raises CoderError `work_dir` when the disk does not allow it.
     """
@@ -51,21 +75,30 @@ def job_directory(root: Path, *, job_id: str = "", kind: str = "", daemon: str =
             f"cannot create a job directory below {root}: {problem.strerror}",
             "Free some disk space or choose another --cache-dir.",
         ) from problem
+    directory = JobDirectory(folder)
     try:
-        yield folder
+        yield directory
     finally:
-        _remove(folder)
+        if not directory.is_kept:
+            _remove(folder)
         lock.close()
 
 
 @dataclass(frozen=True, slots=True)
 class Leftover:
-    """Job whose daemon was killed."""
+    """Job whose daemon was killed, or ended before the server accepted its final report."""
 
     folder: Path
     job_id: str
     kind: str
     state: bytes
+    report: bytes = b""
+    """Final report, if the job had ended."""
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether the directory is so old that it is removed whatever the server answers."""
+        return _is_stale(self.folder)
 
     def remove(self) -> None:
         _remove(self.folder)
@@ -82,12 +115,24 @@ def leftovers(root: Path, daemon: str) -> list[Leftover]:
         if job_note is None or not _is_abandoned(folder):
             continue
         if job_note.get("daemon") != daemon:
-            if time.time() - folder.stat().st_mtime > _STALE_SECONDS:
+            if _is_stale(folder):
                 _remove(folder)
             continue
         _stop_processes(folder)
-        result.append(Leftover(folder, job_note["job_id"], job_note.get("kind", ""), read_state(folder / STATE_PATH)))
+        state, report = read_state(folder / STATE_PATH), _read_report(folder)
+        result.append(Leftover(folder, job_note["job_id"], job_note.get("kind", ""), state, report))
     return result
+
+
+def _is_stale(folder: Path) -> bool:
+    return time.time() - folder.stat().st_mtime > _STALE_SECONDS
+
+
+def _read_report(folder: Path) -> bytes:
+    try:
+        return (folder / _REPORT).read_bytes()
+    except OSError:
+        return b""
 
 
 def _read_note(folder: Path) -> dict[str, str] | None:

@@ -16,12 +16,12 @@ from typing import Any, Generic, TypeVar
 import trio
 from google.protobuf.message import DecodeError, Message
 
-from coder.base.errors import CoderError, explain_error
+from coder.base.errors import CoderError, explain_error, is_database_away
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.base.threads import in_thread_or_here
 from coder.rpc import drpc
-from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.errors import DATABASE_AWAY_TEXT, UNAVAILABLE, RpcClosed, RpcError
 from coder.rpc.inbox import BufferedBytes, Inbox
 from coder.rpc.message_limits import MessageLimits
 
@@ -409,12 +409,19 @@ class _Serving:
             raise
         except RpcError as error:
             call.fail(error.number, error.text)
-        except CoderError as error:
-            call.fail(0, explain_error(error))
         except Exception as error:
-            _log.error("a call's handler failed", call=name, error=repr(error))
-            call.fail(0, "internal error")
+            call.fail(*_failure_of(name, error))
         await self._wire._flush()
+
+
+def _failure_of(name: str, error: Exception) -> tuple[int, str]:
+    """Return the error code and text that the caller receives for a handler's exception."""
+    if is_database_away(error):
+        return UNAVAILABLE, DATABASE_AWAY_TEXT  # the store logs an outage once
+    if isinstance(error, CoderError):
+        return 0, explain_error(error)
+    _log.error("a call's handler failed", call=name, error=repr(error))
+    return 0, "internal error"
 
 
 async def _invoke(

@@ -14,7 +14,7 @@ from coder.api.base import codec
 from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
 from coder.api.base.refusals import Conflict, Invalid, Refusal, Unavailable
-from coder.base.errors import CoderError
+from coder.base.errors import is_database_away
 from coder.base.log import get_logger
 
 STATUS = {
@@ -44,6 +44,8 @@ _GONE, _TAKEN = "23503", "23505"
 """SQLSTATE of a deleted reference and of a taken key, after a concurrent change."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_ROOM_SQLSTATE = "53100"
+_SOON = ("Retry-After", "2")
+"""Header for an outage of the database: longer than a restart of a small one, shorter than a person's patience."""
 _log = get_logger("http")
 
 
@@ -66,8 +68,8 @@ def envelope_of(error: BaseException) -> tuple[int, bytes, list[tuple[str, str]]
                 return envelope_of(inner)
     if isinstance(error, Refusal):
         return envelope(error)
-    if isinstance(error, CoderError) and error.code == "database_away":
-        return envelope(Unavailable("The database does not answer.", "Try again in a moment."))  # it is logged there
+    if is_database_away(error):  # the store logs an outage once
+        return envelope(Unavailable("The database does not answer.", "Try again in a moment.", headers=[_SOON]))
     if _is_full(error):
         _log.error("a request failed: a disk is full", error=error, where=_innermost_frames(error))
         body = Envelope(

@@ -14,12 +14,14 @@ from google.protobuf.message import Message
 from coder.api.base.refusals import Refusal
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
+from coder.coderd.services.foundation.outages import until_available
 from coder.coderd.services.provisioning import acquired_jobs, daemon_calls, job_endings
 from coder.coderd.services.provisioning.acquired_jobs import JobRow
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
 from coder.coderd.services.templates.imports import module_files
 from coder.coderd.services.templates.imports.module_files import ModuleFiles
+from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError
@@ -27,6 +29,8 @@ from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 from coder.rpc.services import PROVISIONER_DAEMON
 
 if TYPE_CHECKING:
+    from uuid import UUID
+
     from coder.coderd.services.foundation.context import Context
 
 MAX_FILE = 20 << 20
@@ -48,6 +52,10 @@ class DaemonConnection:
         self._queue: JobQueue = ctx.part(JobQueue)
         self.asked = trio.Event()
         """Set by the first request for work."""
+        self.assignment_failed = trio.Event()
+        """Set when the database was away during an assignment: a job may have been assigned without a recipient."""
+        self.current_job: UUID | None = None
+        """Last job that this connection delivered."""
         self.job_ended = trio.Event()
         """Set by the first report that ends a job."""
 
@@ -106,10 +114,14 @@ class DaemonConnection:
                 message = await self._describe(held[0])
                 if message is not None:
                     await deliver(message)
+                    self.current_job = held[0].id
                     held.clear()
                     return False
                 held.clear()
             except RpcClosed:
+                raise
+            except DatabaseAwayError:
+                self.assignment_failed.set()
                 raise
             finally:
                 await self._give_up(held)
@@ -137,8 +149,7 @@ class DaemonConnection:
     async def _describe(self, job: JobRow) -> provisionerd_pb2.AcquiredJob | None:
         """Return the job for the daemon; None after failing a job that cannot be assigned."""
         try:
-            await self._require_right()  # may have been revoked while the job was acquired
-            return await acquired_jobs.describe_job(self._ctx, job)
+            return await until_available(self._describe_once, job)
         except Refusal as error:
             reason = f"request job was invalidated: {error.message}"
         except Exception as error:
@@ -147,11 +158,17 @@ class DaemonConnection:
         await job_endings.abandon_job(self._ctx, job.id, reason)
         return None
 
+    async def _describe_once(self, job: JobRow) -> provisionerd_pb2.AcquiredJob:
+        await self._require_right()  # may have been revoked while the job was acquired
+        return await acquired_jobs.describe_job(self._ctx, job)
+
     async def _give_up(self, held: list[JobRow]) -> None:
         # The daemon never received these: they would never finish.
-        with trio.move_on_after(10, shield=True):
+        with trio.move_on_after(10, shield=True) as scope:
             for job in held:
-                await job_endings.abandon_job(self._ctx, job.id, CANCELED_BY_BREAK)
+                await until_available(job_endings.abandon_job, self._ctx, job.id, CANCELED_BY_BREAK)
+        if scope.cancelled_caught:
+            self.assignment_failed.set()
 
     async def _acquire(self, _request: provisionerd_pb2.Empty) -> provisionerd_pb2.AcquiredJob:
         """Serve the deprecated long poll: an empty job after 5 s."""

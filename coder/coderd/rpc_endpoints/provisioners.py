@@ -23,6 +23,7 @@ from coder.coderd.rpc_endpoints.daemon_connection import DaemonConnection
 from coder.coderd.rpc_endpoints.pipe import stream_pair
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.services.access.session_revocation import CHECK_INTERVAL, SessionEndedError, SessionRegistry
+from coder.coderd.services.foundation.outages import until_available
 from coder.coderd.services.provisioning import daemon_admission, daemon_registration, job_endings, provisioners
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission, DaemonApplication
@@ -233,13 +234,16 @@ async def _leave(presence: Presence, worker: Worker) -> None:
 
 async def _end_lost_jobs(ctx: Context, worker: Worker, link: DaemonConnection) -> None:
     """End the jobs a daemon lost, once per connection: a daemon that requests work has none, so its jobs belong to its
-    previous process."""
+    previous process. Again when the database was away during an assignment."""
     await link.asked.wait()
-    await trio.sleep(LOST_AFTER.total_seconds())
-    try:
-        await job_endings.end_lost_jobs(ctx, worker)
-    except Exception as error:
-        _log.warn("lost jobs could not be searched", daemon=worker.name, error=error)
+    while True:
+        link.assignment_failed = trio.Event()
+        await trio.sleep(LOST_AFTER.total_seconds())
+        try:
+            await until_available(job_endings.end_lost_jobs, ctx, worker, lambda: link.current_job)
+        except Exception as error:
+            _log.warn("lost jobs could not be searched", daemon=worker.name, error=error)
+        await link.assignment_failed.wait()
 
 
 async def _leave_on_stop(ctx: Context, scope: trio.CancelScope) -> None:

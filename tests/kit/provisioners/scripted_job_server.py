@@ -12,6 +12,7 @@ from typing import Any
 import trio
 import trio.testing
 
+from coder.base.errors import DATABASE_AWAY, CoderError
 from coder.provisionerd.config import DaemonConfig, Shutdown
 from coder.provisionerd.daemon import run_daemon
 from coder.provisionerd.executors.contract import Executor
@@ -35,6 +36,9 @@ class FakeServer:
     variable_values: list[pb.VariableValue] = field(default_factory=list)
     quota: pd.CommitQuotaResponse = field(default_factory=lambda: pd.CommitQuotaResponse(ok=True, budget=-1))
     update_error: str = ""
+    end_error: str = ""
+    database_away: bool = False
+    rejected: int = 0
     canceled: bool = False
     connections: int = 0
     module_files: bytes = b""
@@ -57,6 +61,7 @@ class FakeServer:
 
     async def wait_ended(self, count: int = 1) -> pd.CompletedJob | pd.FailedJob:
         await self.wait_for(lambda: len(self.ended) >= count)
+        await trio.testing.wait_all_tasks_blocked()  # the daemon receives the answer and removes the directory
         return self.ended[count - 1]
 
     def lines(self) -> list[tuple[int, int, str, str]]:
@@ -73,6 +78,10 @@ class FakeServer:
     def _note(self) -> None:
         self._changed.set()
         self._changed = trio.Event()
+
+    def _require_database(self) -> None:
+        if self.database_away:
+            raise CoderError(DATABASE_AWAY, "the database does not answer")
 
     # --- the link
     @asynccontextmanager
@@ -128,6 +137,7 @@ class FakeServer:
         await call.close()
 
     async def _update(self, request: pd.UpdateJobRequest) -> pd.UpdateJobResponse:
+        self._require_database()
         self.updates.append(request)
         self._note()
         if self.update_error and (request.template_variables or not request.logs):
@@ -136,10 +146,16 @@ class FakeServer:
         return pd.UpdateJobResponse(canceled=self.canceled, variable_values=values)
 
     async def _commit_quota(self, request: pd.CommitQuotaRequest) -> pd.CommitQuotaResponse:
+        self._require_database()
         self.quota_asked.append(request.daily_cost)
         return self.quota
 
     async def _end(self, request: pd.CompletedJob | pd.FailedJob) -> pd.Empty:
+        self._require_database()
+        if self.end_error:
+            self.rejected += 1
+            self._note()
+            raise RpcError(0, self.end_error)
         self.ended.append(request)
         self._note()
         return pd.Empty()

@@ -261,6 +261,53 @@ async def test_job_survives_server_restart(autojump_clock: trio.abc.Clock, confi
     assert server.connections == 2
 
 
+async def test_job_survives_database_outage(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    """Heartbeats, the quota and the final report are repeated; the executor is not interrupted."""
+    server = FakeServer()
+    server.post(_build(echo_archive(apply=[_log("working"), pb.ApplyComplete(state=b"new")])))
+    server.database_away = True
+    async with running_daemon(server, config, ECHO):
+        await trio.sleep(400)
+        assert not server.ended
+        server.database_away = False
+        completed = await server.wait_ended()
+        await trio.sleep(1)
+    assert isinstance(completed, pd.CompletedJob) and completed.workspace_build.state == b"new"
+    assert "working" in server.outputs("Starting workspace")
+    assert len(server.ended) == 1 and list(config.work_dir.iterdir()) == []
+
+
+async def test_unaccepted_end_is_kept(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
+    """A daemon that stops during an outage leaves the report to the next daemon of its name."""
+    server = FakeServer()
+    server.post(_build(echo_archive(apply=[_log("done"), pb.ApplyComplete(state=b"new")])))
+    async with running_daemon(server, config, ECHO) as scope:
+        await server.wait_for(lambda: "done" in server.outputs("Starting workspace"))
+        server.database_away = True
+        await trio.sleep(60)
+        scope.cancel()
+    assert not server.ended and len(list(config.work_dir.iterdir())) == 1
+    server.database_away = False
+    async with running_daemon(server, config, ECHO):
+        completed = await server.wait_ended()
+        await trio.sleep(1)
+    assert isinstance(completed, pd.CompletedJob) and completed.workspace_build.state == b"new"
+    assert list(config.work_dir.iterdir()) == []
+
+
+@pytest.mark.parametrize(("error", "kept"), [("internal error", 1), ("job already completed", 0), ("no such job", 0)])
+async def test_rejected_leftover(autojump_clock: trio.abc.Clock, config: DaemonConfig, error: str, kept: int) -> None:
+    folder = config.work_dir / "job-1"
+    folder.mkdir(parents=True)
+    (folder / "lock").touch()
+    (folder / "job.json").write_text(json.dumps({"job_id": "1", "kind": "workspace_build", "daemon": config.name}))
+    server = FakeServer(end_error=error)
+    async with running_daemon(server, config, ECHO):
+        await server.wait_for(lambda: server.rejected)
+        await trio.testing.wait_all_tasks_blocked()
+    assert len(list(config.work_dir.iterdir())) == kept
+
+
 async def test_refused_update_fails_the_job(autojump_clock: trio.abc.Clock, config: DaemonConfig) -> None:
     server = FakeServer(update_error="no more of this")
     server.post(_build(echo_archive(apply=[_log("working")])))
@@ -370,7 +417,7 @@ async def test_killed_predecessor(autojump_clock: trio.abc.Clock, config: Daemon
             failed = await server.wait_ended()
             await trio.sleep(1)
         assert len(server.ended) == 1
-        assert sorted(config.work_dir.iterdir()) == sorted([kept, held])
+        assert sorted(config.work_dir.iterdir()) == sorted([kept, held.path])
     assert failed.job_id == "job-1"
     assert isinstance(failed, FailedJob) and failed.error == "provisioner was killed while it worked on the job"
     assert failed.workspace_build.state == b'{"half": true}'

@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.base.errors import CoderError
+from coder.base.errors import DATABASE_AWAY, CoderError
 from coder.rpc import drpc, inbox, mux, session, yamux
 from coder.rpc.calls import Bidi, Handlers, ServerStream, Unary, call_unary, serve_calls
 from coder.rpc.errors import RpcClosed, RpcError, unimplemented
@@ -90,6 +90,8 @@ async def test_concurrent_calls_share_connection() -> None:
         (unimplemented(), 12, "Unimplemented"),
         (CoderError("x", "agent is gone"), 0, "agent is gone"),
         (ValueError("secret"), 0, "internal error"),
+        (CoderError(DATABASE_AWAY, "10.0.0.5"), 14, "the server's database does not answer"),
+        (ExceptionGroup("", [CoderError(DATABASE_AWAY, "10.0.0.5")]), 14, "the server's database does not answer"),
     ],
 )
 async def test_handler_errors_reach_caller(raised: Exception, number: int, text: str) -> None:

@@ -5,6 +5,7 @@ The effect on the build or template version is the job's handler's (`job_handler
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -124,11 +125,11 @@ async def _abandon(tx: Tx, handlers: JobHandlers, job_id: UUID, error: str, now:
     return job
 
 
-async def end_lost_jobs(ctx: Context, worker: Worker) -> None:
-    """Fail jobs of an idle daemon that it stopped reporting on."""
+async def end_lost_jobs(ctx: Context, worker: Worker, current: Callable[[], UUID | None] = lambda: None) -> None:
+    """Fail jobs of a daemon that it stopped reporting on, except its `current` one."""
     now = ctx.clock.now()
     for job in await ctx.db.read(job_store.list_worker_jobs, worker.id):
-        if now - job.updated_at >= LOST_AFTER:
+        if now - job.updated_at >= LOST_AFTER and job.id != current():
             await abandon_job(ctx, job.id, LOST_ERROR)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from asyncpg import InterfaceError, InternalClientError, PostgresError
 from sqlalchemy.exc import DBAPIError
 
-from coder.base.errors import CoderError
+from coder.base.errors import DATABASE_AWAY, CoderError
 from coder.base.log import get_logger
 
 _log = get_logger("database")
@@ -32,7 +32,7 @@ class DatabaseAwayError(CoderError):
     """
 
     def __init__(self, reason: Exception) -> None:
-        super().__init__("database_away", "the database does not answer", "Try again in a moment.")
+        super().__init__(DATABASE_AWAY, "the database does not answer", "Try again in a moment.")
         self.reason = reason
 
 

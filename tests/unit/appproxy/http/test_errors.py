@@ -40,7 +40,8 @@ class FromTheDatabase(Exception):  # noqa: N818 - as SQLAlchemy's, which carries
 )
 def test_each_fault_has_its_status(error: Exception, status: int, message: str) -> None:
     for raised in (error, ExceptionGroup("", [error])):
-        found, body, _ = envelope_of(raised)
+        found, body, headers = envelope_of(raised)
+        assert ("Retry-After" in dict(headers)) == (found == 503)
         content = json.loads(body)
         assert (found, content["message"]) == (status, message)
         assert "x" not in content.get("detail", "").split()
