@@ -101,6 +101,10 @@ class Subject:
     """Id of the API key used; empty for other credentials."""
     agent_id: UUID | None = None
     workspace_id: UUID | None = None
+    narrowed_to: UUID | None = None
+    """Organization of the workspace build whose token this is, if it lacks roles of its owner (`build_tokens.py`)."""
+    lost_roles: bool = False
+    """Whether the owner has roles that the token lacks."""
     site_denied: Grants = field(default_factory=dict)
     """Actions that site roles do not grant in this deployment, whatever their tables list."""
     shares_workspaces: bool = True

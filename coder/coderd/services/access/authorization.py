@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from coder.api.base.refusals import Forbidden, NotFound
+from coder.api.base.refusals import FORBIDDEN_DETAIL, Forbidden, NotFound
+from coder.domain.access.build_tokens import NARROWED
 from coder.domain.access.policy import ALL, Subject, Target, decide, key_reaches
 
 
@@ -26,6 +27,15 @@ def require(subject: Subject, action: str, resource: Target, *, hidden: bool = T
 def may(subject: Subject, action: str, resource: Target) -> bool:
     """Return whether the subject has the permission."""
     return decide(subject, action, resource)
+
+
+def explain_narrowing(subject: Subject, refusal: Forbidden | NotFound) -> None:
+    """Add the reason to a refusal that a build's token may get for the roles it lacks.
+
+    Every refusal without a reason of its own gets it: a missing object must answer like a hidden one.
+    """
+    if subject.lost_roles and refusal.detail in {"", FORBIDDEN_DETAIL}:
+        refusal.detail = f"If your roles allow it: {NARROWED}"
 
 
 def require_scope(subject: Subject, scopes: Sequence[str]) -> None:
