@@ -8,7 +8,7 @@ roles, never administrator roles of other organizations.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
@@ -41,6 +41,9 @@ NARROWED = "this token comes from a workspace build; run `coder login` for your 
 """Reason for refusing what the owner could do by roles that the token does not carry."""
 
 
+HIDDEN = "(hidden)"
+"""Text in place of a value that a reader may not see."""
+_TOKEN = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]{10}-[A-Za-z0-9]{22}(?![A-Za-z0-9])")
 _NAME = re.compile(r"[0-9a-f-]{36}_[0-9a-f-]{36}_session_token")
 
 
@@ -100,3 +103,17 @@ def _is_member_role(name: str) -> bool:
     """Return whether a role grants nothing on other users' objects. Custom roles lose such grants instead."""
     role = ORGANIZATION_ROLES.get(name)
     return role is None or not (role.site or role.organization)
+
+
+def find_tokens(text: str) -> set[str]:
+    """Return the texts in `text` that have the form of a session token."""
+    return set(_TOKEN.findall(text))
+
+
+def mask_tokens(text: str, tokens: Collection[str] | None = None) -> str:
+    """Replace these session tokens; for None, everything that has the form of one."""
+
+    def replacement(match: re.Match[str]) -> str:
+        return HIDDEN if tokens is None or match[0] in tokens else match[0]
+
+    return _TOKEN.sub(replacement, text)

@@ -74,6 +74,18 @@ EVERYTHING = (True, True, [PROVIDER])
 NOTHING: tuple[bool, bool, list[str]] = (False, False, [])
 
 
+def _agent(token: str, app_id: str, session_token: str) -> pb.Agent:
+    """An agent whose template wrote the owner's session token wherever it could."""
+    url = f"http://localhost:1/?login={session_token}"
+    return agent(
+        token=token,
+        apps=[pb.App(id=app_id, slug="chat", url=url), pb.App(slug="shell", command=f"login {session_token}")],
+        env={"CODER_SESSION_TOKEN": session_token, "PLACE": "here"},
+        scripts=[pb.Script(display_name="login", script=f"login {session_token}", run_on_start=True)],
+        metadata=[pb.Agent.Metadata(key="login", script="true", interval=1, timeout=1)],
+    )
+
+
 @asynccontextmanager
 async def elsewhere() -> AsyncIterator[Elsewhere]:
     result: Elsewhere
@@ -84,9 +96,12 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
             return {"state": b"{}"}
         app, token = str(uuid4()), str(uuid4())
         result.agent_tokens[metadata.workspace_id] = token
-        agents = [agent(token=token, apps=[pb.App(id=app, slug="chat", url="http://localhost:1")])]
+        agents = [_agent(token, app, metadata.workspace_owner_session_token)]
         speaks = [pb.AITask(id=str(uuid4()), app_id=app)] if metadata.task_prompt else []
-        return {"state": b"{}", "ai_tasks": speaks, "resources": [resource("box", agents=agents)]}
+        box = resource("box", agents=agents)
+        leaked = f"login {metadata.workspace_owner_session_token}"
+        box.metadata.append(pb.Resource.Metadata(key="login", value=leaked))
+        return {"state": f'{{"login": "{leaked}"}}'.encode(), "ai_tasks": speaks, "resources": [box]}
 
     provider = pb.ExternalAuthProviderResource(id=PROVIDER, optional=True)
     answers = Answers(
@@ -96,6 +111,7 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
             "external_auth_providers": [provider],
         },
         build=build,
+        lines=lambda job: [f"login {job.workspace_build.metadata.workspace_owner_session_token}"],
     )
     with identity_provider() as idp:
         async with running_coderd(first_user=True, **server_settings("external_auth", idp.url)) as world:

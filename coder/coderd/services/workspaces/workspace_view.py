@@ -61,8 +61,8 @@ def strict_tags(ctx: Context) -> bool:
     return ctx.config.provisioner_strict_tags
 
 
-def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceBuild:
-    """Return the API's shape of a build."""
+def present_build(ctx: Context, view: BuildView, page: LoadedPage, *, reveals: bool) -> WorkspaceBuild:
+    """Return the API's shape of a build; `reveals` is `reveals_values` of its workspace."""
     build, job = view.build, view.job
     return WorkspaceBuild(
         id=build.id,
@@ -82,7 +82,7 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
         job=present_job(job, page.queue_places.get(job.id, NO_POSITION)),
         reason=cast("Any", build.reason),
         resources=present_resources(
-            page.resources, job.id, view_context(ctx, view.workspace_name, view.owner_username)
+            page.resources, job.id, view_context(ctx, view.workspace_name, view.owner_username, reveals=reveals)
         ),
         deadline=build.deadline,
         max_deadline=build.max_deadline,
@@ -95,10 +95,10 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
     )
 
 
-def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Workspace:
-    """Return the API's shape of a workspace with its latest build."""
+def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage, *, reveals: bool) -> Workspace:
+    """Return the API's shape of a workspace with its latest build; `reveals` is `reveals_values` of it."""
     row, template = view.workspace, view.template
-    latest = present_build(ctx, view.latest, page)
+    latest = present_build(ctx, view.latest, page, reveals=reveals)
     return Workspace(
         id=row.id,
         created_at=row.created_at,

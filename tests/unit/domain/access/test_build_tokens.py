@@ -51,7 +51,7 @@ def test_token_carries_template_organization_only() -> None:
         "user",
         OWNER,
         organization_roles=member.organization_roles,
-        custom_roles={key: without_grants for key in member.custom_roles},
+        custom_roles=dict.fromkeys(member.custom_roles, without_grants),
     )
     token = narrow(owner, TEMPLATES, BuildRoles.ORGANIZATION)
     wrong = []

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.agents import ready_times
 from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change, update_agent
 from coder.coderd.services.agents.agent_api.call_table import CallTable
@@ -136,6 +137,8 @@ async def _end_start(
 
 
 async def _write_metadata(tx: Tx, current: CurrentAgent, results: dict[str, tuple[str, str]], now: datetime) -> None:
+    texts = await mask_build_tokens(tx, [text for pair in results.values() for text in pair])
+    results = dict(zip(results, zip(texts[::2], texts[1::2], strict=True), strict=True))
     await metadata_store.update_metadata(tx, current.agent.id, results, now)
     await notify_agent_change(tx, current, "metadata")
 
