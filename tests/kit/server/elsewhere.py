@@ -87,7 +87,7 @@ def _agent(token: str, app_id: str, session_token: str) -> pb.Agent:
 
 
 @asynccontextmanager
-async def elsewhere() -> AsyncIterator[Elsewhere]:
+async def elsewhere(**settings: Any) -> AsyncIterator[Elsewhere]:
     result: Elsewhere
 
     def build(job: Any) -> dict[str, Any]:
@@ -114,7 +114,7 @@ async def elsewhere() -> AsyncIterator[Elsewhere]:
         lines=lambda job: [f"login {job.workspace_build.metadata.workspace_owner_session_token}"],
     )
     with identity_provider() as idp:
-        async with running_coderd(first_user=True, **server_settings("external_auth", idp.url)) as world:
+        async with running_coderd(first_user=True, **server_settings("external_auth", idp.url) | settings) as world:
             home = world.organization_id
             created = await world.post("/api/v2/organizations", {"name": "elsewhere"})
             world.organization_id = created.json()["id"]

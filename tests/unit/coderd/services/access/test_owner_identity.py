@@ -137,6 +137,23 @@ async def test_identity_ends_with_the_membership() -> None:
         assert result.delivered() == EVERYTHING
 
 
+async def test_identity_withheld_from_others_builds() -> None:
+    """With `--withhold-owner-identity` only builds that the owner requested get it, and so do their agents."""
+    async with elsewhere(withhold_owner_identity=True) as result:
+        world = result.world
+        await result.link("insider")
+        workspace = await result.create("insider")
+        assert result.delivered() == NOTHING
+        assert [answer.status_code for answer in await _doors(result, workspace)] == [403, 403, 403]
+        builds = f"/api/v2/workspaces/{workspace['id']}/builds"
+        for name, expected, status in (("insider", EVERYTHING, 200), ("boss", NOTHING, 403)):
+            token = result.tokens[name]
+            assert (await world.post(builds, {"transition": "start"}, token=token)).status_code == 201
+            await settled(world, workspace["id"])
+            assert result.delivered() == expected, name
+            assert [answer.status_code for answer in await _doors(result, workspace)] == [status] * 3, name
+
+
 async def test_waiting_agents_lose_account() -> None:
     """An agent that waits for its owner's account gets none after the owner has left."""
     async with elsewhere() as result:
