@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-async def hold_full_build_tokens(tx: Tx, template_id: UUID) -> bool:
+async def has_full_build_tokens(tx: Tx, template_id: UUID, *, hold: bool = False) -> bool:
     """Return whether the template's builds get tokens with all roles of their owners.
 
-    The setting does not change until the transaction ends, so that turning it off finds every such token.
+    With `hold` the setting does not change until the transaction ends, so that turning it off finds every such token.
     """
     statement = select(templates.c.full_build_tokens).where(templates.c.id == template_id)
-    row = (await tx.execute(statement.with_for_update(read=True, key_share=True))).one_or_none()
+    if hold:
+        statement = statement.with_for_update(read=True, key_share=True)
+    row = (await tx.execute(statement)).one_or_none()
     return row is not None and bool(row[0])
 
 

@@ -42,7 +42,7 @@ async def create_session_token(
         # A key of the system user would open every unclaimed workspace, of any template and organization. A user who
         # claims the workspace could read it there.
         return ""
-    is_full = await build_keys.hold_full_build_tokens(tx, workspace.template_id)
+    is_full = await build_keys.has_full_build_tokens(tx, workspace.template_id, hold=True)
     roles = roles_of_build(
         is_full=is_full, requested_within=build.requested_within, organization_id=workspace.organization_id
     )
