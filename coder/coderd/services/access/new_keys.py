@@ -14,9 +14,10 @@ from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.access.keys import KeyRow
 from coder.coderd.store.login import oauth2 as oauth2_store
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people.object_counts import lock_objects
 from coder.domain.access.build_tokens import is_token_name
 from coder.domain.access.user_agents import kept
@@ -76,7 +77,7 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
 
     Raises Unauthenticated when the password was changed or the account deleted meanwhile: both end every key.
     """
-    now = await user_store.get_user(tx, user.id, hold=True)
+    now = await system_users.get_user(tx, user.id, hold=True)
     if now is None or now.deleted or now.hashed_password != user.hashed_password:
         raise Unauthenticated("The account has changed meanwhile. Sign in again.")
     if row.login_type == "token":
@@ -108,7 +109,7 @@ async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> As
     A key derived from a consent ends with the consent, however indirectly, and does not slide past its expiry. So does
     a key derived from a build's session token; it carries the same roles.
     """
-    parent = await key_store.get_key(tx, parent_id)
+    parent = await system_keys.get_key(tx, parent_id)
     if parent is None:
         raise Unauthenticated(_ENDED)
     consent = await oauth2_store.consent_of_key(tx, parent_id)
@@ -117,7 +118,7 @@ async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> As
     if consent is not None and await oauth2_store.hold_app(tx, consent.app_id) is None:
         raise Unauthenticated(_ENDED)
     for locked_id in sorted({user_id, consent.user_id if consent else user_id}):
-        await user_store.get_user(tx, locked_id, hold=True)
+        await system_users.get_user(tx, locked_id, hold=True)
     # Refuse instead of creating an expired key: the application must ask its user again.
     is_expired = consent is not None and consent.expires_at <= row.created_at
     root_id = parent.build_key_id or parent_id  # locked first, as it is deleted first
@@ -133,7 +134,7 @@ async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> As
 
 async def _within_build(tx: Tx, row: KeyRow, parent_id: str) -> KeyRow:
     """Return the key limited to the build that `parent_id` came from, if any. Raises Unauthenticated."""
-    parent = await key_store.get_key(tx, parent_id)  # again: its template's setting may have changed until the lock
+    parent = await system_keys.get_key(tx, parent_id)  # again: its template's setting may have changed until the lock
     if parent is None:
         raise Unauthenticated(_ENDED)
     if parent.build_organization_id is None and not parent.build_key_id and not is_token_name(parent.token_name):
