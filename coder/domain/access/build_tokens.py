@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from uuid import UUID
 
-from coder.domain.access.policy import Subject
+from coder.domain.access.policy import NIL, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES, BuiltinRole
 
 
@@ -60,8 +60,8 @@ def is_token_name(name: str) -> bool:
 def roles_of_build(*, is_full: bool, requested_within: UUID | None, organization_id: UUID) -> BuildRoles:
     """Return the roles for the token of a build.
 
-    `is_full` is the template's setting. `requested_within` is the organization of the narrowed token that requested
-    the build, which may not create a stronger token; None for other requests.
+    `is_full` is the template's setting. `requested_within` is `Subject.narrowed_to` of the token that requested the
+    build, which may not create a stronger token; None for other requests.
     """
     if requested_within is None:
         return BuildRoles.ALL if is_full else BuildRoles.ORGANIZATION
@@ -75,19 +75,20 @@ def narrow(subject: Subject, organization_id: UUID, roles: str | None) -> Subjec
     """
     if roles == BuildRoles.ALL:
         return subject
-    kept = _kept(subject, organization_id if roles == BuildRoles.ORGANIZATION else None)
+    administered = organization_id if roles == BuildRoles.ORGANIZATION else NIL
+    kept = _kept(subject, administered)
     lost = subject.site_roles or kept.organization != subject.organization_roles or kept.custom != subject.custom_roles
     return replace(
         subject,
         site_roles=kept.site,
         organization_roles=kept.organization,
         custom_roles=kept.custom,
-        narrowed_to=organization_id,
+        narrowed_to=administered,
         lost_roles=bool(lost),
     )
 
 
-def _kept(subject: Subject, organization_id: UUID | None) -> KeptRoles:
+def _kept(subject: Subject, organization_id: UUID) -> KeptRoles:
     custom = {
         (organization, name): role if organization == organization_id else replace(role, site={}, organization={})
         for (organization, name), role in subject.custom_roles.items()

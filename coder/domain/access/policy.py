@@ -102,7 +102,8 @@ class Subject:
     agent_id: UUID | None = None
     workspace_id: UUID | None = None
     narrowed_to: UUID | None = None
-    """Organization of the workspace build whose token this is, if it lacks roles of its owner (`build_tokens.py`)."""
+    """Organization whose administrator roles a build's limited token carries, NIL for none; None for everything else
+    (`build_tokens.py`)."""
     lost_roles: bool = False
     """Whether the owner has roles that the token lacks."""
     site_denied: Grants = field(default_factory=dict)

@@ -29,13 +29,14 @@ def may(subject: Subject, action: str, resource: Target) -> bool:
     return decide(subject, action, resource)
 
 
-def explain_narrowing(subject: Subject, refusal: Forbidden | NotFound) -> None:
-    """Add the reason to a refusal that a build's token may get for the roles it lacks.
+def explain_narrowing(subject: Subject, refusal: Forbidden | NotFound) -> Forbidden | NotFound:
+    """Return the refusal, with the reason that a build's token may get it for: the roles it lacks.
 
     Every refusal without a reason of its own gets it: a missing object must answer like a hidden one.
     """
     if subject.lost_roles and refusal.detail in {"", FORBIDDEN_DETAIL}:
         refusal.detail = f"If your roles allow it: {NARROWED}"
+    return refusal
 
 
 def require_scope(subject: Subject, scopes: Sequence[str]) -> None:

@@ -54,7 +54,7 @@ class BuildRow:
     ai_task_app_id: UUID | None = None
     """App that reports for the workspace's task; known when the build ended."""
     requested_within: UUID | None = None
-    """Organization of the build's session token that requested this build; None for all other requests."""
+    """`Subject.narrowed_to` of the token that requested this build; None for all other requests."""
 
 
 @dataclass(frozen=True, slots=True)

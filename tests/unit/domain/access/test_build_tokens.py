@@ -78,6 +78,8 @@ def test_token_of_other_builds_token_is_members() -> None:
     ]
     everyone = narrow(_owner(frozenset(), frozenset()), TEMPLATES, BuildRoles.MEMBER)
     assert all(decide(everyone, action, target) for action, target in others), others
+    again = roles_of_build(is_full=True, requested_within=token.narrowed_to, organization_id=TEMPLATES)
+    assert (roles, again) == (BuildRoles.MEMBER, BuildRoles.MEMBER)
     assert roles_of_build(is_full=True, requested_within=TEMPLATES, organization_id=TEMPLATES) == "organization"
     assert roles_of_build(is_full=True, requested_within=None, organization_id=TEMPLATES) == "all"
 
