@@ -232,21 +232,24 @@ async def _forget_builds(result: Elsewhere, token: str) -> None:
     await result.world.ctx.db.run(write)
 
 
+async def _counted_tokens(result: Elsewhere) -> tuple[str, list[str]]:
+    """Return the severity of the database's section, and its warnings apart from a slow database."""
+    report = (await result.world.get("/api/v2/debug/health?force=true")).json()["database"]
+    return report["severity"], [item["message"] for item in report["warnings"] if item["code"] != "EDB02"]
+
+
 async def test_older_tokens_narrow_at_next_build() -> None:
     async with built_for_owner() as (result, workspace):
         world, token = result.world, result.token_of_build
         await _forget_builds(result, token)
         tokens = [token, await _derived(result, token)]
         tokens.append(await _derived(result, tokens[1]))
-        report = (await world.get("/api/v2/debug/health?force=true")).json()["database"]
-        assert report["severity"] == "warning"
-        assert [item["message"].split(" are ")[0] for item in report["warnings"]] == [
-            "1 session tokens of workspace builds"
-        ]
+        severity, counted = await _counted_tokens(result)
+        assert severity == "warning" and counted[0].startswith("1 session tokens of workspace builds are from before")
         later = await _start(result, workspace)
         assert await _status(result, tokens) == [401] * 3
         assert (await world.get("/api/v2/users/me", token=later)).json()["roles"] == []
-        assert not (await world.get("/api/v2/debug/health?force=true")).json()["database"]["warnings"]
+        assert (await _counted_tokens(result))[1] == []
 
 
 async def test_lifetime_follows_owners_limit() -> None:
