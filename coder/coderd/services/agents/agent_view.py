@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -59,14 +59,18 @@ class AgentViewContext:
 
 def view_context(ctx: Context, workspace_name: str, owner_username: str, *, reveals: bool) -> AgentViewContext:
     """Return the present context for agents of a workspace."""
-    return AgentViewContext(
-        now=ctx.clock.now(),
-        reveals=reveals,
-        troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
+    return replace(
+        planned_context(ctx, reveals=reveals),
         workspace_name=workspace_name,
         owner_username=owner_username,
         latency=ctx.part(Coordinator).latency_of,
     )
+
+
+def planned_context(ctx: Context, *, reveals: bool) -> AgentViewContext:
+    """Return the context for agents that an import or dry run planned: no workspace has them."""
+    url = ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL
+    return AgentViewContext(now=ctx.clock.now(), reveals=reveals, troubleshooting_url=url)
 
 
 def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:

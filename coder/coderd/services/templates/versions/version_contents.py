@@ -14,7 +14,7 @@ from coder.api.templates.template_versions import (
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext
+from coder.coderd.services.agents.agent_view import planned_context
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.login.required_logins import required_providers
@@ -84,6 +84,4 @@ async def show_resources(ctx: Context, job: JobRow, *, reveals: bool) -> list[Wo
     if job.completed_at is None:
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [job.id])
-    url = ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL
-    context = AgentViewContext(now=ctx.clock.now(), reveals=reveals, troubleshooting_url=url)
-    return present_resources(loaded, job.id, context)
+    return present_resources(loaded, job.id, planned_context(ctx, reveals=reveals))

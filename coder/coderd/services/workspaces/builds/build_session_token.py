@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 
 async def revoke_session_token(tx: Tx, workspace: WorkspaceRow) -> None:
-    """Revoke the token that an earlier start of the workspace got, if any, with the keys created by it."""
+    """Revoke the token that an earlier start of the workspace got, if any, with the keys created by it.
+
+    Locks the template first, as a change of its setting does (`set_full_build_tokens`).
+    """
+    await build_keys.has_full_build_tokens(tx, workspace.template_id, hold=True)
     await key_store.replace_token(tx, workspace.owner_id, token_name(workspace.owner_id, workspace.id))
 
 

@@ -28,7 +28,6 @@ from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_pag
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.coderd.store.workspaces.builds import BuildView
-from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject
 from coder.domain.foundation.search import int_fault
 from coder.domain.workspaces.builds import is_active
@@ -42,8 +41,8 @@ _UNKNOWN_BUILD = 'Workspace "{name}" Build {number} does not exist.'
 
 async def get_build(ctx: Context, subject: Subject, build_id: UUID) -> WorkspaceBuild:
     """Return a build. Raises NotFound."""
-    build, workspace = await _load(ctx, subject, build_id)
-    return await _present(ctx, build, reveals=reveals_values(subject, workspace))
+    build, reveals = await _load(ctx, subject, build_id)
+    return await _present(ctx, build, reveals=reveals)
 
 
 async def get_build_by_number(
@@ -109,12 +108,13 @@ async def load_build(ctx: Context, subject: Subject, build_id: UUID) -> BuildVie
     return (await _load(ctx, subject, build_id))[0]
 
 
-async def _load(ctx: Context, subject: Subject, build_id: UUID) -> tuple[BuildView, WorkspaceRow]:
-    """Return a build and its workspace. Raises NotFound."""
+async def _load(ctx: Context, subject: Subject, build_id: UUID) -> tuple[BuildView, bool]:
+    """Return a build, and whether the caller may see values inside its workspace. Raises NotFound."""
     view = await ctx.db.read(system_builds.get_view, build_id)
     if view is None:
         raise NotFound
-    return view, (await load_workspace(ctx, subject, view.build.workspace_id)).workspace
+    workspace = await load_workspace(ctx, subject, view.build.workspace_id)
+    return view, reveals_values(subject, workspace.workspace)
 
 
 async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceBuildParameter]:
@@ -126,9 +126,9 @@ async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list
 
 async def get_resources(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceResource]:
     """Return the build's resources. Raises Invalid while the job runs."""
-    view, workspace = await _load(ctx, subject, build_id)
+    view, reveals = await _load(ctx, subject, build_id)
     if is_active(view.job.status):
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [view.job.id])
-    context = view_context(ctx, view.workspace_name, view.owner_username, reveals=reveals_values(subject, workspace))
+    context = view_context(ctx, view.workspace_name, view.owner_username, reveals=reveals)
     return present_resources(loaded, view.job.id, context)

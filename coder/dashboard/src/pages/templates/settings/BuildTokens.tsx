@@ -13,6 +13,13 @@ import { SkeletonRows } from "../../../ui/Loading";
 import { Stack } from "../../../ui/Page";
 import { toast } from "../../../ui/toast";
 
+const LIMITS =
+  "A workspace gets a session token of its owner. It carries the owner’s member permissions and " +
+  "administrator roles of this organization.";
+const EXPOSES =
+  "The template’s authors and the organization’s administrators can then act with every role of " +
+  "its users, including site owners. Turning it off limits existing tokens at once.";
+
 export function BuildTokens({ template }: { template: string }) {
   const queries = useQueryClient();
   const may = usePermissions();
@@ -24,10 +31,7 @@ export function BuildTokens({ template }: { template: string }) {
     );
   const isOn = setting.data?.all_roles ?? false;
   return (
-    <Section
-      title="Session tokens of workspaces"
-      description="A workspace gets a session token of its owner. It carries the owner’s member permissions and administrator roles of this organization."
-    >
+    <Section title="Session tokens of workspaces" description={LIMITS}>
       {setting.isPending ? <SkeletonRows rows={1} /> : null}
       {setting.isError ? (
         <Failure error={setting.error} retry={() => void setting.refetch()} />
@@ -36,7 +40,7 @@ export function BuildTokens({ template }: { template: string }) {
         <Stack>
           <Switch
             label="Give tokens all roles of the workspace’s owner"
-            hint="The template’s authors and the organization’s administrators can then act with every role of its users, including site owners. Turning it off limits existing tokens at once."
+            hint={EXPOSES}
             checked={isOn}
             disabled={!isOn && !may.editDeploymentConfig}
             onChange={(on) => void save(on)}
