@@ -15,7 +15,7 @@ from uuid import UUID
 from msgspec import UNSET
 
 from coder.api.provisioning.jobs import MatchedProvisioners
-from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.api.workspaces.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
 from coder.coderd.services.agents.agent_view import health_of, present_status, view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
@@ -81,9 +81,7 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage, *, reveals: b
         initiator_name=view.initiator_username,
         job=present_job(job, page.queue_places.get(job.id, NO_POSITION)),
         reason=cast("Any", build.reason),
-        resources=present_resources(
-            page.resources, job.id, view_context(ctx, view.workspace_name, view.owner_username, reveals=reveals)
-        ),
+        resources=present_build_resources(ctx, view, page.resources, reveals=reveals),
         deadline=build.deadline,
         max_deadline=build.max_deadline,
         status=cast("Any", view.status),
@@ -93,6 +91,14 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage, *, reveals: b
         has_ai_task=build.has_ai_task if build.has_ai_task is not None else UNSET,
         has_external_agent=build.has_external_agent if build.has_external_agent is not None else UNSET,
     )
+
+
+def present_build_resources(
+    ctx: Context, view: BuildView, loaded: LoadedResources, *, reveals: bool
+) -> list[WorkspaceResource]:
+    """Return the API's shape of a build's resources."""
+    context = view_context(ctx, view.workspace_name, view.owner_username, reveals=reveals)
+    return present_resources(loaded, view.job.id, context)
 
 
 def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage, *, reveals: bool) -> Workspace:

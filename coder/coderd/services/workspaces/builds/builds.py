@@ -22,9 +22,14 @@ from coder.coderd.services.access.workspace_access import (
     reveals_values,
     workspace_resource,
 )
-from coder.coderd.services.agents.agent_view import view_context
-from coder.coderd.services.agents.resource_view import load_resources, present_resources
-from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build, strict_tags
+from coder.coderd.services.agents.resource_view import load_resources
+from coder.coderd.services.workspaces.workspace_view import (
+    LoadedPage,
+    load_page,
+    present_build,
+    present_build_resources,
+    strict_tags,
+)
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.coderd.store.workspaces.builds import BuildView
@@ -130,5 +135,4 @@ async def get_resources(ctx: Context, subject: Subject, build_id: UUID) -> list[
     if is_active(view.job.status):
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [view.job.id])
-    context = view_context(ctx, view.workspace_name, view.owner_username, reveals=reveals)
-    return present_resources(loaded, view.job.id, context)
+    return present_build_resources(ctx, view, loaded, reveals=reveals)
