@@ -13,6 +13,7 @@ from coder.api.base.refusals import (
     FORBIDDEN_DETAIL,
     Forbidden,
     Invalid,
+    NotFound,
 )
 from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
 from coder.api.workspaces.builds import WorkspaceBuild
@@ -24,12 +25,14 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.notifications import update_notifications
+from coder.coderd.services.workspaces.builds.build_checks import check_template_access
 from coder.coderd.services.workspaces.builds.build_input import read_request
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build, present_queued
+from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import Subject
 
@@ -54,6 +57,7 @@ async def create_build(
     _check_buildable(
         subject, view.workspace, request
     )  # before the values are computed; `enqueue_next_build` checks again
+    await require_template_access(ctx, subject, view, request)
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
@@ -66,6 +70,19 @@ async def create_build(
     if request.transition == "start" and before != after:
         await update_notifications.workspace_updated(ctx, queued.view.build.job_id)
     return present_queued(ctx, queued)
+
+
+async def require_template_access(
+    ctx: Context, subject: Subject, view: workspace_store.WorkspaceView, request: BuildRequest
+) -> None:
+    """Check access to the template before the request's version is rendered; `enqueue_build` checks again.
+
+    Raises NotFound, Forbidden.
+    """
+    template = await ctx.db.read(template_store.get_template, view.workspace.template_id)
+    if template is None:
+        raise NotFound
+    check_template_access(subject, template, request, view.latest.build.template_version_id)
 
 
 def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
