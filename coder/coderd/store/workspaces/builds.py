@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy import Select, and_, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from coder.coderd.store.engine.rows import column_values
@@ -26,7 +26,7 @@ from coder.domain.workspaces.builds import build_status
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-_builds = workspace_builds
+_builds, _jobs = workspace_builds, provisioner_jobs
 _parameters = workspace_build_parameters
 
 
@@ -239,8 +239,23 @@ async def settle_cost(tx: Tx, build_id: UUID) -> None:
     await tx.execute(update(_builds).where(_builds.c.id == build_id).values(daily_cost=cost))
 
 
+_ABANDONED = (
+    select(_jobs.c.id)
+    .where(_jobs.c.id == _builds.c.job_id, _jobs.c.completed_at.is_not(None), _jobs.c.worker_id.is_(None))
+    .where(_builds.c.transition == "delete")
+    .correlate(_builds)
+    .exists()
+)
+"""A build that deleted a workspace without a daemon: an abandonment. It destroyed nothing."""
+
+
+async def is_abandoned(tx: Tx, build_id: UUID) -> bool:
+    """Return whether a workspace's last build was an abandonment."""
+    return (await tx.execute(select(_builds.c.id).where(_builds.c.id == build_id, _ABANDONED))).scalar() is not None
+
+
 async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
-    """Return the daily credits of an owner's living workspaces."""
+    """Return the daily credits of an owner's living workspaces, and of abandoned ones without confirmation."""
     query = (
         select(func.coalesce(func.sum(_builds.c.daily_cost), 0))
         .select_from(workspaces)
@@ -248,7 +263,7 @@ async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
         .where(
             workspaces.c.owner_id == owner_id,
             workspaces.c.organization_id == organization_id,
-            ~workspaces.c.deleted,
+            or_(~workspaces.c.deleted, and_(_builds.c.daily_cost > 0, _ABANDONED)),
         )
     )
     return int((await tx.execute(query)).scalar_one())

@@ -44,7 +44,7 @@ async def _build(world: World, workspace_id: str, token: str, transition: str, v
 
 async def test_builds_require_template_access() -> None:
     async with workspace_world() as (world, _):
-        alice, token = await world.member("alice")
+        _, token = await world.member("alice")
         bob, guest = await world.member("bob")
         workspace = await settled(world, (await create(world, "ws", token=token)).json()["id"])
         present = workspace["latest_build"]["template_version_id"]
