@@ -13,6 +13,7 @@ from coder.api.base.refusals import Conflict, Forbidden, Invalid, InvalidFields,
 from coder.api.base.struct import ApiStruct
 from coder.api.people.roles import AssignableRoles, Permission, Role
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import custom_roles as store
@@ -58,6 +59,7 @@ async def list_assignable(ctx: Context, organization: OrganizationRow, assignabl
 async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
     """Create a custom role. Raises Forbidden, Invalid, Conflict."""
     _require(subject, organization, "create")
+    await refuse_applications(ctx, subject, "custom_role")
     permissions = _checked(subject, organization, role)
     now = ctx.clock.now()
     row = CustomRoleRow(new_uuid(), organization.id, role.name, role.display_name, permissions, now, now)
@@ -73,6 +75,7 @@ async def create_role(ctx: Context, subject: Subject, organization: Organization
 async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
     """Replace the permissions of the role with that name. Raises Forbidden, Invalid, NotFound."""
     _require(subject, organization, "update")
+    await refuse_applications(ctx, subject, "custom_role")
     permissions = _checked(subject, organization, role)
     values: dict[str, Any] = {"display_name": role.display_name, "permissions": permissions}
     now = ctx.clock.now()

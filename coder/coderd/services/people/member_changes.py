@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.people.organizations import OrganizationMember
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.members import (
@@ -23,6 +24,7 @@ from coder.coderd.services.people.role_assignment import (
     hold_roles_of_both,
     require_assign,
     require_default_roles,
+    roles_to_assign,
     unknown_roles,
 )
 from coder.coderd.store.people import organizations as store
@@ -44,6 +46,8 @@ async def add_member(
     Raises NotFound, Forbidden, and Invalid for a member or for default roles the caller may not assign.
     """
     require(subject, "create", Class("organization_member", organization_id=organization.id))
+    if roles_to_assign(organization):
+        await refuse_applications(ctx, subject, "role_grant")
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
@@ -108,6 +112,7 @@ async def set_member_roles(
             "Another user with the appropriate permissions must change your roles.",
         )
     require_assign(subject, organization.id)
+    await refuse_applications(ctx, subject, "role_grant")
     names = sorted(set(roles))
 
     async def write(tx: Tx) -> MemberRow:

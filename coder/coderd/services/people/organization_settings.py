@@ -14,6 +14,7 @@ from coder.api.base import codec
 from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.people.role_assignment import require_assign, require_default_roles
 from coder.coderd.store.login import provider_claims as claim_store
@@ -135,6 +136,7 @@ async def change_group_sync(
     Raises Invalid, and Forbidden, also for a caller who may not change the members of groups.
     """
     require_sync(subject, "update", organization)
+    await refuse_applications(ctx, subject, "idp_sync")
 
     async def write(tx: Tx) -> GroupSyncSettings:
         await site_settings.lock_config(tx, group_sync_key(organization.id))
@@ -169,6 +171,7 @@ async def change_role_sync(
 ) -> RoleSyncSettings:
     """Change the role sync. Raises Forbidden, and Invalid for roles the caller may not assign."""
     require_sync(subject, "update", organization)
+    await refuse_applications(ctx, subject, "idp_sync")
 
     async def write(tx: Tx) -> RoleSyncSettings:
         # Lock the settings, so that a caller with an outdated copy cannot restore a role that was just removed.
@@ -205,6 +208,7 @@ async def change_organization_sync(
     not assign.
     """
     require_sync(subject, "update")
+    await refuse_applications(ctx, subject, "idp_sync")
 
     async def write(tx: Tx) -> OrganizationSyncSettings:
         await site_settings.lock_config(tx, _ORGANIZATION_SYNC)

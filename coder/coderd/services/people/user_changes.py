@@ -8,6 +8,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
 from coder.api.people.user_requests import UpdateUserProfileRequest
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
@@ -93,6 +94,7 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
     require(subject, "read", user_resource(user.id))
     if not may(subject, "assign", Class("assign_role")):
         raise Forbidden
+    await refuse_applications(ctx, subject, "role_grant")
     names = sorted(set(roles))
     for name in names:
         if name not in SITE_ROLES:

@@ -9,6 +9,7 @@ from coder.api.base.refusals import (
     NotFound,
 )
 from coder.api.workspaces.build_requests import UpdateWorkspaceBuildStateRequest
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import (
     hold_template_of,
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
     """Return the Terraform state. It includes secrets, so only template managers may read it (others get NotFound)."""
     view = await _load_for_managers(ctx, subject, build_id)
+    await refuse_applications(ctx, subject, "agent_token")
     return await ctx.db.read(build_store.get_state, view.build.id)
 
 

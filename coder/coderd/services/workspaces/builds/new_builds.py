@@ -20,6 +20,7 @@ from coder.coderd.services.workspaces.builds.build_checks import (
     check_template_access,
     select_version,
 )
+from coder.coderd.services.workspaces.builds.build_consent import job_input
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.build_values import resolve_tags, resolve_values
 from coder.coderd.store.provisioning import jobs as job_store
@@ -69,7 +70,7 @@ async def enqueue_build(
             provisioner=template.provisioner,
             file_id=version_job.file_id,
             type="workspace_build",
-            input={"workspace_build_id": str(build_id)},
+            input={"workspace_build_id": str(build_id), **await job_input(tx, subject)},
             tags=await resolve_tags(tx, workspace, template, version_job, parameters, request, last),
             priority=request.priority,
         ),
