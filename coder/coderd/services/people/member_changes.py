@@ -19,6 +19,7 @@ from coder.coderd.services.people.members import (
     role_titles,
 )
 from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.provider_owned import require_manual_member_roles, require_manual_membership
 from coder.coderd.services.people.role_assignment import (
     denying_roles,
     hold_roles_of_both,
@@ -43,11 +44,13 @@ async def add_member(
 ) -> OrganizationMember:
     """Add a user to an organization.
 
-    Raises NotFound, Forbidden, and Invalid for a member or for default roles the caller may not assign.
+    Raises NotFound, Forbidden, and Invalid for a member or for default roles the caller may not assign,
+    or that the identity provider decides about.
     """
     require(subject, "create", Class("organization_member", organization_id=organization.id))
     if roles_to_assign(organization):
         await refuse_applications(ctx, subject, "role_grant")
+    await require_manual_membership(ctx, user)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
@@ -78,6 +81,7 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
     await get_member(ctx, subject, organization, user)
     if not may(subject, "delete", member_resource(organization.id, user.id)):
         raise NotFound  # recorded: NotFound, not Forbidden, though members see each other
+    await require_manual_membership(ctx, user)
 
     async def write(tx: Tx) -> None:
         await hold_roles_of_both(tx, subject, user.id, organization)
@@ -112,6 +116,7 @@ async def set_member_roles(
             "Another user with the appropriate permissions must change your roles.",
         )
     require_assign(subject, organization.id)
+    await require_manual_member_roles(ctx, user, organization.id)
     await refuse_applications(ctx, subject, "role_grant")
     names = sorted(set(roles))
 

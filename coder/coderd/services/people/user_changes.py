@@ -13,6 +13,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.new_users import NAME_INDEX
+from coder.coderd.services.people.provider_owned import require_manual_site_roles
 from coder.coderd.services.people.role_assignment import hold_roles_of_both
 from coder.coderd.services.people.users import lock_user, user_resource
 from coder.coderd.store.access import keys as key_store
@@ -94,6 +95,7 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
     require(subject, "read", user_resource(user.id))
     if not may(subject, "assign", Class("assign_role")):
         raise Forbidden
+    require_manual_site_roles(ctx, user)
     await refuse_applications(ctx, subject, "role_grant")
     names = sorted(set(roles))
     for name in names:
