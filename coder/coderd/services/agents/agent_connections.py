@@ -27,7 +27,7 @@ from coder.coderd.services.agents.agent_access import find_current_agent
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import CurrentAgent
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.agents.agents import CONNECTION_UPDATE_FREQUENCY
 from coder.domain.agents.disconnects import Ended
@@ -199,7 +199,7 @@ async def _mark_connected(
     await _notify(tx, current)
     if current.agent.first_connected_at is not None:
         return ""
-    template = await template_store.get_template(tx, current.template_id)
+    template = await system_templates.get_template(tx, current.template_id)
     return template.name if template else ""
 
 

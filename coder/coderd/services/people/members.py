@@ -17,6 +17,7 @@ from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
 from coder.domain.access.policy import Object, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
@@ -44,7 +45,7 @@ async def get_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
 ) -> MemberRow:
     """Load a member. Members of an organization may see each other. Raises NotFound."""
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
     if action == "read" and may(subject, "read", organization_resource(organization.id)):

@@ -26,9 +26,11 @@ from coder.coderd.services.workspaces.builds.build_results import complete_build
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.workspace_inventory import load_inventory, require_abandonable
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.domain.access.policy import SYSTEM, Subject
 from coder.domain.provisioning.allowed_actions import is_silent, may_abandon
@@ -68,8 +70,8 @@ async def abandon(ctx: Context, subject: Subject, workspace_id: UUID) -> Workspa
 async def _confirm(tx: Tx, subject: Subject, workspace_id: UUID) -> WorkspaceInventory | None:
     """Remove the cost of an abandoned workspace; None if it has none, or the caller does not manage the template."""
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
-    template = await template_store.get_template(tx, workspace.template_id)
-    last = await build_store.get_latest_build(tx, workspace_id)
+    template = await system_templates.get_template(tx, workspace.template_id)
+    last = await system_builds.get_latest_build(tx, workspace_id)
     if template is None or last is None or not may(subject, "update", template_resource(template)):
         return None
     if not await build_store.is_abandoned(tx, last.id) or not last.daily_cost:
@@ -84,16 +86,16 @@ async def _abandon(
     """Return the resources that may remain, and the job of the build that deleted the workspace."""
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     require_abandonable(subject, workspace)
-    template = await template_store.get_template(tx, workspace.template_id)
+    template = await system_templates.get_template(tx, workspace.template_id)
     if template is None:
         raise NotFound
-    last = await build_store.get_latest_build(tx, workspace_id)
+    last = await system_builds.get_latest_build(tx, workspace_id)
     manages = may(subject, "update", template_resource(template))
     if last is not None:
         await _end_last(tx, last, rules, now, manages=manages)
     inventory = await load_inventory(tx, workspace_id)
     build = await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
-    job = await job_store.get_job(tx, build.job_id, lock=True)
+    job = await system_jobs.get_job(tx, build.job_id, lock=True)
     if job is None:
         raise NotFound
     if last is not None and not manages:
@@ -110,7 +112,7 @@ async def _end_last(tx: Tx, last: BuildRow, rules: BuildRules, now: datetime, *,
 
     Raises Conflict while a daemon works on it, Forbidden if the caller can still delete the workspace.
     """
-    job = await job_store.get_job(tx, last.job_id, lock=True)
+    job = await system_jobs.get_job(tx, last.job_id, lock=True)
     if job is None:
         return
     silent = is_silent(job.updated_at, now)

@@ -20,7 +20,7 @@ from coder.coderd.services.telemetry.forwarded_metrics import ForwardedSample
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agent_stats as stats_store
 from coder.coderd.store.agents.agents import CurrentAgent
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -90,7 +90,7 @@ class UsageCalls:
     async def _names(self) -> tuple[str, str, str, str]:
         """Return the names of the agent, its template, its owner and its workspace."""
         if self._template_name is None:
-            template = await self._ctx.db.read(template_store.get_template, self._current.template_id)
+            template = await self._ctx.db.read(system_templates.get_template, self._current.template_id)
             self._template_name = template.name if template else ""
         return self._current.agent.name, self._template_name, self._current.owner_username, self._current.workspace_name
 

@@ -13,7 +13,7 @@ from uuid import UUID
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.coderd.store.login.oauth2 import Consent
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.domain.access.policy import Subject
 
@@ -51,7 +51,7 @@ async def hold_consent(tx: Tx, job: JobRow, owner_id: UUID, now: datetime) -> Bu
     if await oauth2_store.hold_app(tx, app_id) is None:
         return BuildConsent(None, has_ended=True)
     for locked_id in sorted({user_id, owner_id}):
-        await user_store.get_user(tx, locked_id, hold=True)
+        await system_users.get_user(tx, locked_id, hold=True)
     consent = await oauth2_store.hold_consent(tx, app_id, user_id, grant_id)
     return BuildConsent(consent, has_ended=consent is None or consent.expires_at <= now)
 

@@ -32,7 +32,7 @@ from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build, present_queued
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import Subject
 
@@ -79,7 +79,7 @@ async def require_template_access(
 
     Raises NotFound, Forbidden.
     """
-    template = await ctx.db.read(template_store.get_template, view.workspace.template_id)
+    template = await ctx.db.read(system_templates.get_template, view.workspace.template_id)
     if template is None:
         raise NotFound
     check_template_access(subject, template, request, view.latest.build.template_version_id)
