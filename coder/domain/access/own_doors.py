@@ -1,7 +1,7 @@
 """Operations that upstream does not have, each with upstream's rule that it could be a way around.
 
 A caller whom the rule refuses is refused at the door: `tests/unit/conformance/test_own_doors.py` calls both as every
-kind of caller. The table in docs/security.md is printed from here.
+kind of caller. docs/security.md has the same table.
 """
 
 from __future__ import annotations
@@ -188,16 +188,3 @@ NO_DOORS = {
 
 PARTS_LEFT_OUT = ("/api/v2/agent-firewall/", "/api/v2/ai-gateway/", "/api/v2/templatebuilder/")
 """Paths of parts of upstream that this server does not have: they answer as without a license."""
-
-
-def printed_table() -> list[str]:
-    """Return the rows of the table in docs/security.md."""
-    rows = [
-        "| addition | rule of the original that applies | compared with | further tests |",
-        "| --- | --- | --- | --- |",
-    ]
-    for door in DOORS:
-        tests = f"`{door.tests}`" if door.tests else ""
-        counterpart = f"`{door.counterpart}`" if door.counterpart else ""
-        rows.append(f"| {door.what} | {door.rule} | {counterpart} | {tests} |")
-    return rows

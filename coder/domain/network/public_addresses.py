@@ -1,6 +1,6 @@
 """Addresses on the public Internet: the only ones to which the server connects when a user chose the address.
 
-The registries of special-purpose addresses are RFC 6890 with its successors. Python's `is_global` alone is not enough:
+The rules follow IANA's registries of special-purpose addresses. Python's `is_global` alone is not enough:
 it knows the registries of its release, and calls unassigned ranges of IPv6 global.
 """
 

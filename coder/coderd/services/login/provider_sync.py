@@ -10,12 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.base.refusals import Forbidden
 from coder.base.ids import new_uuid
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.people.members import leave_organization
-from coder.coderd.services.people.organization_settings import load_group_sync, load_role_sync
-from coder.coderd.services.people.provider_owned import effective_organization_sync
+from coder.coderd.services.people.organization_settings import (
+    effective_organization_sync,
+    load_group_sync,
+    load_role_sync,
+)
 from coder.coderd.store.people import custom_roles as custom_role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as organization_store
@@ -31,15 +33,8 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-def check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
-    """Raise Forbidden when only members of certain groups may log in and the user is in none of them."""
-    allowed = ctx.config.oidc_allowed_groups
-    if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):
-        raise Forbidden("You are not in an allowed group.", "Ask an administrator to be added to one.")
-
-
 async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
-    """Apply the claims of a user who passed `check_allowed`."""
+    """Apply the claims of a user who may log in."""
     await _organizations(ctx, tx, user_id, claims, now)
     await _site_roles(ctx, tx, user_id, claims)
     default = await organization_store.get_default_organization(tx)

@@ -9,8 +9,7 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields
 from coder.api.people.groups import CreateGroupRequest, Group, PatchGroupRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.application_limits import refuse_applications
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.application_limits import require_lasting
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
@@ -31,8 +30,8 @@ async def create_group(
     ctx: Context, subject: Subject, organization: OrganizationRow, request: CreateGroupRequest
 ) -> Group:
     """Create a group. Raises Forbidden, InvalidFields, Conflict."""
-    require(subject, "create", Class("group", organization_id=organization.id), hidden=False)
-    await refuse_applications(ctx, subject, "group")
+    new = Class("group", organization_id=organization.id)
+    await require_lasting(ctx, subject, "create", new, "group", hidden=False)
     _check_reserved(request.name)
     values = {
         "id": new_uuid(),
@@ -56,7 +55,6 @@ async def create_group(
 async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: PatchGroupRequest) -> Group:
     """Change a group; empty and absent fields stay unchanged. Raises Forbidden, Invalid, Conflict, NotFound."""
     row = await load_group(ctx, subject, group_id, "update")
-    await refuse_applications(ctx, subject, "group")
     check_request(request, {"name": row.name, "display_name": row.display_name})
     values: dict[str, Any] = {}
     if request.name and request.name != row.name:

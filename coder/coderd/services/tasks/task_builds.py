@@ -17,7 +17,8 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.tasks.tasks import load_task
-from coder.coderd.services.workspaces.builds.build_creation import enqueue_next_build, require_template_access
+from coder.coderd.services.workspaces.builds.build_checks import require_template_access
+from coder.coderd.services.workspaces.builds.build_creation import enqueue_next_build
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of

@@ -88,8 +88,8 @@ async def take_steps(ctx: Context, now: datetime) -> list[TakenStep]:
 async def _run_step(
     ctx: Context, workspace_id: UUID, tick: datetime, site: notifications.NotificationSite, prepare: Prepare
 ) -> _Step:
-    subject = partial(subject_of, ctx)
-    return await ctx.db.run(_take_step, workspace_id, tick, ctx.clock.now(), site, prepare, subject)
+    subject_for = partial(subject_of, ctx)
+    return await ctx.db.run(_take_step, workspace_id, tick, ctx.clock.now(), site, prepare, subject_for)
 
 
 async def _take_step(
@@ -99,7 +99,7 @@ async def _take_step(
     now: datetime,
     site: notifications.NotificationSite,
     prepare: Prepare,
-    subject: Callable[[key_store.KeyUser], Subject],
+    subject_for: Callable[[key_store.KeyUser], Subject],
 ) -> _Step:
     locked = await store.lock_candidate(tx, workspace_id)
     if locked is None:
@@ -112,7 +112,7 @@ async def _take_step(
     build = None
     if step.transition is not None:
         version_id = await _build_version(tx, workspace, template, step)
-        if version_id is not None and not await _owner_may_use(tx, workspace, template, subject):
+        if version_id is not None and not await _owner_may_use(tx, workspace, template, subject_for):
             await _end_autostart(tx, workspace, template, now, site)
             return None, None
         build = await _enqueue_step(tx, workspace, template, step, version_id, now, site, prepare)
@@ -153,10 +153,10 @@ async def _enqueue_step(
 
 
 async def _owner_may_use(
-    tx: Tx, workspace: WorkspaceRow, template: TemplateRow, subject: Callable[[key_store.KeyUser], Subject]
+    tx: Tx, workspace: WorkspaceRow, template: TemplateRow, subject_for: Callable[[key_store.KeyUser], Subject]
 ) -> bool:
     owner = await key_store.find_user_with_roles(tx, workspace.owner_id)
-    return owner is not None and may_use(subject(owner), template)
+    return owner is not None and may_use(subject_for(owner), template)
 
 
 async def _end_autostart(

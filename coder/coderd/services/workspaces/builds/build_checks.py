@@ -9,20 +9,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.base.refusals import Failed, Forbidden, Invalid
+from coder.api.base.refusals import Failed, Forbidden, Invalid, NotFound
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, StaleValuesError
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.templates import system_template_versions
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates.template_versions import VersionRow
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.domain.access.policy import ALL, Class, Subject
 
 if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.workspaces.workspaces import WorkspaceView
 
 _TEMPLATE_MANAGERS = "Only template managers may provide custom state"
 _DEBUG_OFF = "Terraform debug mode is disabled in the deployment configuration."
@@ -56,6 +58,17 @@ def check_template_access(
     other = request.version_id is not None and request.version_id != last_version_id
     if (request.transition == "start" or other) and not may_use(subject, template):
         raise Forbidden(_NO_ACCESS, _NO_ACCESS_DETAIL)
+
+
+async def require_template_access(ctx: Context, subject: Subject, view: WorkspaceView, request: BuildRequest) -> None:
+    """Check access to the template before the request's version is rendered; `enqueue_build` checks again.
+
+    Raises NotFound, Forbidden.
+    """
+    template = await ctx.db.read(system_templates.get_template, view.workspace.template_id)
+    if template is None:
+        raise NotFound
+    check_template_access(subject, template, request, view.latest.build.template_version_id)
 
 
 async def select_version(

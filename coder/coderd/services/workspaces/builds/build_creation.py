@@ -13,7 +13,6 @@ from coder.api.base.refusals import (
     FORBIDDEN_DETAIL,
     Forbidden,
     Invalid,
-    NotFound,
 )
 from coder.api.workspaces.build_requests import CreateWorkspaceBuildRequest
 from coder.api.workspaces.builds import WorkspaceBuild
@@ -25,14 +24,13 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.notifications import update_notifications
-from coder.coderd.services.workspaces.builds.build_checks import check_template_access
+from coder.coderd.services.workspaces.builds.build_checks import require_template_access
 from coder.coderd.services.workspaces.builds.build_input import read_request
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build, present_queued
-from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.domain.access.policy import Subject
 
@@ -70,19 +68,6 @@ async def create_build(
     if request.transition == "start" and before != after:
         await update_notifications.workspace_updated(ctx, queued.view.build.job_id)
     return present_queued(ctx, queued)
-
-
-async def require_template_access(
-    ctx: Context, subject: Subject, view: workspace_store.WorkspaceView, request: BuildRequest
-) -> None:
-    """Check access to the template before the request's version is rendered; `enqueue_build` checks again.
-
-    Raises NotFound, Forbidden.
-    """
-    template = await ctx.db.read(system_templates.get_template, view.workspace.template_id)
-    if template is None:
-        raise NotFound
-    check_template_access(subject, template, request, view.latest.build.template_version_id)
 
 
 def _check_buildable(subject: Subject, row: workspace_store.WorkspaceRow, request: BuildRequest) -> None:
