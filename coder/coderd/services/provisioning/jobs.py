@@ -30,6 +30,7 @@ from coder.domain.provisioning.queue import (
     DaemonOffer,
     JobRequirements,
     QueuePosition,
+    TagRule,
     fits,
     queue_positions,
 )
@@ -78,6 +79,12 @@ def requirements_of(job: JobRow) -> JobRequirements:
     return JobRequirements(job.id, job.organization_id, job.provisioner, job.tags, job.priority, job.created_at)
 
 
+async def load_tag_rule(tx: Tx, organization_ids: Collection[UUID], now: datetime, *, strict: bool) -> TagRule:
+    """Return the rule for untagged jobs of some organizations, as the dispatcher applies it at this time."""
+    served = frozenset[tuple[UUID, str]]() if strict else await job_store.list_served(tx, organization_ids, now)
+    return TagRule(strict, served)
+
+
 async def load_queue_positions(
     tx: Tx, jobs: Collection[JobRow], now: datetime, *, strict: bool
 ) -> dict[UUID, QueuePosition]:
@@ -88,19 +95,21 @@ async def load_queue_positions(
     organizations = {job.organization_id for job in waiting}
     queued = await job_store.list_waiting(tx, organizations)
     daemons = await daemon_store.list_seen_daemons(tx, organizations, now - STALE_AFTER)
-    positions = queue_positions(queued, map(as_offer, daemons), strict=strict)
+    rule = await load_tag_rule(tx, organizations, now, strict=strict)
+    positions = queue_positions(queued, map(as_offer, daemons), rule=rule)
     return {job.id: positions.get(job.id, NO_POSITION) for job in waiting}
 
 
 async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool) -> MatchedProvisioners:
     """Count the daemons with a job's tags, and the connected ones. Provisioner types do not count (recorded)."""
     requirements = requirements_of(job)
+    rule = await load_tag_rule(tx, [job.organization_id], now, strict=strict)
     daemons = await daemon_store.list_daemons(tx, job.organization_id)
-    offers = [(daemon, as_offer(daemon)) for daemon in daemons]
+    offers = [(daemon, as_offer(daemon)) for daemon in daemons if daemon.provisioners]  # others are draining
     matching = [
         daemon
         for daemon, offer in offers
-        if fits(requirements, replace(offer, provisioners=frozenset({requirements.provisioner})), strict=strict)
+        if fits(requirements, replace(offer, provisioners=frozenset({requirements.provisioner})), rule=rule)
     ]
     seen = [daemon.last_seen_at for daemon in matching if daemon.last_seen_at is not None]
     return MatchedProvisioners(
