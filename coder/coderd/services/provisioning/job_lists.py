@@ -8,13 +8,8 @@ from uuid import UUID
 from coder.api.base.refusals import NotFound
 from coder.api.provisioning.jobs import ProvisionerJob
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.provisioning.jobs import (
-    as_offer,
-    load_queue_positions,
-    load_tag_rule,
-    present_detail,
-    requirements_of,
-)
+from coder.coderd.services.provisioning.jobs import as_offer, load_queue_positions, present_detail, requirements_of
+from coder.coderd.services.provisioning.tag_rules import load_tag_rule
 from coder.coderd.store.provisioning import jobs as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.jobs import JobFilter as JobFilter

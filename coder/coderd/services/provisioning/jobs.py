@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from coder.api.base.refusals import Invalid
 from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, ProvisionerJobInput, ProvisionerJobMetadata
+from coder.coderd.services.provisioning.tag_rules import load_tag_rule
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
@@ -30,7 +31,6 @@ from coder.domain.provisioning.queue import (
     DaemonOffer,
     JobRequirements,
     QueuePosition,
-    TagRule,
     fits,
     queue_positions,
 )
@@ -77,12 +77,6 @@ def as_offer(daemon: DaemonRow) -> DaemonOffer:
 
 def requirements_of(job: JobRow) -> JobRequirements:
     return JobRequirements(job.id, job.organization_id, job.provisioner, job.tags, job.priority, job.created_at)
-
-
-async def load_tag_rule(tx: Tx, organization_ids: Collection[UUID], now: datetime, *, strict: bool) -> TagRule:
-    """Return the rule for untagged jobs of some organizations, as the dispatcher applies it at this time."""
-    served = frozenset[tuple[UUID, str]]() if strict else await job_store.list_served(tx, organization_ids, now)
-    return TagRule(strict, served)
 
 
 async def load_queue_positions(

@@ -13,8 +13,8 @@ from sqlalchemy import delete, select
 
 from coder.base.clock import FakeClock
 from coder.base.ids import new_uuid
-from coder.coderd.services.provisioning.jobs import load_tag_rule
 from coder.coderd.services.provisioning.queue_daemons import load_daemons
+from coder.coderd.services.provisioning.tag_rules import load_tag_rule
 from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.provisioning.jobs import STATUS, JobRow, acquire_job, insert_job, list_waiting
 from coder.coderd.store.provisioning.provisioners import DaemonRow, upsert_daemon
