@@ -56,7 +56,7 @@ from coder.coderd.services.foundation.sandbox import Sandbox
 from coder.coderd.services.network import coordinator, relay, replicas, server_node
 from coder.coderd.services.notifications import vapid_keys
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
-from coder.coderd.services.telemetry import metrics_endpoint, tracing
+from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, profiles, tracing
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.templates.imports.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
@@ -85,6 +85,8 @@ PARTS = (
     replicas.run,
     server_node.run,
     metrics_endpoint.run,
+    database_metrics.run,
+    profiles.run,
     wireguard_gateway.run,
     app_usage.run,
     local_authorizer.run,

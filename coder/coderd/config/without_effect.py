@@ -11,7 +11,6 @@ WITHOUT_EFFECT = {
     "telemetry_enable": "a former name of --telemetry",
     "telemetry_url": "this server sends no reports",
     "cluster_host": "replicas find each other by the database",
-    "pprof_address": "read only together with --pprof-enable, which is refused",
     "oauth2_github_default_provider_enable": "there is no default application to offer",
     "external_auth_github_default_provider_enable": "there is no default application to offer",
     "oidc_repair_links": "links are by issuer and subject from the start, so there is nothing to repair",

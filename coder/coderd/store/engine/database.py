@@ -189,8 +189,8 @@ class Database:
         self._listeners: Listeners | None = None
         self.availability = Availability(now)
         """Availability of the database, from the results of the work on it."""
-        self.observe: Callable[[str], contextlib.AbstractContextManager[None]] | None = None
-        """Context manager around each unit of work, for tracing; receives the work's name."""
+        self.observers: list[Callable[[str], contextlib.AbstractContextManager[None]]] = []
+        """Context managers around each unit of work, for traces and metrics; they receive the work's name."""
         self.identity_generation = 0
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
@@ -239,8 +239,9 @@ class Database:
         return await self._cross(fn, unit)
 
     async def _cross(self, fn: Any, unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        surrounding = self.observe(getattr(fn, "__name__", "work")) if self.observe else contextlib.nullcontext()
-        with surrounding:
+        with contextlib.ExitStack() as surrounding:
+            for observe in self.observers:
+                surrounding.enter_context(observe(getattr(fn, "__name__", "work")))
             try:
                 result = await self._thread.call(lambda: _retried(unit))
             except DRIVER_ERRORS as error:
