@@ -24,7 +24,7 @@ def _login(invocation: Invocation) -> int:
     address = address or session.read_file(directory, "url")
     if not address:
         raise CoderError("login", "login requires a URL", "coder login https://coder.example.com")
-    url = session.normal_url(address)
+    url = session.deployment_url(address)
     if invocation.globals["use_keyring"]:
         from coder.cli.keyring_store import find_keyring
 
