@@ -61,7 +61,7 @@ def _build_line(log: ProvisionerJobLog) -> str:
 
 
 def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
-    return f"{go_time(log.created_at)} [{log.level}] [agent.{agent.name}] {log.output}"
+    return log.text(agent.name, next((item.display_name for item in agent.log_sources if item.id == log.source_id), ""))
 
 
 async def _follow(client: BlockingClient, path: str) -> None:

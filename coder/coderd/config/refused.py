@@ -25,7 +25,6 @@ REFUSED = {
     "tls_client_cert_file": "this server shows no certificate to services it calls",
     "tls_client_key_file": "this server shows no certificate to services it calls",
     "trace_datadog": "it is about the runtime of another language; --trace sends traces",
-    "update_check": "there is no list of releases to query",
     "wg_tunnel_host": "no public tunnel is opened; give --access-url",
 }
 """Reasons by attribute; any value but the default is refused."""

@@ -307,7 +307,7 @@ async def get_logs(agent: str) -> Response:
         return needs_upgrade()
     logs = await agent_logs.list_logs(context(), subject(), agent_id, after=after, before=before)
     if as_text:
-        text = "".join(f"{log.created_at.isoformat()} [{log.level}] {log.output}\n" for log in logs)
+        text = await agent_logs.text_of_logs(context(), agent_id, logs)
         return Response(text, 200, content_type="text/plain; charset=utf-8")
     return reply(logs)
 

@@ -13,7 +13,7 @@ from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 from coder.api.base import codec
 from coder.api.base.refusals import Refusal
 from coder.appproxy.http.errors import envelope_of
-from coder.coderd.http.server.auth import CsrfMismatch, context, count_public_request, credentials
+from coder.coderd.http.server.auth import CsrfMismatch, check_public_change, context, count_public_request, credentials
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.middleware import Middleware
 from coder.coderd.http.server.quart_fixes import Application, new_application
@@ -58,6 +58,7 @@ def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Seque
         (rule.rule, rule.endpoint): budgets_of(rule.rule, _budgets_of_view(app.view_functions[rule.endpoint]))
         for rule in app.url_map.iter_rules()
     }
+    app.before_request(check_public_change)
     if not ctx.config.dangerous_disable_rate_limits:
         app.before_request(count_public_request)
         app.before_websocket(count_public_request)

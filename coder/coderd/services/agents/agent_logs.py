@@ -40,6 +40,14 @@ async def list_logs(
     return present_logs(rows)
 
 
+async def text_of_logs(ctx: Context, agent_id: UUID, logs: Sequence[WorkspaceAgentLog]) -> str:
+    """Return logs as text, with the names of the agent and of each line's source."""
+    detail = await ctx.db.read(agent_store.get_agent_detail, agent_id)
+    names = {source.id: source.display_name for source in detail.log_sources} if detail else {}
+    name = detail.agent.name if detail else ""
+    return "".join(f"{log.text(name, names.get(log.source_id, ''))}\n" for log in logs)
+
+
 def present_logs(rows: Sequence[AgentLogRow]) -> list[WorkspaceAgentLog]:
     return [
         WorkspaceAgentLog(
