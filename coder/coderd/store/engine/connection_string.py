@@ -90,8 +90,9 @@ class ConnectionString:
                 arguments[name] = given[name]
         if database := given.get("dbname") or given.get("database"):
             arguments["database"] = database
-        if password := self._password_of_file(hosts, ports):
-            arguments["password"] = password
+        if self._password_of_file(hosts, ports) is not None:
+            # Read for each connection: programs that renew passwords rewrite the file.
+            arguments["password"] = lambda: self._password_of_file(hosts, ports) or ""
         if given.get("connect_timeout", "0") != "0":
             # libpq waits at least two seconds.
             arguments["timeout"] = max(2, _number(given, "connect_timeout"))
