@@ -8,6 +8,7 @@ from uuid import UUID
 
 from sqlalchemy import select
 
+from coder.base.clock import FakeClock
 from coder.base.ids import new_uuid
 from coder.coderd.store.agents.agent_scripts import insert_script_timing, list_script_timings
 from coder.coderd.store.tables.agents import workspace_agent_scripts, workspace_agents
@@ -25,7 +26,7 @@ SCRIPT = {
 
 
 async def test_first_run_of_each_script_is_listed() -> None:
-    async with workspace_world() as machine:
+    async with workspace_world(clock=FakeClock(NOW)) as machine:
         database = machine.world.ctx.db
 
         async def add(tx: Any) -> UUID:

@@ -21,7 +21,7 @@ options application_name fallback_application_name keepalives keepalives_idle ke
 tcp_user_timeout replication gssencmode sslmode sslnegotiation sslcompression sslcert sslkey sslpassword sslcertmode
 sslrootcert sslcrl sslcrldir sslsni requirepeer ssl_min_protocol_version ssl_max_protocol_version krbsrvname gsslib
 gssdelegation service target_session_attrs load_balance_hosts""".split()
-"""Parameters of PostgreSQL 17's libpq, section 32.1.2 of its manual."""
+"""Parameters of PostgreSQL 17's libpq, as its manual lists them."""
 
 
 def arguments(text: str, **environment: str) -> dict[str, Any]:
