@@ -28,6 +28,8 @@ from coder.net.http1 import HttpClient
 
 POLL = 0.5
 ENDED = {"succeeded", "failed", "canceled"}
+_BUILDS = 10
+"""Builds to wait for: each can be a stop by another command."""
 WaitFor = Literal["yes", "no", "auto"]
 
 
@@ -54,26 +56,58 @@ class Preparation:
         return ReadyAgent(workspace, choose_agent(workspace, agent_name))
 
     async def _ensure_running(self, workspace: Workspace) -> Workspace:
-        build = workspace.latest_build
-        if build.job.status not in ENDED:
-            await self._watch(build)
-            workspace = await self._refresh_state(workspace)
+        """Start the workspace if it is stopped. Follow a build of another command, which may start it meanwhile."""
+        followed: set[UUID] = set()
+        for _ in range(_BUILDS):
+            workspace = await self._follow(workspace, followed)
             build = workspace.latest_build
-        if build.transition == "start" and build.job.status == "succeeded":
-            return workspace
-        if build.transition == "delete":
-            raise CoderError("deleted", f"workspace {quoted(workspace.name)} is deleted")
-        if not self._autostart:
-            raise CoderError("stopped", "workspace must be started", f"coder start {workspace.name}")
-        self._say(f"Workspace {quoted(workspace.name)} is stopped. Starting it …")
-        body = {"transition": "start", "reason": "ssh_connection"}
-        path = f"/api/v2/workspaces/{workspace.id}/builds"
-        await self._watch(read(await self._http.request("POST", path, json=body), WorkspaceBuild))
-        workspace = await self._refresh_state(workspace)
-        if workspace.latest_build.job.status != "succeeded":
-            reason = workspace.latest_build.job.error or "see `coder show`"
-            raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
+            if build.transition == "delete":
+                raise CoderError("deleted", f"workspace {quoted(workspace.name)} is deleted")
+            if build.transition == "start" and build.job.status == "succeeded":
+                return workspace
+            if build.transition == "start" and build.id in followed:
+                reason = build.job.error or "see `coder show`"
+                raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
+            if not self._autostart:
+                raise CoderError("stopped", "workspace must be started", f"coder start {workspace.name}")
+            self._say(f"Workspace {quoted(workspace.name)} is stopped. Starting it …")
+            await self._start(workspace)
+            workspace = await self._refresh_state(workspace)
+        raise CoderError("start_failed", f"workspace {quoted(workspace.name)} has too many builds by other commands")
+
+    async def _follow(self, workspace: Workspace, followed: set[UUID]) -> Workspace:
+        """Return the workspace after its active build, if any. Add the builds to `followed`."""
+        while workspace.latest_build.job.status not in ENDED:
+            followed.add(workspace.latest_build.id)
+            await self._watch(workspace.latest_build)
+            workspace = await self._refresh_state(workspace)
+            if workspace.latest_build.job.status not in ENDED:
+                await trio.sleep(POLL)  # the log's stream can end before the build
         return workspace
+
+    async def _start(self, workspace: Workspace) -> None:
+        """Queue a start, unless another command has just queued a build (409).
+
+        The server can reject the last build's version (403): members must use the active version of some templates.
+        """
+        path = f"/api/v2/workspaces/{workspace.id}/builds"
+        active, last = workspace.template_active_version_id, workspace.latest_build.template_version_id
+        versions = [active] if workspace.automatic_updates == "always" else list(dict.fromkeys((last, active)))
+        for version in versions:
+            body = {"transition": "start", "reason": "ssh_connection", "template_version_id": version}
+            try:
+                await self._http.request("POST", path, json=body)
+            except HttpError as error:
+                if error.status == 409:
+                    self._say("Another command has queued a build of the workspace. Waiting for it …")
+                elif error.status != 403 or version == versions[-1]:
+                    raise
+                else:
+                    continue
+            else:
+                if version != last:
+                    self._say("Your workspace has been updated to the current active template version.")
+            return
 
     async def _refresh_state(self, workspace: Workspace) -> Workspace:
         return read(await self._http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
