@@ -57,38 +57,76 @@ def _start(invocation: Invocation) -> int:
     return 0
 
 
-def _start_extra(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> dict[str, object]:
+def _start_extra(
+    invocation: Invocation, client: BlockingClient, workspace: Workspace, *, stops_first: bool = False
+) -> dict[str, object]:
     version = workspace.latest_build.template_version_id
     if workspace.automatic_updates == "always" or workspace.template_require_active_version:
         version = workspace.template_active_version_id
-    return _values_for(invocation, client, workspace, version, START_ACTION)
+    return _values_for(invocation, client, workspace, version, START_ACTION, stops_first=stops_first)
 
 
 def _values_for(
-    invocation: Invocation, client: BlockingClient, workspace: Workspace, version: UUID, action: str
+    invocation: Invocation,
+    client: BlockingClient,
+    workspace: Workspace,
+    version: UUID,
+    action: str,
+    *,
+    stops_first: bool = False,
 ) -> dict[str, object]:
+    """Return the version and the values for a start. With `stops_first`, raise CoderError for values that the server
+    will reject: otherwise the rejected start would leave the workspace stopped."""
     require_logins(invocation, client, version, workspace.owner_id)
-    path = f"/api/v2/workspacebuilds/{workspace.latest_build.id}/parameters"
-    before = read(client.request("GET", path), list[WorkspaceBuildParameter])
-    known = KnownValues(action, previous={item.name: item.value for item in before})
+    known = KnownValues(action, previous=_values_of_last_build(client, workspace), is_checked=stops_first)
     values = resolve_values(invocation, VersionParameters(client, version, workspace.owner_name), known)
     return {"template_version_id": version, "rich_parameter_values": values}
+
+
+def _values_of_last_build(client: BlockingClient, workspace: Workspace) -> dict[str, str]:
+    path = f"/api/v2/workspacebuilds/{workspace.latest_build.id}/parameters"
+    items = read(client.request("GET", path), list[WorkspaceBuildParameter])
+    return {item.name: item.value for item in items}
 
 
 def _update(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    prompts_requested = invocation["always_prompt"] or invocation["build_options"] or invocation["prompt_ephemeral"]
-    if not workspace.outdated and not prompts_requested and not parameters.requested_values(invocation):
+    if not workspace.outdated and not _is_change_requested(invocation, client, workspace):
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
-    extra = _values_for(invocation, client, workspace, workspace.template_active_version_id, UPDATE_ACTION)
-    if workspace.latest_build.transition == "start":
+    is_started = workspace.latest_build.transition == "start"
+    extra = _values_for(
+        invocation,
+        client,
+        workspace,
+        workspace.template_active_version_id,
+        UPDATE_ACTION,
+        stops_first=is_started,
+    )
+    if is_started:
         # Stop the old version, so that its resources are released before the new one starts.
         sys.stdout.write("Stopping the workspace before it is updated.\n")
         build(invocation, client, workspace, "stop")
     build(invocation, client, workspace, "start", **extra)
     return 0
+
+
+def _is_change_requested(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> bool:
+    """Return whether flags request a build of an up-to-date workspace.
+
+    Values that the workspace already has are no change, so that a script can repeat the command. Ephemeral values count
+    for one build and are always a change.
+    """
+    prompts = ("always_prompt", "build_options", "prompt_ephemeral")
+    if any(invocation[name] for name in (*prompts, "ephemeral_parameter", "build_option")):
+        return True
+    requested = parameters.requested_values(invocation)
+    if not requested:
+        return False
+    if workspace.latest_build.job.status != "succeeded":
+        return True
+    return bool(requested.items() - _values_of_last_build(client, workspace).items())
 
 
 def _stop(invocation: Invocation) -> int:
@@ -106,7 +144,7 @@ def _stop(invocation: Invocation) -> int:
 def _restart(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    extra = _start_extra(invocation, client, workspace)
+    extra = _start_extra(invocation, client, workspace, stops_first=True)
     confirm(invocation, "Restart workspace?")
     build(invocation, client, workspace, "stop")
     build(invocation, client, workspace, "start", **extra)
