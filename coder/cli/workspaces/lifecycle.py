@@ -126,7 +126,8 @@ def _is_change_requested(invocation: Invocation, client: BlockingClient, workspa
         return False
     if workspace.latest_build.job.status != "succeeded":
         return True
-    return bool(requested.items() - _values_of_last_build(client, workspace).items())
+    before = _values_of_last_build(client, workspace)
+    return any(before.get(name) not in {value, parameters.bool_text(value)} for name, value in requested.items())
 
 
 def _stop(invocation: Invocation) -> int:

@@ -21,7 +21,7 @@ from coder.base.errors import CoderError
 from coder.cli.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
 from coder.cli.command import Invocation
 from coder.cli.output import ask
-from coder.cli.workspaces.parameters import pairs, requested_values
+from coder.cli.workspaces.parameters import FileValue, bool_text, pairs, requested_values
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -200,9 +200,14 @@ def resolve_values(invocation: Invocation, form: VersionParameters, known: Known
     seen: dict[str, FormParameter] = {}
     parameters: list[FormParameter] = []
     for _ in range(_ROUNDS):
-        parameters = form.read({**known.previous, **known.copied, **chosen, **known.preset})
+        values = {**known.previous, **known.copied, **chosen, **known.preset}
+        parameters = form.read({name: str(value) for name, value in values.items()})
         seen |= {parameter.name: parameter for parameter in parameters}
         _reject_near_misses(flag_values, seen)
+        words = _bool_words(parameters, chosen)
+        if words:
+            chosen |= words
+            continue
         open_parameter = next(
             (parameter for parameter in parameters if _needs_answer(invocation, parameter, chosen, prompted, known)),
             None,
@@ -213,11 +218,18 @@ def resolve_values(invocation: Invocation, form: VersionParameters, known: Known
         before = known.previous.get(name) or offered.get(name) or open_parameter.default_value
         chosen[name] = prompt(open_parameter, before)
         prompted.add(name)
-    _check_flag_values(invocation, flag_values, seen, known)
+    _check_flag_values(invocation, {name: chosen[name] for name in flag_values}, seen, known)
     if known.is_checked:
         _check_result(parameters, chosen, known)
     copied = {name: value for name, value in known.copied.items() if name in seen and not seen[name].ephemeral}
-    return [{"name": name, "value": value} for name, value in {**copied, **chosen}.items()]
+    return [{"name": name, "value": str(value)} for name, value in {**copied, **chosen}.items()]
+
+
+def _bool_words(parameters: list[FormParameter], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the values for bool parameters that a file gives in other words than the API's."""
+    given = {item.name: chosen.get(item.name) for item in parameters if item.type == "bool"}
+    words = {name: bool_text(value) for name, value in given.items() if isinstance(value, FileValue)}
+    return {name: word for name, word in words.items() if word != chosen[name]}
 
 
 def _needs_answer(
