@@ -66,7 +66,10 @@ def _is_archive_piped() -> bool:
         return False
     if not _has_input():
         say("Waiting for an archive on standard input; set -d to use a directory.")
-    return is_archive(sys.stdin.buffer.peek(_FIRST_BYTES)[:_FIRST_BYTES])  # type: ignore[union-attr]
+    first = sys.stdin.buffer.peek(_FIRST_BYTES)[:_FIRST_BYTES]  # type: ignore[union-attr]
+    if not first and not stat.S_ISREG(kind):  # of a script without input, or of a command that has failed
+        say("Standard input is empty: the current directory is used.")
+    return is_archive(first)
 
 
 def _has_input() -> bool:

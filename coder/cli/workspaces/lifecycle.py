@@ -14,7 +14,7 @@ from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, parse_time, say
-from coder.cli.progress import watch_build
+from coder.cli.progress import ENDED, watch_build
 from coder.cli.provisioning.no_provisioner import WAIT, handle_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
@@ -31,14 +31,46 @@ from coder.net.errors import HttpError
 def build(
     invocation: Invocation, client: BlockingClient, workspace: Workspace, transition: str, **extra: object
 ) -> WorkspaceBuild:
-    """Queue a build and watch it unless `--no-wait` is set. Raise HttpError 409 if another build is active."""
+    """Queue a build and watch it unless `--no-wait` is set. A build of another command that does the same is shared.
+
+    Raise HttpError 409 if a different build is active.
+    """
     body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
     if invocation.options.get("log_debug"):
         body["log_level"] = "debug"
-    created = read(client.request("POST", f"/api/v2/workspaces/{workspace.id}/builds", json=body), WorkspaceBuild)
+    path = f"/api/v2/workspaces/{workspace.id}/builds"
+    try:
+        created = read(client.request("POST", path, json=body), WorkspaceBuild)
+    except HttpError as error:
+        if error.status != 409:
+            raise
+        created = _shared_build(client, workspace, body, error)
     wait = not invocation.options.get("no_wait")
     handle_build(invocation, client, created, waits=wait)
     return watch_build(client, created) if wait else created
+
+
+def _shared_build(
+    client: BlockingClient, workspace: Workspace, body: dict[str, object], conflict: HttpError
+) -> WorkspaceBuild:
+    """Return the active build if it does what `body` requests. Otherwise print the way out, and raise `conflict`."""
+    latest = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace).latest_build
+    is_same = (
+        latest.transition == body["transition"]
+        and body.get("template_version_id") in {None, latest.template_version_id}
+        and not body.get("rich_parameter_values")
+        and not body.get("orphan")
+    )
+    if is_same:
+        say(f"Build {latest.build_number} of another command already does this.")
+        return latest
+    if latest.job.status not in ENDED:
+        name = f"{workspace.owner_name}/{workspace.name}"
+        say(f"Build {latest.build_number} of {name} ({latest.transition}) is {latest.job.status}.")
+        say(
+            f"Follow it with `coder logs -f {name}`, or cancel it with `coder provisioner jobs cancel {latest.job.id}`."
+        )
+    raise conflict
 
 
 def _start(invocation: Invocation) -> int:
