@@ -143,6 +143,19 @@ class Preparation:
             return False
         return build.transition != "start"
 
+    async def successor(self, target: ReadyAgent) -> ReadyAgent | None:
+        """Return the agent of the same name in a later build of the workspace; None without one, or without an answer
+        of the server."""
+        try:
+            workspace = await self._refresh_state(target.workspace)
+            build = workspace.latest_build
+            if build.transition != "start" or build.job.status != "succeeded":
+                return None
+            agent = choose_agent(workspace, target.agent.name)
+        except (CoderError, OSError):
+            return None
+        return None if agent.id == target.agent.id else ReadyAgent(workspace, agent)
+
     async def may_connect(self, target: ReadyAgent) -> bool:
         """Return whether the server permits connections to this workspace now; False without an answer.
 
