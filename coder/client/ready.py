@@ -30,6 +30,8 @@ POLL = 0.5
 ENDED = {"succeeded", "failed", "canceled"}
 _BUILDS = 10
 """Builds to wait for: each can be a stop by another command."""
+_GRACE = 5.0
+"""Seconds to wait for the second half of a restart before an autostart."""
 WaitFor = Literal["yes", "no", "auto"]
 
 
@@ -68,6 +70,9 @@ class Preparation:
             if build.transition == "start" and build.id in followed:
                 reason = build.job.error or "see `coder show`"
                 raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
+            if build.transition == "stop" and build.id in followed and await self._is_started_soon(workspace):
+                workspace = await self._refresh_state(workspace)
+                continue
             if not self._autostart:
                 raise CoderError("stopped", "workspace must be started", f"coder start {workspace.name}")
             self._say(f"Workspace {quoted(workspace.name)} is stopped. Starting it …")
@@ -84,6 +89,15 @@ class Preparation:
             if workspace.latest_build.job.status not in ENDED:
                 await trio.sleep(POLL)  # the log's stream can end before the build
         return workspace
+
+    async def _is_started_soon(self, workspace: Workspace) -> bool:
+        """Return whether another command queues a build after its stop: a restart or an update must not be disturbed
+        by the reconnecting client of an editor."""
+        for _ in range(round(_GRACE / POLL)):
+            if (await self._refresh_state(workspace)).latest_build.id != workspace.latest_build.id:
+                return True
+            await trio.sleep(POLL)
+        return False
 
     async def _start(self, workspace: Workspace) -> None:
         """Queue a start, unless another command has just queued a build (409).

@@ -27,6 +27,9 @@ from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
+_STARTS = 3
+"""Attempts to start a workspace that other commands start, too."""
+
 
 def build(
     invocation: Invocation, client: BlockingClient, workspace: Workspace, transition: str, **extra: object
@@ -54,7 +57,7 @@ def _shared_build(
     client: BlockingClient, workspace: Workspace, body: dict[str, object], conflict: HttpError
 ) -> WorkspaceBuild:
     """Return the active build if it does what `body` requests. Otherwise print the way out, and raise `conflict`."""
-    latest = read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace).latest_build
+    latest = _latest_build(client, workspace)
     is_same = (
         latest.transition == body["transition"]
         and body.get("template_version_id") in {None, latest.template_version_id}
@@ -71,6 +74,10 @@ def _shared_build(
             f"Follow it with `coder logs -f {name}`, or cancel it with `coder provisioner jobs cancel {latest.job.id}`."
         )
     raise conflict
+
+
+def _latest_build(client: BlockingClient, workspace: Workspace) -> WorkspaceBuild:
+    return read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace).latest_build
 
 
 def _start(invocation: Invocation) -> int:
@@ -139,9 +146,29 @@ def _update(invocation: Invocation) -> int:
     if is_started:
         # Stop the old version, so that its resources are released before the new one starts.
         sys.stdout.write("Stopping the workspace before it is updated.\n")
-        build(invocation, client, workspace, "stop")
-    build(invocation, client, workspace, "start", **extra)
+        _stop_and_start(invocation, client, workspace, extra)
+    else:
+        build(invocation, client, workspace, "start", **extra)
     return 0
+
+
+def _stop_and_start(
+    invocation: Invocation, client: BlockingClient, workspace: Workspace, extra: dict[str, object]
+) -> None:
+    """Stop the workspace and start it with `extra`. Repeat it if another command, such as the reconnecting SSH client
+    of an editor, starts the stopped workspace as it was. Raise HttpError 409 if that does not end."""
+    for attempt in range(_STARTS):
+        build(invocation, client, workspace, "stop")
+        try:
+            build(invocation, client, workspace, "start", **extra)
+        except HttpError as error:
+            latest = _latest_build(client, workspace)
+            if error.status != 409 or latest.transition != "start" or attempt == _STARTS - 1:
+                raise
+            say("Another command has started the workspace meanwhile. Stopping it again.")
+            watch_build(client, latest)
+        else:
+            return
 
 
 def _is_change_requested(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> bool:
@@ -179,8 +206,7 @@ def _restart(invocation: Invocation) -> int:
     workspace = find_workspace(client, invocation.args[0])
     extra = _start_extra(invocation, client, workspace, stops_first=True)
     confirm(invocation, "Restart workspace?")
-    build(invocation, client, workspace, "stop")
-    build(invocation, client, workspace, "start", **extra)
+    _stop_and_start(invocation, client, workspace, extra)
     sys.stdout.write(f"\nThe {workspace.name} workspace has been restarted at {_now()}!\n")
     return 0
 

@@ -9,6 +9,7 @@ import trio
 
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
+from coder.client import ready
 from coder.client.ready import Preparation
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
@@ -81,7 +82,28 @@ async def test_parallel_sessions_share_build(*, succeeds: bool) -> None:
             assert all(session.error and "could not be started: no room" in str(session.error) for session in sessions)
 
 
-async def test_stop_of_another_command_is_followed() -> None:
+async def test_restart_of_another_command_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The client of an editor reconnects between the stop and the start."""
+    monkeypatch.setattr(ready, "_GRACE", 600.0)
+    async with workspace_world() as (world, answers):
+        workspace = await new_workspace(world, "ws")
+        await without_daemon(world)
+        path = f"/api/v2/workspaces/{workspace['id']}/builds"
+        assert (await world.post(path, {"transition": "stop"})).status_code == 201
+        session = Session(world, "ws")
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery, working_daemon(world, answers):
+                nursery.start_soon(session.find)
+                await settled(world, workspace["id"])
+                started = await world.post(path, {"transition": "start"})
+                assert started.status_code == 201
+                while session.build is None:
+                    await trio.sleep(0.01)
+        assert str(session.build.id) == started.json()["id"] and "is stopped" not in "".join(session.said)
+
+
+async def test_stop_of_another_command_is_followed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ready, "_GRACE", 0.0)
     async with workspace_world() as (world, answers):
         workspace = await new_workspace(world, "ws")
         await without_daemon(world)

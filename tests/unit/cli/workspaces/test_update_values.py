@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from coder.cli import progress
+from coder.cli.workspaces import lifecycle
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.provisioners.scripted_provisioner import ended, new_version, upload
 from tests.kit.server.server_in_process import World
@@ -130,3 +132,24 @@ async def test_accepted_value_restarts(tmp_path: Path) -> None:
         assert (await commands.run("restart", "ws", "-y", "--parameter", "cpu=5")).code == 0
         latest = await commands.latest()
         assert latest["status"] == "running" and (await commands.values())["cpu"] == "5"
+
+
+@pytest.mark.parametrize("command", [["update"], ["restart", "-y"]])
+async def test_intruding_start_is_replaced(command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The SSH client of an editor starts the stopped workspace with its old values."""
+    watch = progress.watch_build
+    intruders: list[int] = []
+
+    def watch_and_intrude(client: Any, created: Any) -> Any:
+        result = watch(client, created)
+        if created.transition == "stop" and not intruders:
+            path = f"/api/v2/workspaces/{created.workspace_id}/builds"
+            intruders.append(client.request("POST", path, json={"transition": "start"}).json()["build_number"])
+        return result
+
+    async with _commands(tmp_path, classic=True) as commands:
+        monkeypatch.setattr(lifecycle, "watch_build", watch_and_intrude)
+        result = await commands.run(*command, "ws", "--parameter", "cpu=6")
+        assert result.code == 0, result
+        assert intruders == [3]
+        assert (await commands.latest())["status"] == "running" and (await commands.values())["cpu"] == "6"
