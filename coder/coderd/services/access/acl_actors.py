@@ -16,7 +16,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.store.access import acls as store
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.people import organizations as organization_store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject, Target
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -82,10 +82,10 @@ async def _unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles
     known = {
         group_id
         for group_id, owner in organizations.items()
-        if owner == organization_id or may(subject, "read", Resource("group", id=str(group_id), organization_id=owner))
+        if owner == organization_id or may(subject, "read", Object("group", str(group_id), organization_id=owner))
     }
     return [key for key in named if as_uuid(key) not in known]
 
 
-def _user(user_id: UUID) -> Resource:
-    return Resource("user", id=str(user_id), owner_id=user_id)
+def _user(user_id: UUID) -> Target:
+    return Object("user", str(user_id), owner_id=user_id)

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coder.api.base.refusals import Forbidden, NotFound
-from coder.domain.access.policy import ALL, Resource, Subject, decide, key_reaches
+from coder.domain.access.policy import ALL, Subject, Target, decide, key_reaches
 
 
-def require(subject: Subject, action: str, resource: Resource, *, hidden: bool = True) -> None:
+def require(subject: Subject, action: str, resource: Target, *, hidden: bool = True) -> None:
     """Require permission. Raises NotFound without read permission, Forbidden when only `action` is not allowed.
 
     `hidden=False` raises Forbidden in both cases, for actions on classes of objects, where nothing is hidden.
@@ -23,7 +23,7 @@ def require(subject: Subject, action: str, resource: Resource, *, hidden: bool =
     raise Forbidden
 
 
-def may(subject: Subject, action: str, resource: Resource) -> bool:
+def may(subject: Subject, action: str, resource: Target) -> bool:
     """Return whether the subject has the permission."""
     return decide(subject, action, resource)
 

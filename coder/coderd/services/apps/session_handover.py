@@ -54,7 +54,7 @@ async def create_redirect(ctx: Context, caller: Caller, redirect_uri: str) -> st
     scheme = await _known_scheme(ctx, redirect_uri)
     if scheme is None:
         raise Invalid("Invalid redirect_uri.", _UNKNOWN_REDIRECT)
-    require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
+    require(caller.subject, "create", keys.keys_of(caller.user.id), hidden=False)
     # The key for the application has at most the limits of the key the user signed in with.
     request = await _request_of(ctx, parts.netloc)
     if request is None:  # a proxy's own address serves all workspaces

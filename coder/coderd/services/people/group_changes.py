@@ -18,7 +18,7 @@ from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.groups import EVERYONE, GroupRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -30,7 +30,7 @@ async def create_group(
     ctx: Context, subject: Subject, organization: OrganizationRow, request: CreateGroupRequest
 ) -> Group:
     """Create a group. Raises Forbidden, InvalidFields, Conflict."""
-    require(subject, "create", Resource("group", organization_id=organization.id), hidden=False)
+    require(subject, "create", Class("group", organization_id=organization.id), hidden=False)
     _check_reserved(request.name)
     values = {
         "id": new_uuid(),

@@ -17,8 +17,9 @@ from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
@@ -28,13 +29,9 @@ if TYPE_CHECKING:
     from coder.coderd.store.people.users import UserFilter, UserRow
 
 
-def member_resource(organization_id: UUID, user_id: UUID | None = None) -> Resource:
-    return Resource(
-        "organization_member",
-        id=None if user_id is None else str(user_id),
-        owner_id=user_id,
-        organization_id=organization_id,
-    )
+def member_resource(organization_id: UUID, user_id: UUID) -> Object:
+    """Return the policy's object of a membership."""
+    return Object("organization_member", str(user_id), owner_id=user_id, organization_id=organization_id)
 
 
 async def list_members(
@@ -48,7 +45,7 @@ async def get_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
 ) -> MemberRow:
     """Load a member. Members of an organization may see each other. Raises NotFound."""
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
     if action == "read" and may(subject, "read", organization_resource(organization.id)):

@@ -19,9 +19,10 @@ from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.people.role_assignment import require_default_roles
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     Raises Forbidden, Conflict, NotFound for an unknown organization, and Invalid, also for default roles the caller may
     not assign.
     """
-    require(subject, "create", Resource("user"), hidden=False)
+    require(subject, "create", Class("user"), hidden=False)
     if new_user.login_type not in ("password", "") and new_user.password:
         raise Invalid(f'Password cannot be set for non-password ("{new_user.login_type}") authentication.')
     if new_user.login_type == "none" and not new_user.is_service_account:
@@ -95,11 +96,11 @@ async def _require_default_roles(subject: Subject, organization_ids: Sequence[UU
 
 async def _check_free(tx: Tx, new_user: NewUser) -> None:
     for organization_id in new_user.organization_ids:
-        if await organization_store.get_organization(tx, organization_id) is None:
+        if await system_organizations.get_organization(tx, organization_id) is None:
             raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
-    existing = await user_store.get_user_by_name(tx, new_user.username)
+    existing = await system_users.get_user_by_name(tx, new_user.username)
     if existing is None and new_user.email:
-        existing = await user_store.get_user_by_email(tx, new_user.email)
+        existing = await system_users.get_user_by_email(tx, new_user.email)
     if existing is not None:
         raise Conflict("User already exists.")
 
@@ -149,11 +150,11 @@ async def insert_in(tx: Tx, new_user: NewUser, hashed: str, pair: git_ssh_keys.K
         },
     )
     for organization_id in sorted(new_user.organization_ids):
-        if await organization_store.get_organization(tx, organization_id, hold=True) is None:
+        if await system_organizations.get_organization(tx, organization_id, hold=True) is None:
             raise NotFound  # deleted concurrently
         await organization_store.insert_member(tx, organization_id, user_id, now)
     await git_ssh_keys.insert(tx, user_id, pair, now)
-    row = await user_store.get_user(tx, user_id)
+    row = await system_users.get_user(tx, user_id)
     if row is None:  # inserted above, in this transaction
         raise NotFound
     return row

@@ -12,7 +12,7 @@ from coder.coderd.services.provisioning.jobs import as_offer, load_queue_positio
 from coder.coderd.store.provisioning import jobs as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.jobs import JobFilter as JobFilter
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.provisioning.provisioners import STALE_AFTER
 from coder.domain.provisioning.queue import NO_POSITION, fits
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def require_queue(subject: Subject, organization_id: UUID) -> None:
     """Require permission to update jobs, for the queue and its daemons. Raises NotFound (recorded: 404)."""
-    if not may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id)):
+    if not may(subject, "update", Class("provisioner_jobs", organization_id=organization_id)):
         raise NotFound
 
 

@@ -26,9 +26,10 @@ from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -94,10 +95,10 @@ async def get_proxy(ctx: Context, subject: Subject, reference: str) -> Workspace
 
 
 async def _load(ctx: Context, subject: Subject, reference: str, action: str) -> ProxyRow:
-    row = await ctx.db.read(store.find_proxy, reference)
-    if row is None or not may(subject, "read", Resource("workspace_proxy", id=str(row.id))):
+    row = await ctx.db.read(system_workspace_proxies.find_proxy, reference)
+    if row is None or not may(subject, "read", Object("workspace_proxy", str(row.id))):
         raise NotFound
-    require(subject, action, Resource("workspace_proxy", id=str(row.id)))
+    require(subject, action, Object("workspace_proxy", str(row.id)))
     return row
 
 
@@ -155,7 +156,7 @@ async def delete_proxy(ctx: Context, subject: Subject, reference: str) -> None:
 
 
 def _require(subject: Subject, action: str) -> None:
-    require(subject, action, Resource("workspace_proxy"), hidden=False)
+    require(subject, action, Class("workspace_proxy"), hidden=False)
 
 
 def _check_reserved(name: str) -> None:

@@ -19,7 +19,7 @@ from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.workspaces import build_owner as owner_store
 from coder.coderd.store.workspaces.build_owner import OwnerFacts
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import Json, diagnostic
 from coder.domain.rendering.static import render_static
@@ -107,7 +107,7 @@ async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: 
         return None
     # Members of an organization see each other; a form reveals no more than that (recorded).
     is_shared = organization_id in user.organization_roles and organization_id in subject.organization_roles
-    if not is_shared and not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
+    if not is_shared and not may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
         return None
     facts = await owner_store.get_owner_facts(tx, user_id, organization_id)
     return owner_values(user_id, facts) if facts is not None else None

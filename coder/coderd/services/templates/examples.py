@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from coder.api.templates.templates import TemplateExample
 from coder.base.yaml_documents import read_document
 from coder.coderd.services.access.authorization import require
-from coder.domain.access.policy import Resource
+from coder.domain.access.policy import Class
 
 if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
@@ -51,7 +51,7 @@ def find_example(example_id: str) -> Example | None:
 
 def list_examples(subject: Subject) -> list[TemplateExample]:
     """Return the examples for template authors. Raises NotFound for other users."""
-    require(subject, "read", Resource("template", any_organization=True))
+    require(subject, "read", Class("template", any_organization=True))
     return [
         TemplateExample(
             id=example.id,

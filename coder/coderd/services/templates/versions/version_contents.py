@@ -26,7 +26,7 @@ from coder.coderd.services.templates.versions.template_version_view import (
 )
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import template_versions as store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -63,7 +63,7 @@ async def list_external_auth(
     """
     loaded = await load_version(ctx, subject, version_id)
     if user_id is not None and user_id != subject.user_id:
-        resource = Resource("workspace", owner_id=user_id, organization_id=loaded.version.organization_id)
+        resource = Class("workspace", owner_id=user_id, organization_id=loaded.version.organization_id)
         require(subject, "create", resource)
         await ctx.db.read(owner_identity.require_member, subject, user_id, loaded.version.organization_id)
     return await external_auth.required_of(ctx, user_id or subject.user_id, required_providers(loaded.version))
