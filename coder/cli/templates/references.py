@@ -14,9 +14,10 @@ from coder.domain.hcl.tree import FunctionCall, HclAttribute, HclBlock, HclBody,
 
 TERRAFORM_FILES = (".tf", ".tf.json")
 _FILE_FUNCTIONS = frozenset(
-    ("file", "templatefile", "filebase64", "filemd5", "filesha1", "filesha256", "filesha512", "filebase64sha256",
-     "filebase64sha512", "fileset")
-)  # fmt: skip
+    (
+        "file templatefile fileset filebase64 filemd5 filesha1 filesha256 filesha512 filebase64sha256 filebase64sha512"
+    ).split()
+)
 _CHECK = "fileexists"
 "A template that checks for a file works without it."
 
