@@ -25,7 +25,7 @@ def read_values(path: Path, kind: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise CoderError(kind, f"cannot read {kind}s from {path}") from error
     except YamlError as error:
-        raise CoderError(kind, f"cannot read {kind}s from {path}: {error}", "It must be YAML.") from error
+        raise CoderError(kind, f"cannot read {kind}s from {path}: {error}", "It must be YAML.") from None
     if content is not None and not isinstance(content, dict):
         raise CoderError(kind, f"{path} must have one `name: value` per line")
     return content or {}

@@ -115,6 +115,8 @@ class Preparation:
                 if error.status == 409:
                     self._say("Another command has queued a build of the workspace. Waiting for it …")
                 elif error.status != 403 or version == versions[-1]:
+                    if error.validations:
+                        self._say(f"Give the values with `coder start {workspace.name}`, then connect again.")
                     raise
                 else:
                     continue

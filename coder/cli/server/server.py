@@ -56,7 +56,7 @@ def _yaml(path: str) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise CoderError("bad_config", f"cannot read settings from {path}") from error
     except YamlError as error:
-        raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from error
+        raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None
     if content is not None and not isinstance(content, dict):
         raise CoderError(
             "bad_config", f"{path} does not contain settings", "Compare with `coder server --write-config`."

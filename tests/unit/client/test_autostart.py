@@ -14,7 +14,8 @@ from coder.client.ready import Preparation
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
-from tests.kit.provisioners.scripted_provisioner import ended, new_version, working_daemon
+from coder.rpc.proto.provisioner_pb2 import RichParameter
+from tests.kit.provisioners.scripted_provisioner import agent, ended, new_version, resource, working_daemon
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import (
     build,
@@ -171,3 +172,19 @@ async def test_forbidden_start_is_reported() -> None:
         session = Session(world, "admin/ws", token)
         await session.find()
         assert isinstance(session.error, HttpError) and session.error.status in {403, 404}
+
+
+async def test_missing_value_names_command() -> None:
+    """An automatic update can lead to a version with a new required parameter."""
+    async with workspace_world() as (world, answers):
+        workspace = await stopped(world)
+        path = f"/api/v2/workspaces/{workspace['id']}/autoupdates"
+        assert (await world.put(path, {"automatic_updates": "always"})).is_success
+        required = RichParameter(name="need", type="string", mutable=True, required=True)
+        imported = {"start_resources": [resource("box", agents=[agent()])], "rich_parameters": [required]}
+        answers.import_ = lambda _job: imported
+        await new_active_version(world)
+        session = Session(world, "ws")
+        await session.find()
+        assert isinstance(session.error, HttpError) and session.error.status == 400
+        assert session.said[-1] == "Give the values with `coder start ws`, then connect again."
