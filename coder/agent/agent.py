@@ -161,6 +161,7 @@ class AgentRole:
                     self.state.socket_path = sync.path
                     nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
+                nursery.start_soon(self.scripts.keep_directories)
                 nursery.start_soon(trim_memory, self.state.activity)
                 nursery.start_soon(self._wait_for_owner)
                 reason = await self._await_shutdown(ssh, network)
