@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
-from coder.net.errors import HttpError
+from coder.net.errors import NOT_THE_API, HttpError
 
 _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
@@ -42,12 +42,13 @@ def error_text(error: CoderError, *, is_terminal: bool) -> str:
         lines += [
             f"\t {validation.get('field', '')} : {validation.get('detail', '')}" for validation in answer.validations
         ]
-    if answer.status == 401:
+    is_others = answer.hint == NOT_THE_API
+    if answer.status == 401 and not is_others:
         lines.append(_LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
     hint = next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
-    if hint and is_terminal and answer.status != 401:
+    if hint and is_terminal and (answer.status != 401 or is_others):
         lines.append(f"Suggestion: {hint}")
     return "\n".join(lines)
 

@@ -130,7 +130,7 @@ def _final_error(error: CoderError, primary: str) -> CoderError | None:
             "The proxy was deleted, or given another token. `coder workspace-proxy regenerate-token NAME` prints a "
             "new one for --proxy-session-token.",
         )
-    if isinstance(error, HttpError) and error.status == 400:
+    if isinstance(error, HttpError) and error.status == 400 and (error.is_enveloped or error.validations):
         validations = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
         return CoderError(
             "proxy_refused",
