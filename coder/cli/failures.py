@@ -14,6 +14,7 @@ from contextlib import contextmanager
 
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
+from coder.base.version import versions_match
 from coder.net.errors import NOT_THE_API, HttpError
 
 _LOGIN = "Suggestion: Try logging in using 'coder login'."
@@ -93,11 +94,7 @@ def unknown_subcommand(group: str, word: str) -> str:
 
 def version_warning(own: str, server: str) -> str:
     """Return the warning about different releases of client and server; "" if they match or are unknown."""
-
-    def release(version: str) -> list[str]:
-        return version.removeprefix("v").split("-")[0].split("+")[0].split(".")[:2]
-
-    if not server or release(own) == release(server):
+    if versions_match(own, server):
         return ""
     return (
         f"version mismatch: this program is {own}, the server {server}. "
