@@ -435,7 +435,8 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
             detail=error.message,
         )
         return
-    log.warn("the connection to the server closed; redialling", url=url, error=explain_error(error).split("\n")[0])
+    line = " ".join(explain_error(error, with_hint=False).split())  # a proxy's page has lines
+    log.warn("the connection to the server closed; redialling", url=url, error=line)
 
 
 def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:

@@ -114,7 +114,7 @@ async def _connect_once(
     except HttpError as problem:
         if problem.status in _FATAL and (problem.is_enveloped or not was_accepted):
             raise
-        _log.warn("not connected", daemon=config.name, error=problem)
+        _log.warn("not connected", daemon=config.name, error=" ".join(str(problem).split()))
     except (CoderError, OSError) as problem:
         _log.warn("not connected", daemon=config.name, error=problem)
     finally:

@@ -118,7 +118,8 @@ class Registration:
 
 def _describe_error(error: CoderError) -> str:
     """Return the error with its hint; hints about rejected tokens are for terminals."""
-    return f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
+    text = f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
+    return " ".join(text.split())  # a proxy's page has lines
 
 
 def _final_error(error: CoderError, primary: str) -> CoderError | None:
