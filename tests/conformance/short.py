@@ -16,7 +16,7 @@ from uuid import UUID, uuid4
 
 import trio
 
-from coder.domain.access.policy import Resource, Subject, decide
+from coder.domain.access.policy import Class, Subject, decide
 from coder.domain.access.route_scopes import Scope, Unscoped, named
 from tests.conformance.matrix import FIXED_COLUMNS, Matrix, good, licence_row, out_of_scope, request_of
 from tests.conformance.scope import Operation, in_scope, permission_rows
@@ -205,9 +205,7 @@ def _decisions(operation: Operation, scope: Scope, caller: str) -> list[bool]:
     for kind, action in (text.split(":") for text in named(scope)):
         owner = subject.user_id if kind == "user" and "{user}" not in operation.path else UUID(int=2)
         result += [
-            decide(
-                subject, action, Resource(kind, owner_id=owner, organization_id=place, group_acl=lists.get(kind, {}))
-            )
+            decide(subject, action, Class(kind, owner_id=owner, organization_id=place, group_acl=lists.get(kind, {})))
             for place in (organization, None)
         ]
     return result

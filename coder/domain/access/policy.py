@@ -26,19 +26,42 @@ Kind = Literal["user", "agent", "provisioner", "proxy", "system"]
 
 
 @dataclass(frozen=True, slots=True)
-class Resource:
-    """An object, or a class of objects when `id` is None."""
+class Object:
+    """One existing object."""
 
-    type: str
-    id: str | None = None
+    kind: str
+    id: str
     owner_id: UUID | None = None
     organization_id: UUID | None = None
     any_organization: bool = False
-    """Whether the question is "in any organization at all"."""
+    """Whether roles of any organization of the subject apply: files belong to none."""
     user_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
     "User id -> actions."
     group_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
     "Group id -> actions; Everyone has its organization's id."
+
+
+@dataclass(frozen=True, slots=True)
+class Class:
+    """A class of objects: all of a kind, of an owner, or of an organization. New objects are asked for by class."""
+
+    kind: str
+    owner_id: UUID | None = None
+    organization_id: UUID | None = None
+    any_organization: bool = False
+    """Whether the question is "in any organization at all"."""
+    narrowed: bool = False
+    """Whether the caller narrows its result to `allowed_ids`. Otherwise a key that lists single objects is refused.
+
+    Only kinds of `LISTABLE` are narrowed."""
+    user_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    "Access list of the objects in question: user id -> actions."
+    group_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    "Group id -> actions; Everyone has its organization's id."
+
+
+Target = Object | Class
+"""Object of a permission check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +81,28 @@ NO_USER_DATA = KeyScope("no_user_data", {"user": frozenset()})
 _ALSO_LISTED_AS = {"workspace_dormant": "workspace", "prebuilt_workspace": "workspace"}
 """A dormant or prebuilt workspace still matches the entry that listed it as a workspace."""
 _WORKSPACES = frozenset({"workspace", *_ALSO_LISTED_AS})
+LISTABLE = frozenset(
+    {
+        *_WORKSPACES,
+        "file",
+        "group",
+        "group_member",
+        "oauth2_app",
+        "oauth2_app_secret",
+        "organization",
+        "organization_member",
+        "provisioner_daemon",
+        "task",
+        "template",
+        "user",
+        "user_secret",
+        "user_skill",
+        "workspace_proxy",
+    }
+)
+"""Kinds whose objects are checked one at a time, by an id that an allow list can hold.
+
+A key that lists single objects of another kind reaches none of that kind: no check could tell them apart."""
 _ENTERING = frozenset({"ssh", "application_connect"})
 OTHERS_WORKSPACES: Grants = {"workspace": _ENTERING, "workspace_dormant": _ENTERING}
 """Grants that `--disable-owner-workspace-access` removes from site roles: entering workspaces of other owners."""
@@ -95,31 +140,45 @@ SYSTEM = Subject("system", username="system")
 """The server itself: loops, provisioner daemons it started. Every action is allowed."""
 
 
-def decide(subject: Subject, action: str, resource: Resource) -> bool:
-    """Return whether `subject` may do `action` to `resource`."""
+def decide(subject: Subject, action: str, target: Target) -> bool:
+    """Return whether `subject` may do `action` to `target`."""
     if subject.kind == "system":
         return True
-    return _scope_allows(subject, action, resource) and _roles_allow(subject, action, resource)
+    return _scope_allows(subject, action, target) and _roles_allow(subject, action, target)
 
 
-def allowed_organizations(subject: Subject, action: str, resource_type: str) -> frozenset[UUID] | None:
+def allowed_organizations(
+    subject: Subject, action: str, kind: str, *, narrowed: bool = False
+) -> frozenset[UUID] | None:
     """Return the organizations in which `action` is granted on all owners' objects; None means all of them.
 
-    Lists filter by these, together with `owner_id == subject.user_id` and the access lists.
+    Lists filter by these, together with `owner_id == subject.user_id` and the access lists. `narrowed` is that of
+    `Class`.
     """
-    if subject.kind == "system" or _site_allows(subject, action, resource_type):
+    if subject.kind == "system":
+        return None
+    if not _scope_allows(subject, action, Class(kind, narrowed=narrowed)):
+        return frozenset()
+    if _site_allows(subject, action, kind):
         return None
     return frozenset(
         organization
         for organization in subject.organization_roles
-        if decide(subject, action, Resource(resource_type, organization_id=organization))
+        if _roles_allow(subject, action, Class(kind, organization_id=organization))
     )
 
 
-def scope_allows(subject: Subject, action: str, resource_type: str) -> bool:
-    """Return whether the subject's key reaches objects of this type at all. Used by lists; single objects use
-    `decide`."""
-    return subject.kind == "system" or _scope_allows(subject, action, Resource(resource_type))
+def scope_allows(subject: Subject, action: str, kind: str) -> bool:
+    """Return whether the subject's key reaches objects of this kind at all, for lists narrowed to `allowed_ids`."""
+    return subject.kind == "system" or _scope_allows(subject, action, Class(kind, narrowed=True))
+
+
+def key_allows(subject: Subject, action: str, target: Target) -> bool:
+    """Return whether the subject's key alone allows `action` on `target`, whatever its owner's roles are.
+
+    For targets that are open to more callers than the roles say, such as the members of one's own organization.
+    """
+    return subject.kind == "system" or _scope_allows(subject, action, target)
 
 
 def key_reaches(scope: KeyScope, name: str) -> bool:
@@ -127,15 +186,15 @@ def key_reaches(scope: KeyScope, name: str) -> bool:
     kind, _, action = name.partition(":")
     if not granted(scope.grants, action, kind):
         return False
-    return scope.allow is None or _listed(scope.allow, action, Resource(kind))
+    return scope.allow is None or _listed(scope.allow, action, Class(kind, narrowed=True))
 
 
-def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
-    kind = resource.type
+def _roles_allow(subject: Subject, action: str, target: Target) -> bool:
+    kind = target.kind
     if _site_allows(subject, action, kind):
         return True
-    owns = resource.owner_id is not None and resource.owner_id == subject.user_id
-    organizations = _organizations(subject, resource)
+    owns = target.owner_id is not None and target.owner_id == subject.user_id
+    organizations = _organizations(subject, target)
     for organization in organizations:
         roles = _organization_roles(subject, organization)
         if any(granted(role.organization_denied, action, kind) for role in roles):
@@ -146,23 +205,23 @@ def _roles_allow(subject: Subject, action: str, resource: Resource) -> bool:
             return True
         if owns and any(granted(role.user, action, kind) for role in _site_roles(subject)):
             return True
-        if _acl_allows(subject, action, resource):
+        if _acl_allows(subject, action, target):
             return True
-    if resource.organization_id is None and not resource.any_organization:
+    if target.organization_id is None and not target.any_organization:
         return owns and any(granted(role.user, action, kind) for role in _site_roles(subject))
     return False
 
 
-def _site_allows(subject: Subject, action: str, resource_type: str) -> bool:
-    if granted(subject.site_denied, action, resource_type):
+def _site_allows(subject: Subject, action: str, kind: str) -> bool:
+    if granted(subject.site_denied, action, kind):
         return False
-    return any(granted(role.site, action, resource_type) for role in _site_roles(subject))
+    return any(granted(role.site, action, kind) for role in _site_roles(subject))
 
 
-def _organizations(subject: Subject, resource: Resource) -> Iterable[UUID]:
-    if resource.any_organization:
+def _organizations(subject: Subject, target: Target) -> Iterable[UUID]:
+    if target.any_organization:
         return subject.organization_roles
-    organization = resource.organization_id
+    organization = target.organization_id
     return (organization,) if organization is not None and organization in subject.organization_roles else ()
 
 
@@ -189,49 +248,58 @@ def _organization_roles(subject: Subject, organization: UUID) -> list[BuiltinRol
     return roles
 
 
-def _acl_allows(subject: Subject, action: str, resource: Resource) -> bool:
-    if not subject.shares_workspaces and resource.type in _WORKSPACES:
+def _acl_allows(subject: Subject, action: str, target: Target) -> bool:
+    if not subject.shares_workspaces and target.kind in _WORKSPACES:
         return False
-    own = resource.user_acl.get(str(subject.user_id), frozenset())
+    own = target.user_acl.get(str(subject.user_id), frozenset())
     if action in own or "*" in own:
         return True
     groups = {str(group) for group in subject.group_ids}
-    if resource.organization_id is not None and resource.organization_id in subject.organization_roles:
-        groups.add(str(resource.organization_id))
-    return any(action in actions or "*" in actions for group, actions in resource.group_acl.items() if group in groups)
+    if target.organization_id is not None and target.organization_id in subject.organization_roles:
+        groups.add(str(target.organization_id))
+    return any(action in actions or "*" in actions for group, actions in target.group_acl.items() if group in groups)
 
 
-def _scope_allows(subject: Subject, action: str, resource: Resource) -> bool:
+def _scope_allows(subject: Subject, action: str, target: Target) -> bool:
     scope = subject.scope
     if scope is ALL:
         return True
-    if not (granted(scope.grants, action, resource.type)):
+    if not (granted(scope.grants, action, target.kind)):
         return False
-    return scope.allow is None or _listed(scope.allow, action, resource)
+    return scope.allow is None or _listed(scope.allow, action, target)
 
 
-def _listed(allow: frozenset[tuple[str, str]], action: str, resource: Resource) -> bool:
-    """Return whether an object is on a key's allow list. A class of objects matches if an object of the class is
-    listed; lists narrow by ids."""
-    kinds = {"*", resource.type, _ALSO_LISTED_AS.get(resource.type, "")}
-    if resource.id is None:
-        # An object about to be created has no id that could be listed.
-        return any(kind in kinds and (identity == "*" or action != "create") for kind, identity in allow)
-    return any((kind, identity) in allow for kind in kinds for identity in ("*", resource.id))
+def _listed(allow: frozenset[tuple[str, str]], action: str, target: Target) -> bool:
+    """Return whether a key's allow list reaches `target`.
+
+    An entry for one object reaches that object, and a class only if the caller narrows its result to the entries,
+    which it can for kinds of `LISTABLE`. An object about to be created has no id that could be listed.
+    """
+    kinds = {"*", target.kind, _ALSO_LISTED_AS.get(target.kind, "")}
+    if isinstance(target, Object):
+        return any((kind, identity) in allow for kind in kinds for identity in ("*", target.id))
+    is_narrowed = target.narrowed and target.kind in LISTABLE and action != "create"
+    return any(kind in kinds and (identity == "*" or is_narrowed) for kind, identity in allow)
 
 
-def allowed_ids(subject: Subject, resource_type: str) -> frozenset[str] | None:
-    """Return the ids of a type that the subject's key is limited to; None means all. Lists narrow by these."""
+def allowed_ids(subject: Subject, kind: str) -> frozenset[str] | None:
+    """Return the ids of a kind that the subject's key is limited to; None means all. Lists narrow by these."""
     allow = subject.scope.allow
     if allow is None:
         return None
-    own_ids = [identity for kind, identity in allow if kind in {"*", resource_type}]
+    own_ids = [identity for listed, identity in allow if listed in {"*", kind}]
     return None if "*" in own_ids else frozenset(own_ids)
 
 
-def granted(table: Grants, action: str, resource_type: str) -> bool:
+def lists_one(subject: Subject, identity: UUID, kinds: Iterable[str]) -> bool:
+    """Return whether the subject's key includes an object as one of `kinds`, whatever its scopes are."""
+    listed = [allowed_ids(subject, kind) for kind in kinds]
+    return any(ids is None or str(identity) in ids for ids in listed)
+
+
+def granted(table: Grants, action: str, kind: str) -> bool:
     """Return whether a table of grants contains this action."""
-    for key in (resource_type, "*"):
+    for key in (kind, "*"):
         actions = table.get(key)
         if actions is not None and (action in actions or "*" in actions):
             return True

@@ -27,6 +27,7 @@ from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.templates import insights
 from coder.domain.access.credentials import Credentials
@@ -328,6 +329,12 @@ async def _ticket_only_checks(s: Scene) -> None:
     await s.proxy.authorizer.judge()
     await _wait_until_gone(terminal)
     await _wait_until_gone(application)
+    with pytest.raises(HttpError) as refused:  # the tickets are valid for some seconds more
+        await connect_websocket(DialPolicy(s.url), f"{pty}?{query}")
+    assert refused.value.status == 404
+    with pytest.raises(HttpError) as refused:
+        await connect_websocket(own, "/ws", headers=[("Cookie", cookie)], carry=False)
+    assert refused.value.status in {303, 401, 404}
 
 
 async def _reused_name_is_rejected(s: Scene, eve: UUID, token: str, signed: str) -> None:
@@ -465,6 +472,6 @@ async def test_the_command() -> None:
             assert process.returncode == 0, rest
             assert b"Shut down cleanly." in rest
         assert config.token.reveal().encode() not in output + rest
-        row = await world.ctx.db.read(store.find_proxy, "sydney")
+        row = await world.ctx.db.read(system_workspace_proxies.find_proxy, "sydney")
         assert row is not None
         assert not await world.ctx.db.read(store.list_replicas, row.id, world.ctx.clock.now() - timedelta(days=1))

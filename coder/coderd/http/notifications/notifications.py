@@ -27,7 +27,7 @@ from coder.coderd.services.login import passcodes
 from coder.coderd.services.notifications import notification_preferences, notification_settings, notifications
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
-from coder.domain.access.policy import Resource
+from coder.domain.access.policy import Class
 from coder.domain.access.rate_budgets import MESSAGES
 from coder.domain.access.route_scopes import PUBLIC
 
@@ -169,6 +169,6 @@ async def get_preferences(user: str) -> Response:
 async def put_preferences(user: str) -> Response:
     row = await users.resolve_user(context(), subject(), user)
     # Only site owners may change those of others: user administrators change users, not their preferences (recorded).
-    require(subject(), "update", Resource("notification_preference", owner_id=row.id), hidden=False)
+    require(subject(), "update", Class("notification_preference", owner_id=row.id), hidden=False)
     body = await read_body(UpdateUserNotificationPreferences)
     return reply(await notification_preferences.set_preferences(context(), row.id, body.template_disabled_map))

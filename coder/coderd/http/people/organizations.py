@@ -27,7 +27,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.people import member_changes, members, organizations, user_views, users
 from coder.coderd.services.people.organizations import OrganizationRow
 from coder.coderd.services.people.users import UserFilter
-from coder.domain.access.policy import Resource
+from coder.domain.access.policy import Class
 from coder.domain.access.route_scopes import ANY_KEY
 from coder.domain.foundation.search import parse_query
 
@@ -215,7 +215,7 @@ async def get_available_users(organization: str, user: str) -> Response:
     """Return all users for callers that may read them; only the caller for the others."""
     row = await _organization(organization)
     await users.find_person(context(), subject(), user)
-    if not may(subject(), "create", Resource("workspace", organization_id=row.id)):
+    if not may(subject(), "create", Class("workspace", organization_id=row.id)):
         raise Forbidden
     rows, _ = await users.list_users(context(), subject(), requested_page())
     return reply([user_views.minimal_user(item) for item in rows if row.id in item.organization_ids])

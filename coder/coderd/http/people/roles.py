@@ -25,7 +25,7 @@ from coder.coderd.services.people import (
 )
 from coder.coderd.services.people.authorization_checks import ObjectCheck
 from coder.coderd.services.people.custom_roles import RoleSpec
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.access.route_scopes import ANY_KEY
 
 blueprint = Blueprint("roles", __name__, url_prefix="/api/v2")
@@ -42,7 +42,7 @@ class Check(msgspec.Struct):
 async def get_site_roles() -> Response:
     """Return site roles. Only owners may assign them; `member` is implicit."""
     asker = subject()
-    require(asker, "read", Resource("assign_role"), hidden=False)
+    require(asker, "read", Class("assign_role"), hidden=False)
     return reply(roles.assignable_site_roles(lambda name: user_changes.may_assign(asker, name)))
 
 
@@ -57,7 +57,7 @@ async def get_organization_roles(organization: str) -> Response:
     """Return roles. Owners and organization admins may assign every role; others only harmless ones."""
     asker = subject()
     row = await organizations.resolve_organization(context(), asker, organization)
-    require(asker, "read", Resource("assign_org_role", organization_id=row.id))
+    require(asker, "read", Class("assign_org_role", organization_id=row.id))
     built_in = roles.assignable_organization_roles(row.id, lambda name: role_assignment.may_assign(asker, row.id, name))
     own = await custom_roles.list_assignable(context(), row, role_assignment.may_assign(asker, row.id, "custom"))
     return reply([*built_in, *own])
@@ -129,7 +129,7 @@ def _check(name: str, check: Check, asker: Subject) -> ObjectCheck:
     if not kind:
         raise Invalid(f'Object\'s "resource_type" field must be defined for key "{name}".')
     owner = raw.get("owner_id") or ""
-    described = Resource(
+    described = Class(
         str(kind),
         owner_id=asker.user_id if owner == "me" else _uuid(owner),
         organization_id=_uuid(raw.get("organization_id") or ""),

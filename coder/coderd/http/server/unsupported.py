@@ -15,7 +15,7 @@ from coder.coderd.http.server.auth import subject
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
-from coder.domain.access.policy import Resource, allowed_organizations
+from coder.domain.access.policy import Class, allowed_organizations
 from coder.domain.access.route_scopes import ANY_KEY
 
 blueprint = Blueprint("unsupported", __name__)
@@ -25,7 +25,7 @@ _ANY = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @route(blueprint, "GET", "/api/v2/ai/providers", scope="deployment_config:read", answers=list[Any])
 async def get_ai_providers() -> Response:
-    require(subject(), "read", Resource("deployment_config"), hidden=False)
+    require(subject(), "read", Class("deployment_config"), hidden=False)
     return reply([])
 
 
@@ -42,7 +42,7 @@ async def get_chats_by_workspace() -> Response:
 
 def _require_templates() -> None:
     """Require a caller that manages templates and so may read all of them. Raises NotFound."""
-    if allowed_organizations(subject(), "read", "template") == frozenset():
+    if allowed_organizations(subject(), "read", "template", narrowed=True) == frozenset():
         raise NotFound
 
 

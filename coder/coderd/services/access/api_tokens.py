@@ -12,12 +12,13 @@ from coder.api.base.refusals import Conflict, Forbidden, Invalid, NotFound
 from coder.base.duration import from_nanoseconds
 from coder.base.ids import random_name
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.keys import key_resource
+from coder.coderd.services.access.keys import key_resource, keys_of
 from coder.coderd.services.access.new_keys import ANY, give_derived_key, new_key
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.access.keys import KeyRow
 from coder.domain.access import scopes
 from coder.domain.access.policy import KeyScope, Subject
@@ -33,7 +34,7 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
 
     Raises Forbidden for a caller with a limited key, because the new key has no limits.
     """
-    require(subject, "create", key_resource(user.id))
+    require(subject, "create", keys_of(user.id))
     check_reach(subject, scopes.ALL)
     lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
@@ -55,7 +56,7 @@ async def create_token(
     ip: str,
 ) -> str:
     """Create a long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
-    require(subject, "create", key_resource(user.id))
+    require(subject, "create", keys_of(user.id))
     maximum = max_lifetime(ctx, user)
     lifetime = from_nanoseconds(request.lifetime) or min(ctx.config.default_token_lifetime, maximum)
     check_request(request)
@@ -116,7 +117,7 @@ async def list_tokens(
 
 
 async def get_token(ctx: Context, subject: Subject, user: UserRow, name: str) -> KeyRow:
-    row = await ctx.db.read(key_store.get_token_by_name, user.id, name)
+    row = await ctx.db.read(system_keys.get_token_by_name, user.id, name)
     if row is None:
         raise NotFound
     require(subject, "read", key_resource(user.id, row.id))

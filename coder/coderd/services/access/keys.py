@@ -8,8 +8,9 @@ from coder.api.access.keys import APIKey, APIKeyWithOwner, UserSession
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.access.keys import KeyRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject
 
 if TYPE_CHECKING:
     from uuid import UUID
@@ -21,8 +22,14 @@ if TYPE_CHECKING:
 _LEGACY = {"coder:all": "all", "coder:application_connect": "application_connect"}
 
 
-def key_resource(user_id: UUID, key_id: str | None = None) -> Resource:
-    return Resource("api_key", id=key_id, owner_id=user_id)
+def key_resource(user_id: UUID, key_id: str) -> Object:
+    """Return the policy's object of a key."""
+    return Object("api_key", key_id, owner_id=user_id)
+
+
+def keys_of(user_id: UUID) -> Class:
+    """Return the policy's class of a user's keys."""
+    return Class("api_key", owner_id=user_id)
 
 
 async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[UserSession]:
@@ -47,7 +54,7 @@ async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[U
 
 async def get_key(ctx: Context, subject: Subject, user: UserRow, key_id: str, action: str = "read") -> KeyRow:
     """Load a key of `user`. Raises NotFound, also for a key of another user."""
-    row = await ctx.db.read(key_store.get_key, key_id)
+    row = await ctx.db.read(system_keys.get_key, key_id)
     if row is None or row.user_id != user.id:
         raise NotFound
     require(subject, action, key_resource(user.id, key_id))

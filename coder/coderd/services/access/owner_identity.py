@@ -14,7 +14,7 @@ from coder.api.base.refusals import Forbidden
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -33,7 +33,7 @@ async def require_member(tx: Tx, subject: Subject, owner_id: UUID, organization_
 
     A grant of the organization reaches its members alone; a grant of the site reaches every user. Raises Forbidden.
     """
-    if may(subject, "create", Resource("workspace")):
+    if may(subject, "create", Class("workspace")):
         return
     if not await organization_store.is_active_member(tx, organization_id, owner_id):
         raise Forbidden(

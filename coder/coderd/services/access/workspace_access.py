@@ -12,12 +12,12 @@ from uuid import UUID
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import require
 from coder.coderd.store.agents.agents import CurrentAgent
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.templates import TemplateRow
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
-from coder.domain.access.policy import NIL, Resource, Subject, allowed_organizations, decide, scope_allows
+from coder.domain.access.policy import NIL, Class, Object, Subject, Target, allowed_organizations, decide, scope_allows
 from coder.domain.workspaces.workspaces import WORKSPACE_ROLES
 
 if TYPE_CHECKING:
@@ -29,24 +29,24 @@ _NO_ACTIONS: frozenset[str] = frozenset()
 _READ_ONLY = frozenset({"read"})
 
 
-def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Resource:
+def workspace_resource(row: WorkspaceRow, *, dormant: bool | None = None) -> Target:
     """Return the policy's resource of a workspace. A dormant workspace is another kind, which cannot be used."""
     sleeps = row.dormant_at is not None if dormant is None else dormant
     # Sharing ends with the workspace. A deleted workspace keeps its access lists, but they give no access.
     return _resource(row.id, row, sleeps, is_shared=not row.deleted)
 
 
-def agent_resource(agent: CurrentAgent) -> Resource:
+def agent_resource(agent: CurrentAgent) -> Target:
     """Return the policy's resource of an agent, which is that of its workspace. A deleted workspace has no agents."""
     return _resource(agent.workspace_id, agent, agent.dormant_at is not None)
 
 
 def _resource(
     workspace_id: UUID, row: WorkspaceRow | CurrentAgent, is_dormant: bool, *, is_shared: bool = True
-) -> Resource:
-    return Resource(
+) -> Target:
+    return Object(
         "workspace_dormant" if is_dormant else "workspace",
-        id=str(workspace_id),
+        str(workspace_id),
         owner_id=row.owner_id,
         organization_id=row.organization_id,
         user_acl=_actions(row.user_acl, is_dormant) if is_shared else {},
@@ -54,14 +54,14 @@ def _resource(
     )
 
 
-def template_resource(row: TemplateRow) -> Resource:
+def template_resource(row: TemplateRow) -> Target:
     """Return the policy's resource of a template.
 
     As with workspaces, sharing ends with the template: afterwards nothing could revoke it, and the versions stay.
     """
-    return Resource(
+    return Object(
         "template",
-        id=str(row.id),
+        str(row.id),
         organization_id=row.organization_id,
         user_acl={} if row.deleted else _template_actions(row.user_acl),
         group_acl={} if row.deleted else _template_actions(row.group_acl),
@@ -74,7 +74,7 @@ def _template_actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
 
 async def load_template(ctx: Context, subject: Subject, template_id: UUID, action: str = "read") -> TemplateRow:
     """Load a template on which the caller may do `action`. Raises NotFound (also for deleted ones), Forbidden."""
-    return _required_template(subject, await ctx.db.read(template_store.get_template, template_id), action)
+    return _required_template(subject, await ctx.db.read(system_templates.get_template, template_id), action)
 
 
 async def lock_template(tx: Tx, subject: Subject, template_id: UUID, action: str = "update") -> TemplateRow:
@@ -83,7 +83,7 @@ async def lock_template(tx: Tx, subject: Subject, template_id: UUID, action: str
     A template's own access list says who may change it. A check before the lock would let a caller who has just been
     removed from the list add themselves again.
     """
-    return _required_template(subject, await template_store.get_template(tx, template_id, lock=True), action)
+    return _required_template(subject, await system_templates.get_template(tx, template_id, lock=True), action)
 
 
 async def hold_template_of(tx: Tx, workspace_id: UUID) -> TemplateRow:
@@ -91,8 +91,8 @@ async def hold_template_of(tx: Tx, workspace_id: UUID) -> TemplateRow:
 
     Call it before locking the workspace: a change of a template goes on to lock its workspaces. Raises NotFound.
     """
-    row = await workspace_store.get_workspace(tx, workspace_id)
-    template = await template_store.get_template(tx, row.template_id, hold=True) if row is not None else None
+    row = await system_workspaces.get_workspace(tx, workspace_id)
+    template = await system_templates.get_template(tx, row.template_id, hold=True) if row is not None else None
     if template is None:
         raise NotFound
     return template
@@ -115,7 +115,7 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
     if not scope_allows(subject, "read", kind):
         # matches no workspace
         return WorkspaceReaders(everything=False, organization_ids=[], user_id=NIL, group_ids=[])
-    organizations = allowed_organizations(subject, "read", kind)
+    organizations = allowed_organizations(subject, "read", kind, narrowed=True)
     return WorkspaceReaders(
         everything=organizations is None,
         organization_ids=sorted(organizations or ()),
@@ -127,18 +127,21 @@ def readers(subject: Subject, *, dormant: bool = False) -> WorkspaceReaders:
 
 
 def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUID]:
-    """Return the organizations in which the caller may read such objects. Lists ask with an object of the caller."""
+    """Return the organizations in which the caller may read such objects, for lists narrowed to `allowed_ids`.
+
+    Lists ask with an object of the caller.
+    """
     allowed = sorted(subject.organization_roles)
     return [
         organization_id
         for organization_id in allowed
-        if decide(subject, "read", Resource(kind, organization_id=organization_id, **what))
+        if decide(subject, "read", Class(kind, organization_id=organization_id, narrowed=True, **what))
     ]
 
 
 async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:
     """Load a workspace, also a deleted one. Raises NotFound without read permission, Forbidden without `action`."""
-    return _required(subject, await ctx.db.read(workspace_store.get_view, workspace_id), action)
+    return _required(subject, await ctx.db.read(system_workspaces.get_view, workspace_id), action)
 
 
 async def lock_workspace(tx: Tx, subject: Subject, workspace_id: UUID, action: str = "update") -> WorkspaceView:
@@ -147,8 +150,8 @@ async def lock_workspace(tx: Tx, subject: Subject, workspace_id: UUID, action: s
     A check before the transaction may have been about another owner: a claim transfers a prebuilt workspace, which ends
     the rights of its administrators.
     """
-    await workspace_store.get_workspace(tx, workspace_id, lock=True)
-    return _required(subject, await workspace_store.get_view(tx, workspace_id), action)
+    await system_workspaces.get_workspace(tx, workspace_id, lock=True)
+    return _required(subject, await system_workspaces.get_view(tx, workspace_id), action)
 
 
 def _required(subject: Subject, view: WorkspaceView | None, action: str) -> WorkspaceView:

@@ -55,7 +55,7 @@ async def create_redirect(ctx: Context, caller: Caller, redirect_uri: str) -> st
     target = await _find_target(ctx, redirect_uri)
     if target is None:
         raise Invalid("Invalid redirect_uri.", _UNKNOWN_REDIRECT)
-    require(caller.subject, "create", keys.key_resource(caller.user.id), hidden=False)
+    require(caller.subject, "create", keys.keys_of(caller.user.id), hidden=False)
     # The key for the application has at most the limits of the key the user signed in with.
     request = await _request_of(ctx, parts.netloc)
     if request is None:  # a proxy's own address serves all workspaces

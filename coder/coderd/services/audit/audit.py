@@ -17,7 +17,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot, EntryRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.audit import audit as audit_rules
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ async def write(tx: Tx, event: AuditEvent, now: datetime) -> None:
 
 async def generate_test(ctx: Context, subject: Subject, origin: Origin, body: CreateTestAuditLogRequest) -> None:
     """Write an entry with the caller's own values. Raises Forbidden, Invalid."""
-    if not may(subject, "create", Resource("audit_log")):  # permission on one organization's log is not enough
+    if not may(subject, "create", Class("audit_log")):  # permission on one organization's log is not enough
         raise Forbidden
     kind, action = body.resource_type or "user", body.action or "write"
     if action not in audit_rules.ACTIONS:

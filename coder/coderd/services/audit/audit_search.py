@@ -20,8 +20,8 @@ from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.people.user_views import user_view
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter, EntryView
-from coder.coderd.store.people import users as user_store
-from coder.domain.access.policy import Resource, Subject, allowed_organizations
+from coder.coderd.store.people import system_users
+from coder.domain.access.policy import Class, Subject, allowed_organizations
 from coder.domain.audit import audit as audit_rules
 from coder.domain.foundation.search import Terms, explain_time, parse_query
 
@@ -34,8 +34,8 @@ BUILD_REASONS: tuple[str, ...] = cast("Any", BuildReason).__args__
 
 
 def _require(subject: Subject, action: str) -> None:
-    if not may(subject, action, Resource("audit_log", any_organization=True)) and not may(
-        subject, action, Resource("audit_log")
+    if not may(subject, action, Class("audit_log", any_organization=True)) and not may(
+        subject, action, Class("audit_log")
     ):
         raise Forbidden
 
@@ -60,7 +60,7 @@ async def _load(
     ids = {view.entry.user_id for view in views if view.entry.user_id is not None}
     # Without their organizations, as in upstream's entries (recorded): an auditor of one organization must not learn of
     # others.
-    rows = await user_store.list_by_ids(tx, sorted(ids))
+    rows = await system_users.list_by_ids(tx, sorted(ids))
     people = {row.id: replace(user_view(row), organization_ids=[]) for row in rows}
     missing: set[UUID] = set()
     for kind in {view.entry.resource_type for view in views}:

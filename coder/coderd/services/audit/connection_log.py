@@ -26,8 +26,8 @@ from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.audit import connection_log as store
 from coder.coderd.store.audit.audit import COUNT_CAP
 from coder.coderd.store.audit.connection_log import ConnectionFilter, ConnectionRow, ConnectionView
-from coder.coderd.store.people import users as user_store
-from coder.domain.access.policy import Resource, Subject, allowed_organizations
+from coder.coderd.store.people import system_users
+from coder.domain.access.policy import Class, Subject, allowed_organizations
 from coder.domain.foundation.search import parse_query
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ async def list_connections(
     ctx: Context, subject: Subject, query: str, *, limit: int = 0, offset: int = 0
 ) -> ConnectionLogResponse:
     """List connections, newest first. Raises Forbidden, Invalid."""
-    if not may(subject, "read", Resource("connection_log", any_organization=True)) and not may(
-        subject, "read", Resource("connection_log")
+    if not may(subject, "read", Class("connection_log", any_organization=True)) and not may(
+        subject, "read", Class("connection_log")
     ):
         raise Forbidden
     which = await _read_search(ctx, subject, query)
@@ -96,7 +96,7 @@ async def _load(
 ) -> tuple[list[ConnectionView], int, dict[UUID, User]]:
     views = await store.list_connections(tx, which, limit=limit, offset=offset)
     ids = {view.connection.user_id for view in views if view.connection.user_id is not None}
-    people = {row.id: user_view(row) for row in await user_store.list_by_ids(tx, sorted(ids))}
+    people = {row.id: user_view(row) for row in await system_users.list_by_ids(tx, sorted(ids))}
     return views, await store.count_connections(tx, which), people
 
 

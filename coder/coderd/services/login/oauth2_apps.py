@@ -14,12 +14,13 @@ from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
 from coder.base.ids import new_uuid
 from coder.coderd.services.access.authentication import hash_secret
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.login import system_oauth2
 from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow
 from coder.coderd.store.login.oauth2 import OAuth2SecretRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.login.oauth2 import PREFIX_LENGTH, SECRET_LENGTH, join_secret, may_be_legacy
 
 if TYPE_CHECKING:
@@ -27,10 +28,19 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 EXPERIMENT = "oauth2"
+_NOT_FOUND = "OAuth2 application not found."
 _OFF = "OAuth2 Provider Functionality functionality requires enabling the 'oauth2' experiment."
 _ALPHABET = string.ascii_letters + string.digits
-_APP = Resource("oauth2_app")
-_SECRET = Resource("oauth2_app_secret")
+_APPS = Class("oauth2_app", narrowed=True)
+_SECRETS = Class("oauth2_app_secret", narrowed=True)
+
+
+def _app_object(app_id: UUID) -> Object:
+    return Object("oauth2_app", str(app_id))
+
+
+def _secret_object(secret_id: UUID) -> Object:
+    return Object("oauth2_app_secret", str(secret_id))
 
 
 def require_experiment(ctx: Context) -> None:
@@ -49,26 +59,30 @@ def new_secret() -> tuple[str, str, str]:
 
 async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None) -> list[OAuth2AppRow]:
     """List all applications, or those with a user's consent: the caller's own, or as administrator any user's."""
-    require(subject, "read", _APP)
+    require(subject, "read", _APPS)
     if user_id is not None and user_id != subject.user_id:
-        require(subject, "read", Resource("oauth2_app_code_token", owner_id=user_id))
-    return await ctx.db.read(store.list_apps, user_id)
+        require(subject, "read", Class("oauth2_app_code_token", owner_id=user_id))
+    rows = await ctx.db.read(store.list_apps, user_id)
+    return [row for row in rows if may(subject, "read", _app_object(row.id))]
 
 
 async def get_app(ctx: Context, subject: Subject, app_id: UUID) -> OAuth2AppRow:
-    require(subject, "read", _APP)
-    return _require_found(await ctx.db.read(store.get_app, app_id))
+    """Load an application that the caller may read. Raises NotFound."""
+    row = _require_found(await ctx.db.read(system_oauth2.get_app, app_id))
+    if not may(subject, "read", _app_object(row.id)):
+        raise NotFound(_NOT_FOUND)
+    return row
 
 
 def _require_found(row: OAuth2AppRow | None) -> OAuth2AppRow:
     if row is None:
-        raise NotFound("OAuth2 application not found.")
+        raise NotFound(_NOT_FOUND)
     return row
 
 
 async def create_app(ctx: Context, subject: Subject, request: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
     """Create an application. Raises Forbidden."""
-    require(subject, "create", _APP)
+    require(subject, "create", _APPS)
     now = ctx.clock.now()
     row = OAuth2AppRow(new_uuid(), now, now, request.name, request.icon, request.callback_url, (), False, None, None)
     await ctx.db.run(store.insert_app, row)
@@ -81,7 +95,7 @@ async def update_app(
     """Change an application. Raises Forbidden, InvalidFields, NotFound."""
     row = await get_app(ctx, subject, app_id)
     check_request(request, {"name": row.name, "callback_url": row.callback_url})
-    require(subject, "update", _APP)
+    require(subject, "update", _app_object(app_id))
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> OAuth2AppRow:
@@ -103,7 +117,7 @@ async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bo
     NotFound.
     """
     await get_app(ctx, subject, app_id)
-    require(subject, "update", _APP)
+    require(subject, "update", _app_object(app_id))
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> OAuth2AppRow:
@@ -118,20 +132,21 @@ async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bo
 
 async def delete_app(ctx: Context, subject: Subject, app_id: UUID) -> None:
     row = await get_app(ctx, subject, app_id)
-    require(subject, "delete", _APP)
+    require(subject, "delete", _app_object(app_id))
     await ctx.db.run(store.delete_app, row.id)
 
 
 async def list_secrets(ctx: Context, subject: Subject, app_id: UUID) -> list[OAuth2SecretRow]:
     row = await get_app(ctx, subject, app_id)
-    require(subject, "read", _SECRET)
-    return await ctx.db.read(store.list_secrets, row.id)
+    require(subject, "read", _SECRETS)
+    rows = await ctx.db.read(store.list_secrets, row.id)
+    return [secret for secret in rows if may(subject, "read", _secret_object(secret.id))]
 
 
 async def create_secret(ctx: Context, subject: Subject, app_id: UUID) -> tuple[UUID, str]:
     """Create a secret and return (id, secret). The secret is not stored in plain."""
     row = await get_app(ctx, subject, app_id)
-    require(subject, "create", _SECRET)
+    require(subject, "create", _SECRETS)
     secret, text = secret_row(ctx, row.id)
     await ctx.db.run(store.insert_secret, secret)
     return secret.id, text
@@ -146,6 +161,6 @@ def secret_row(ctx: Context, app_id: UUID) -> tuple[OAuth2SecretRow, str]:
 
 async def delete_secret(ctx: Context, subject: Subject, app_id: UUID, secret_id: UUID) -> None:
     row = await get_app(ctx, subject, app_id)
-    require(subject, "delete", _SECRET)
+    require(subject, "delete", _secret_object(secret_id))
     if not await ctx.db.run(store.delete_secret, row.id, secret_id):
         raise NotFound

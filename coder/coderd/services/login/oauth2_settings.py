@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from coder.api.login.oauth2 import OAuth2ProviderSettings
 from coder.coderd.services.access.authorization import require
 from coder.coderd.store.site import site_settings as site_store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _REGISTRATION = "oauth2_provider_dynamic_registration"
 
 
-_SETTINGS = Resource("deployment_config")
+_SETTINGS = Class("deployment_config")
 
 
 async def dynamic_registration(ctx: Context) -> bool:

@@ -23,7 +23,7 @@ from coder.coderd.services.network.relay import Relay
 from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.network import replicas as store
 from coder.coderd.store.network.replicas import ReplicaRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.tailnet.relay_mesh import RelayMesh
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ async def _keep_renewing(replicas: Replicas, bridge: Bridge, nursery: trio.Nurse
 
 async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
     """Return the living replicas. Raises NotFound without permission."""
-    require(subject, "read", Resource("replicas"))
+    require(subject, "read", Class("replicas"))
     replicas = ctx.part(Replicas)
     began = ctx.clock.monotonic()
     rows = await ctx.db.read(store.list_replicas, ctx.clock.now() - timedelta(seconds=DEAD))

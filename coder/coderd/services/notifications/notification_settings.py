@@ -20,7 +20,7 @@ from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.site import site_settings as site_store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.notifications.notification_templates import TEMPLATES
 from coder.domain.notifications.notification_texts import BY_ID, METHODS
 
@@ -46,7 +46,7 @@ async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
     """Pause or resume. Return False, for any caller, when nothing changes (recorded). Raises Forbidden."""
     if await ctx.db.read(is_paused) == paused:
         return False
-    require(subject, "update", Resource("deployment_config"), hidden=False)
+    require(subject, "update", Class("deployment_config"), hidden=False)
 
     async def write(tx: Tx) -> bool:
         if await is_paused(tx) == paused:
@@ -92,7 +92,7 @@ async def set_template_method(
     ctx: Context, subject: Subject, template_id: UUID, request: UpdateNotificationTemplateMethod
 ) -> bool:
     """Set the delivery method of a template. Return False when nothing changes. Raises NotFound, Invalid."""
-    require(subject, "update", Resource("notification_template"))
+    require(subject, "update", Class("notification_template"))
     if template_id not in BY_ID:
         raise NotFound
     check_request(request)

@@ -15,7 +15,7 @@ from coder.coderd.services.notifications.push_services import PushRefused
 from coder.coderd.services.notifications.web_push import TEST_MESSAGE, push, push_to_browser
 from coder.coderd.store.notifications import web_push as store
 from coder.coderd.store.notifications.web_push import SubscriptionRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.notifications import web_push as web_push_rules
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ MAX_SUBSCRIPTIONS = 20
 
 async def subscribe(ctx: Context, subject: Subject, user_id: UUID, subscription: WebpushSubscription) -> None:
     """Store a subscription after its push service has accepted a test message. Raises Forbidden, Invalid."""
-    require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
+    require(subject, "create", Class("webpush_subscription", owner_id=user_id), hidden=False)
     await refuse_applications(ctx, subject, "webpush_subscription")
     _check(subscription)
     row = SubscriptionRow(
@@ -77,14 +77,14 @@ def _check(subscription: WebpushSubscription) -> None:
 
 async def unsubscribe(ctx: Context, subject: Subject, user_id: UUID, endpoint: str) -> None:
     """Delete a subscription. Raises Forbidden, NotFound."""
-    require(subject, "delete", Resource("webpush_subscription", owner_id=user_id), hidden=False)
+    require(subject, "delete", Class("webpush_subscription", owner_id=user_id), hidden=False)
     if not await ctx.db.run(store.delete_subscription, user_id, endpoint):
         raise NotFound("Webpush subscription not found.")
 
 
 async def send_test(ctx: Context, subject: Subject, user_id: UUID) -> None:
     """Send a test message to all browsers of a user. Raises Forbidden, and BadGateway when every delivery failed."""
-    require(subject, "create", Resource("webpush_subscription", owner_id=user_id), hidden=False)
+    require(subject, "create", Class("webpush_subscription", owner_id=user_id), hidden=False)
     delivered, refused = await push(ctx, user_id, TEST_MESSAGE)
     if refused and not delivered:
         raise BadGateway("Failed to send test notification", refused[0])

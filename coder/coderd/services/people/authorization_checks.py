@@ -15,11 +15,10 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource, workspace_resource
 from coder.coderd.services.people.groups import group_resource
 from coder.coderd.services.people.users import user_resource
-from coder.coderd.store.people import groups as group_store
-from coder.coderd.store.people import users as user_store
-from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
-from coder.domain.access.policy import Resource, Subject
+from coder.coderd.store.people import system_groups, system_users
+from coder.coderd.store.templates import system_templates
+from coder.coderd.store.workspaces import system_workspaces
+from coder.domain.access.policy import Subject, Target
 from coder.domain.foundation.go_uuid import read_uuid
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ MAX_OBJECTS = 200
 class ObjectCheck:
     """Check of one action on one object."""
 
-    resource: Resource
+    resource: Target
     "Resource as the request describes it."
     action: str
     object_id: str = ""
@@ -43,13 +42,13 @@ class ObjectCheck:
 
 async def answer_checks(ctx: Context, subject: Subject, checks: Mapping[str, ObjectCheck]) -> dict[str, bool]:
     """Return the answers by name, sorted. Raises Invalid for a malformed id or a kind that cannot be looked up."""
-    requested = {(check.resource.type, _id_of(check)) for check in checks.values() if check.object_id}
+    requested = {(check.resource.kind, _id_of(check)) for check in checks.values() if check.object_id}
     if len(requested) > MAX_OBJECTS:
         raise Invalid("Too many objects to check.", f"At most {MAX_OBJECTS} may be named by their id.")
     existing = await ctx.db.read(_load, sorted(requested)) if requested else {}
     answers = {}
     for name, check in sorted(checks.items()):
-        resource = existing.get((check.resource.type, _id_of(check))) if check.object_id else check.resource
+        resource = existing.get((check.resource.kind, _id_of(check))) if check.object_id else check.resource
         answers[name] = resource is not None and may(subject, check.action, resource)
     return answers
 
@@ -60,38 +59,38 @@ def _id_of(check: ObjectCheck) -> UUID:
     except ValueError as error:
         message = f'Object "{check.object_id}" id is not a valid uuid.'
         raise InvalidFields(("resource_id", str(error)), message=message) from error
-    kind = check.resource.type
+    kind = check.resource.kind
     if kind not in _LOADERS:
         message = f'Object type "{kind}" does not support "resource_id" field.'
         raise InvalidFields(("resource_type", message), message=message)
     return object_id
 
 
-async def _load(tx: Tx, requested: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Resource | None]:
+async def _load(tx: Tx, requested: list[tuple[str, UUID]]) -> dict[tuple[str, UUID], Target | None]:
     return {(kind, object_id): await _LOADERS[kind](tx, object_id) for kind, object_id in requested}
 
 
-async def _workspace(tx: Tx, object_id: UUID) -> Resource | None:
-    row = await workspace_store.get_workspace(tx, object_id)
+async def _workspace(tx: Tx, object_id: UUID) -> Target | None:
+    row = await system_workspaces.get_workspace(tx, object_id)
     return None if row is None else workspace_resource(row)
 
 
-async def _template(tx: Tx, object_id: UUID) -> Resource | None:
-    row = await template_store.get_template(tx, object_id)
+async def _template(tx: Tx, object_id: UUID) -> Target | None:
+    row = await system_templates.get_template(tx, object_id)
     return None if row is None else template_resource(row)
 
 
-async def _user(tx: Tx, object_id: UUID) -> Resource | None:
-    row = await user_store.get_user(tx, object_id)
+async def _user(tx: Tx, object_id: UUID) -> Target | None:
+    row = await system_users.get_user(tx, object_id)
     return None if row is None else user_resource(row.id)
 
 
-async def _group(tx: Tx, object_id: UUID) -> Resource | None:
-    row = await group_store.get_group(tx, object_id)
+async def _group(tx: Tx, object_id: UUID) -> Target | None:
+    row = await system_groups.get_group(tx, object_id)
     return None if row is None else group_resource(row)
 
 
-_LOADERS: dict[str, Callable[[Tx, UUID], Awaitable[Resource | None]]] = {
+_LOADERS: dict[str, Callable[[Tx, UUID], Awaitable[Target | None]]] = {
     "workspace": _workspace,
     "template": _template,
     "user": _user,

@@ -16,8 +16,9 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import custom_roles as store
+from coder.coderd.store.people import system_custom_roles
 from coder.coderd.store.people.custom_roles import CustomRoleRow
-from coder.domain.access.policy import Resource, Subject, allowed_ids
+from coder.domain.access.policy import Class, Subject, allowed_ids
 from coder.domain.access.resources import ACTIONS
 from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
 
@@ -78,12 +79,12 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> CustomRoleRow | None:
-        row = await store.get_role(tx, organization.id, role.name, lock=True)
+        row = await system_custom_roles.get_role(tx, organization.id, role.name, lock=True)
         if row is None:
             raise NotFound
         _check_denials(subject, organization, row.permissions, permissions)
         await store.update_role(tx, row.id, updated_at=now, **values)
-        return await store.get_role(tx, organization.id, role.name)
+        return await system_custom_roles.get_role(tx, organization.id, role.name)
 
     changed = await ctx.db.run(write)
     if changed is None:
@@ -100,7 +101,7 @@ async def delete_role(ctx: Context, subject: Subject, organization: Organization
         raise Invalid("Reserved role name", f'"{name}" is a built-in role and cannot be deleted')
 
     async def write(tx: Tx) -> None:
-        row = await store.get_role(tx, organization.id, name, lock=True)
+        row = await system_custom_roles.get_role(tx, organization.id, name, lock=True)
         if row is None:
             raise NotFound
         _check_denials(subject, organization, row.permissions, {})
@@ -110,7 +111,7 @@ async def delete_role(ctx: Context, subject: Subject, organization: Organization
 
 
 def _require(subject: Subject, organization: OrganizationRow, action: str) -> None:
-    require(subject, action, Resource("assign_org_role", organization_id=organization.id), hidden=False)
+    require(subject, action, Class("assign_org_role", organization_id=organization.id), hidden=False)
 
 
 def _checked(subject: Subject, organization: OrganizationRow, role: RoleSpec) -> dict[str, Any]:
@@ -159,7 +160,7 @@ def _check_grant(subject: Subject, organization: OrganizationRow, kind: str, act
     """
     for required in ACTIONS.get(kind, ()) if action == "*" else (action,):
         limited = allowed_ids(subject, kind) is not None
-        if limited or not may(subject, required, Resource(kind, organization_id=organization.id)):
+        if limited or not may(subject, required, Class(kind, organization_id=organization.id)):
             raise Forbidden(
                 "Invalid role: you cannot grant a permission that you do not have.",
                 f'You may not "{required}" objects of type "{kind}" in this organization.',

@@ -17,7 +17,7 @@ from coder.api.login.external_auth import GitSSHKey
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.store.people import git_ssh_keys as store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -71,7 +71,7 @@ async def insert(tx: Tx, user_id: UUID, pair: KeyPair, now: datetime) -> None:
 
 
 async def get(ctx: Context, subject: Subject, user: UserRow) -> GitSSHKey:
-    require(subject, "read_personal", Resource("user", id=str(user.id), owner_id=user.id))
+    require(subject, "read_personal", Object("user", str(user.id), owner_id=user.id))
     row = await ctx.db.read(store.get_git_ssh_key, user.id)
     if row is None:
         raise NotFound
@@ -79,7 +79,7 @@ async def get(ctx: Context, subject: Subject, user: UserRow) -> GitSSHKey:
 
 
 async def regenerate(ctx: Context, subject: Subject, user: UserRow) -> GitSSHKey:
-    require(subject, "update_personal", Resource("user", id=str(user.id), owner_id=user.id))
+    require(subject, "update_personal", Object("user", str(user.id), owner_id=user.id))
     pair = await generate(ctx)
     await ctx.db.run(store.put_git_ssh_key, user.id, pair.private_key, pair.public_key, ctx.clock.now())
     row = await ctx.db.read(store.get_git_ssh_key, user.id)

@@ -9,7 +9,7 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields
 from coder.api.people.groups import CreateGroupRequest, Group, PatchGroupRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import knows_user, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
@@ -18,7 +18,7 @@ from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people.groups import EVERYONE, GroupRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -30,7 +30,7 @@ async def create_group(
     ctx: Context, subject: Subject, organization: OrganizationRow, request: CreateGroupRequest
 ) -> Group:
     """Create a group. Raises Forbidden, InvalidFields, Conflict."""
-    require(subject, "create", Resource("group", organization_id=organization.id), hidden=False)
+    require(subject, "create", Class("group", organization_id=organization.id), hidden=False)
     _check_reserved(request.name)
     values = {
         "id": new_uuid(),
@@ -68,15 +68,16 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: 
     if row.is_everyone:
         _refuse_everyone(values, added, removed)
     with constraint_refusals({_NAME_INDEX: _name_conflict(request.name)}):
-        await ctx.db.run(_update, row, values, added, removed)
+        await ctx.db.run(_update, subject, row, values, added, removed)
     return await show(ctx, subject, await load_group(ctx, subject, group_id))
 
 
 async def _update(
-    tx: Tx, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
+    tx: Tx, subject: Subject, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
 ) -> None:
     members = await organization_store.hold_members(tx, row.organization_id, added)
-    unknown = [user_id for user_id in added if user_id not in members]
+    organization = (row.organization_id,)
+    unknown = [user_id for user_id in added if user_id not in members or not knows_user(subject, user_id, organization)]
     if unknown:
         raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{unknown[0]} is not.")
     await store.update_group(tx, row.id, values)

@@ -19,9 +19,10 @@ from coder.coderd.services.people.user_views import reduced_user
 from coder.coderd.services.people.users import may_name
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
+from coder.coderd.store.people import system_groups, system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.groups import GroupRow as GroupRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject, Target
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -32,23 +33,23 @@ if TYPE_CHECKING:
 _READ = frozenset({"read"})
 
 
-def group_resource(row: GroupRow) -> Resource:
+def group_resource(row: GroupRow) -> Target:
     """Return the resource of a group, which the group's members may read."""
-    return Resource("group", id=str(row.id), organization_id=row.organization_id, group_acl={str(row.id): _READ})
+    return Object("group", str(row.id), organization_id=row.organization_id, group_acl={str(row.id): _READ})
 
 
 def _may_see_member(subject: Subject, row: GroupRow, user_id: UUID) -> bool:
-    resource = Resource("group_member", id=str(user_id), owner_id=user_id, organization_id=row.organization_id)
+    resource = Object("group_member", str(user_id), owner_id=user_id, organization_id=row.organization_id)
     return may(subject, "read", resource)
 
 
 async def load_group(ctx: Context, subject: Subject, group_id: UUID, action: str = "read") -> GroupRow:
     """Load a group. Raises NotFound unless the caller may read it, Forbidden when only `action` is not allowed."""
-    return _checked(subject, await ctx.db.read(store.get_group, group_id), action)
+    return _checked(subject, await ctx.db.read(system_groups.get_group, group_id), action)
 
 
 async def load_group_by_name(ctx: Context, subject: Subject, organization: OrganizationRow, name: str) -> GroupRow:
-    return _checked(subject, await ctx.db.read(store.get_group_by_name, organization.id, name), "read")
+    return _checked(subject, await ctx.db.read(system_groups.get_group_by_name, organization.id, name), "read")
 
 
 def _checked(subject: Subject, row: GroupRow | None, action: str) -> GroupRow:
@@ -73,7 +74,7 @@ async def _list(tx: Tx, subject: Subject, organization: str, has_member: str, id
     if organization:
         organization_id = await name_store.find_organization(tx, organization)
         if organization_id is None or not may(
-            subject, "read", Resource("organization", id=str(organization_id), organization_id=organization_id)
+            subject, "read", Object("organization", str(organization_id), organization_id=organization_id)
         ):
             raise InvalidFields(
                 ("organization", f'Organization "{organization}" either does not exist, or you are unauthorized'),
@@ -81,7 +82,7 @@ async def _list(tx: Tx, subject: Subject, organization: str, has_member: str, id
             )
     if has_member:
         member_id = await name_store.find_user(tx, has_member)
-        person = None if member_id is None else await user_store.get_user(tx, member_id)
+        person = None if member_id is None else await system_users.get_user(tx, member_id)
         if person is None or not may_name(subject, person):
             raise InvalidFields(
                 ("has_member", f'User "{has_member}" either does not exist, or you are unauthorized to view them'),
@@ -100,7 +101,7 @@ async def members_page(
     ctx: Context, subject: Subject, row: GroupRow, filters: user_store.UserFilter
 ) -> GroupMembersResponse:
     """Return a page of the members the caller may see: all of them, or only the caller."""
-    sees_all = may(subject, "read", Resource("group_member", organization_id=row.organization_id))
+    sees_all = may(subject, "read", Class("group_member", organization_id=row.organization_id))
     visible = filters if sees_all else replace(filters, only_id=subject.user_id)
     people, count = await ctx.db.read(store.page_members, row.id, visible)
     return GroupMembersResponse(users=[reduced_user(user) for user in people], count=count)

@@ -11,17 +11,18 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.services.foundation.field_checks import check_fields
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people import git_ssh_keys
-from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.organizations import hold_organization, organization_resource
 from coder.coderd.services.people.role_assignment import require_default_roles
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     Raises Forbidden, Conflict, NotFound for an unknown organization, and Invalid, also for default roles the caller may
     not assign.
     """
-    require(subject, "create", Resource("user"), hidden=False)
+    require(subject, "create", Class("user"), hidden=False)
     if new_user.login_type not in ("password", "") and new_user.password:
         raise Invalid(f'Password cannot be set for non-password ("{new_user.login_type}") authentication.')
     if new_user.login_type == "none" and not new_user.is_service_account:
@@ -75,7 +76,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
             "required at least 1 value for the array 'organization_ids'",
             [("organization_ids", "Missing values, this cannot be empty")],
         )
-    await ctx.db.read(_check_free, new_user)
+    await ctx.db.read(_check_free, subject, new_user)
     if new_user.login_type == "password":
         check_strength(new_user.password)
     elif new_user.login_type == "oidc" and not ctx.config.oidc_client_id:
@@ -85,21 +86,24 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     if new_user.status not in _STATUSES:
         detail = f'"{new_user.status}" is none of: {", ".join(_STATUSES)}.'
         raise Invalid(f'User status "{new_user.status}" is not valid.', detail, [("user_status", detail)])
-    return await insert_user(ctx, new_user, partial(_require_default_roles, subject, new_user.organization_ids))
+    return await insert_user(ctx, new_user, partial(_require_memberships, subject, new_user.organization_ids))
 
 
-async def _require_default_roles(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+async def _require_memberships(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+    """Require the right to create the user's memberships, with the roles that they imply."""
     for organization_id in sorted(organization_ids):
+        require(subject, "create", Class("organization_member", organization_id=organization_id), hidden=False)
         require_default_roles(subject, await hold_organization(tx, organization_id))
 
 
-async def _check_free(tx: Tx, new_user: NewUser) -> None:
+async def _check_free(tx: Tx, subject: Subject, new_user: NewUser) -> None:
     for organization_id in new_user.organization_ids:
-        if await organization_store.get_organization(tx, organization_id) is None:
+        is_known = may(subject, "read", organization_resource(organization_id))
+        if not is_known or await system_organizations.get_organization(tx, organization_id) is None:
             raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
-    existing = await user_store.get_user_by_name(tx, new_user.username)
+    existing = await system_users.get_user_by_name(tx, new_user.username)
     if existing is None and new_user.email:
-        existing = await user_store.get_user_by_email(tx, new_user.email)
+        existing = await system_users.get_user_by_email(tx, new_user.email)
     if existing is not None:
         raise Conflict("User already exists.")
 
@@ -149,11 +153,11 @@ async def insert_in(tx: Tx, new_user: NewUser, hashed: str, pair: git_ssh_keys.K
         },
     )
     for organization_id in sorted(new_user.organization_ids):
-        if await organization_store.get_organization(tx, organization_id, hold=True) is None:
+        if await system_organizations.get_organization(tx, organization_id, hold=True) is None:
             raise NotFound  # deleted concurrently
         await organization_store.insert_member(tx, organization_id, user_id, now)
     await git_ssh_keys.insert(tx, user_id, pair, now)
-    row = await user_store.get_user(tx, user_id)
+    row = await system_users.get_user(tx, user_id)
     if row is None:  # inserted above, in this transaction
         raise NotFound
     return row

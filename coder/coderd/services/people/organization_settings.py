@@ -18,8 +18,9 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.people.role_assignment import require_assign, require_default_roles
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.site import site_settings
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
 from coder.domain.foundation.go_uuid import read_uuid
 from coder.domain.foundation.patterns import PatternProblem, compiled
@@ -103,7 +104,7 @@ async def load_organization_sync(tx: Tx) -> OrganizationSyncSettings:
 def require_sync(subject: Subject, action: str, organization: OrganizationRow | None = None) -> None:
     """Require permission on the sync settings of the organization, or of the site for None. Raises Forbidden."""
     organization_id = None if organization is None else organization.id
-    require(subject, action, Resource("idpsync_settings", organization_id=organization_id), hidden=False)
+    require(subject, action, Class("idpsync_settings", organization_id=organization_id), hidden=False)
 
 
 async def group_sync(ctx: Context, subject: Subject, organization: OrganizationRow) -> GroupSyncSettings:
@@ -144,7 +145,7 @@ async def change_group_sync(
         _check_ids(changed.mapping)
         # as with roles, sync must not do what the caller may not do directly
         for action in _actions_on_groups(stored, changed):
-            require(subject, action, Resource("group", organization_id=organization.id), hidden=False)
+            require(subject, action, Class("group", organization_id=organization.id), hidden=False)
         await site_settings.put_config(tx, group_sync_key(organization.id), codec.encode(changed).decode())
         return changed
 
@@ -239,7 +240,7 @@ async def _joined_organizations(
     if after.organization_assign_default and (is_other_field or not before.organization_assign_default):
         ids.add((await organization_store.get_default_organization(tx)).id)
     rows = [
-        await organization_store.get_organization(tx, organization_id, hold=True) for organization_id in sorted(ids)
+        await system_organizations.get_organization(tx, organization_id, hold=True) for organization_id in sorted(ids)
     ]
     return [row for row in rows if row is not None]
 

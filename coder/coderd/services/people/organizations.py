@@ -11,14 +11,15 @@ from msgspec import UNSET
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields, NotFound
 from coder.api.people.organizations import CreateOrganizationRequest, Organization, UpdateOrganizationRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.role_assignment import require_assign, unknown_roles
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
-from coder.domain.access.policy import Resource, Subject, allowed_organizations, scope_allows
+from coder.domain.access.policy import Class, Object, Subject, Target, allowed_organizations, scope_allows
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 _NAME_INDEX = "ix_organizations_name_living"
 
 
-def organization_resource(organization_id: UUID) -> Resource:
-    return Resource("organization", id=str(organization_id), organization_id=organization_id)
+def organization_resource(organization_id: UUID) -> Target:
+    return Object("organization", str(organization_id), organization_id=organization_id)
 
 
 async def resolve_organization(ctx: Context, subject: Subject, reference: str) -> OrganizationRow:
@@ -47,15 +48,16 @@ async def _find(tx: Tx, reference: str) -> OrganizationRow | None:
         return await store.get_default_organization(tx)
     organization_id = as_id(reference)
     if organization_id is None:
-        return await store.get_organization_by_name(tx, reference)
-    return await store.get_organization(tx, organization_id)
+        return await system_organizations.get_organization_by_name(tx, reference)
+    return await system_organizations.get_organization(tx, organization_id)
 
 
 async def list_organizations(ctx: Context, subject: Subject) -> list[OrganizationRow]:
     if subject.kind != "system" and not scope_allows(subject, "read", "organization"):
         return []
-    allowed = allowed_organizations(subject, "read", "organization")
-    return await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
+    allowed = allowed_organizations(subject, "read", "organization", narrowed=True)
+    rows = await ctx.db.read(store.list_organizations, None if allowed is None else sorted(allowed))
+    return [row for row in rows if may(subject, "read", organization_resource(row.id))]
 
 
 _RESERVED = "default"
@@ -67,7 +69,7 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
 
     Raises Forbidden, InvalidFields, Conflict.
     """
-    require(subject, "create", Resource("organization"), hidden=False)
+    require(subject, "create", Class("organization"), hidden=False)
     display_name = request.name if request.display_name in (UNSET, "") else str(request.display_name)
     _check_reserved(request.name)
     now = ctx.clock.now()
@@ -89,7 +91,7 @@ async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> Organiz
     await store.insert_organization(tx, values)
     if maker is not None:
         await store.insert_member(tx, values["id"], maker, values["created_at"], ["organization-admin"])
-    row = await store.get_organization(tx, values["id"])
+    row = await system_organizations.get_organization(tx, values["id"])
     if row is None:  # inserted above, in this transaction
         raise NotFound
     return row
@@ -134,14 +136,14 @@ async def _update(
 
 async def lock_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
     """Read an organization and lock it until the transaction ends. Raises NotFound after a concurrent deletion."""
-    return _require_found(await store.get_organization(tx, organization_id, lock=True))
+    return _require_found(await system_organizations.get_organization(tx, organization_id, lock=True))
 
 
 async def hold_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
     """Read an organization and prevent its deletion until the transaction ends, to add something to it. Raises
     NotFound.
     """
-    return _require_found(await store.get_organization(tx, organization_id, hold=True))
+    return _require_found(await system_organizations.get_organization(tx, organization_id, hold=True))
 
 
 def _require_found(row: OrganizationRow | None) -> OrganizationRow:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.engine import names as name_store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -21,7 +21,7 @@ async def find_organization(ctx: Context, subject: Subject, terms: Terms) -> UUI
         return None
     organization_id = await ctx.db.read(name_store.find_organization, text)
     if organization_id is None or not may(
-        subject, "read", Resource("organization", id=str(organization_id), organization_id=organization_id)
+        subject, "read", Object("organization", str(organization_id), organization_id=organization_id)
     ):
         terms.refuse(
             "organization",

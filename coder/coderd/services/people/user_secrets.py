@@ -19,7 +19,7 @@ from coder.api.people.user_secrets import (
 )
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
@@ -30,9 +30,10 @@ from coder.coderd.services.foundation.sandbox import (
     refused_evaluation,
 )
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.people import system_user_secrets
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject
 from coder.rpc.proto import agent_pb2
 
 if TYPE_CHECKING:
@@ -50,23 +51,32 @@ def _sealer(ctx: Context) -> Sealer:
 
 
 def _require(subject: Subject, action: str, user: UserRow) -> None:
-    require(subject, action, Resource("user_secret", owner_id=user.id), hidden=False)
+    """Require `action` on the user's secrets; single ones are narrowed by `_load` and lists by the caller."""
+    require(subject, action, Class("user_secret", owner_id=user.id, narrowed=True), hidden=False)
+
+
+def secret_object(row: UserSecretRow) -> Object:
+    """Return the policy's object of a secret."""
+    return Object("user_secret", str(row.id), owner_id=row.user_id)
 
 
 async def list_secrets(ctx: Context, subject: Subject, user: UserRow) -> list[UserSecret]:
     _require(subject, "read", user)
-    return [secret_view(row) for row in await ctx.db.read(store.list_secrets, user.id)]
+    rows = await ctx.db.read(store.list_secrets, user.id)
+    return [secret_view(row) for row in rows if may(subject, "read", secret_object(row))]
 
 
 async def get_secret(ctx: Context, subject: Subject, user: UserRow, name: str) -> UserSecret:
     _require(subject, "read", user)
-    return secret_view(await ctx.db.read(_load, user.id, name))
+    return secret_view(await ctx.db.read(_load, subject, "read", user.id, name))
 
 
-async def _load(tx: Tx, user_id: UUID, name: str) -> UserSecretRow:
-    row = await store.get_secret(tx, user_id, name)
+async def _load(tx: Tx, subject: Subject, action: str, user_id: UUID, name: str) -> UserSecretRow:
+    """Load a secret on which the caller may do `action`. Raises NotFound, Forbidden."""
+    row = await system_user_secrets.get_secret(tx, user_id, name)
     if row is None:
         raise NotFound
+    require(subject, action, secret_object(row))
     return row
 
 
@@ -112,7 +122,7 @@ async def update_secret(
 ) -> UserSecret:
     """Change a secret; absent fields stay unchanged. Raises Forbidden, NotFound, InvalidFields, Conflict."""
     _require(subject, "update", user)
-    row = await ctx.db.read(_load, user.id, name)
+    row = await ctx.db.read(_load, subject, "update", user.id, name)
     values: dict[str, Any] = {
         field: getattr(request, field)
         for field in ("description", "env_name", "file_path", "enabled")
@@ -136,12 +146,12 @@ async def update_secret(
 
     with constraint_refusals(_conflicts()):
         await ctx.db.run(write)
-    return await get_secret(ctx, subject, user, name)
+    return secret_view(await ctx.db.read(_load, subject, "update", user.id, name))
 
 
 async def delete_secret(ctx: Context, subject: Subject, user: UserRow, name: str) -> None:
     _require(subject, "delete", user)
-    row = await ctx.db.read(_load, user.id, name)
+    row = await ctx.db.read(_load, subject, "delete", user.id, name)
     await ctx.db.run(store.delete_secret, row.id)
 
 

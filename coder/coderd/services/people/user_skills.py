@@ -12,13 +12,14 @@ from coder.api.people.user_skills import (
     UserSkillMetadata,
 )
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.people import system_user_skills
 from coder.coderd.store.people import user_skills as store
 from coder.coderd.store.people.user_skills import SkillRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.people.user_skills import read_head
 
 if TYPE_CHECKING:
@@ -28,7 +29,12 @@ if TYPE_CHECKING:
 
 
 def _require(subject: Subject, action: str, user: UserRow) -> None:
-    require(subject, action, Resource("user_skill", owner_id=user.id), hidden=False)
+    """Require `action` on the user's skills; single ones are narrowed by `_load` and lists by the caller."""
+    require(subject, action, Class("user_skill", owner_id=user.id, narrowed=True), hidden=False)
+
+
+def _skill_object(row: SkillRow) -> Object:
+    return Object("user_skill", str(row.id), owner_id=row.user_id)
 
 
 async def list_skills(ctx: Context, subject: Subject, user: UserRow) -> list[UserSkillMetadata]:
@@ -43,18 +49,21 @@ async def list_skills(ctx: Context, subject: Subject, user: UserRow) -> list[Use
             updated_at=row.updated_at,
         )
         for row in await ctx.db.read(store.list_skills, user.id)
+        if may(subject, "read", _skill_object(row))
     ]
 
 
 async def get_skill(ctx: Context, subject: Subject, user: UserRow, name: str) -> UserSkill:
     _require(subject, "read", user)
-    return skill_view(await _load(ctx, user, name))
+    return skill_view(await _load(ctx, subject, "read", user, name))
 
 
-async def _load(ctx: Context, user: UserRow, name: str) -> SkillRow:
-    row = await ctx.db.read(store.get_skill, user.id, name)
+async def _load(ctx: Context, subject: Subject, action: str, user: UserRow, name: str) -> SkillRow:
+    """Load a skill on which the caller may do `action`. Raises NotFound, Forbidden."""
+    row = await ctx.db.read(system_user_skills.get_skill, user.id, name)
     if row is None:
         raise NotFound
+    require(subject, action, _skill_object(row))
     return row
 
 
@@ -80,7 +89,7 @@ async def update_skill(
 ) -> UserSkill:
     """Replace the text of a skill; its name stays. Raises Forbidden, NotFound, InvalidFields."""
     _require(subject, "update", user)
-    row = await _load(ctx, user, name)
+    row = await _load(ctx, subject, "update", user, name)
     check_request(request)
     head = read_head(request.content)
     if head.name != row.name:
@@ -93,12 +102,12 @@ async def update_skill(
             await store.update_skill(tx, row.id, values)
 
     await ctx.db.run(write)
-    return skill_view(await _load(ctx, user, name))
+    return skill_view(await _load(ctx, subject, "update", user, name))
 
 
 async def delete_skill(ctx: Context, subject: Subject, user: UserRow, name: str) -> None:
     _require(subject, "delete", user)
-    row = await _load(ctx, user, name)
+    row = await _load(ctx, subject, "delete", user, name)
     await ctx.db.run(store.delete_skill, row.id)
 
 

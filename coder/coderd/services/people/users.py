@@ -7,22 +7,23 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import NotFound
-from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.authorization import knows_user, may, require
 from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
 from coder.coderd.store.people.users import UserRow as UserRow
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.domain.access.policy import Resource, Subject, allowed_ids, scope_allows
+from coder.domain.access.policy import Class, Object, Subject, Target, allowed_ids, scope_allows
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
 
 
-def user_resource(user_id: UUID) -> Resource:
-    return Resource("user", id=str(user_id), owner_id=user_id)
+def user_resource(user_id: UUID) -> Target:
+    return Object("user", str(user_id), owner_id=user_id)
 
 
 async def find_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
@@ -38,11 +39,11 @@ async def find_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
 
 async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
     if reference == "me":
-        return await user_store.get_user(tx, subject.user_id)
+        return await system_users.get_user(tx, subject.user_id)
     user_id = as_id(reference)
     if user_id is None:
-        return await user_store.get_user_by_name(tx, reference)
-    return await user_store.get_user(tx, user_id)
+        return await system_users.get_user_by_name(tx, reference)
+    return await system_users.get_user(tx, user_id)
 
 
 async def find_account(ctx: Context, subject: Subject, reference: str) -> UserRow:
@@ -69,10 +70,7 @@ def may_name(subject: Subject, row: UserRow) -> bool:
 
     Members may name each other, to share.
     """
-    own_organizations = subject.organization_roles
-    return may(subject, "read", user_resource(row.id)) or any(
-        organization_id in own_organizations for organization_id in row.organization_ids
-    )
+    return knows_user(subject, row.id, row.organization_ids)
 
 
 async def read_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
@@ -97,21 +95,25 @@ async def list_users(ctx: Context, subject: Subject, filters: user_store.UserFil
     """List users: all with read permission, otherwise only the caller, and none for a key that may not read users."""
     if subject.kind != "system" and not scope_allows(subject, "read", "user"):
         return [], 0
-    if not may(subject, "read", Resource("user")):
+    if not may(subject, "read", Class("user", narrowed=True)):
         filters = replace(filters, only_id=subject.user_id)
-    allowed = allowed_ids(subject, "user")
-    if allowed is not None:
-        ids = [user_id for user_id in map(as_uuid, sorted(allowed)) if user_id is not None]
-        ids = [user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids
-        if not ids:
-            return [], 0
-        filters = replace(filters, ids=ids)
-    return await ctx.db.read(user_store.list_users, filters)
+    narrowed = narrow_users(subject, "user", filters)
+    return ([], 0) if narrowed is None else await ctx.db.read(user_store.list_users, narrowed)
+
+
+def narrow_users(subject: Subject, kind: str, filters: user_store.UserFilter) -> user_store.UserFilter | None:
+    """Narrow a list of users to those that the caller's key lists as `kind`; None if that leaves none."""
+    allowed = allowed_ids(subject, kind)
+    if allowed is None:
+        return filters
+    ids = [user_id for user_id in map(as_uuid, sorted(allowed)) if user_id is not None]
+    ids = [user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids
+    return replace(filters, ids=ids) if ids else None
 
 
 async def lock_user(tx: Tx, user_id: UUID) -> UserRow:
     """Read a user and lock it until the transaction ends. State read before the transaction must not decide."""
-    row = await user_store.get_user(tx, user_id, lock=True)
+    row = await system_users.get_user(tx, user_id, lock=True)
     if row is None:
         raise NotFound
     return row

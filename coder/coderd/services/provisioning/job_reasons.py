@@ -18,7 +18,8 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.provisioning.waiting_jobs import WaitExplanation, load_waiting
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import queue_forecast_queries as store
-from coder.domain.access.policy import Resource, Subject
+from coder.coderd.store.provisioning import system_jobs
+from coder.domain.access.policy import Class, Subject
 from coder.domain.provisioning.queue_forecast import Forecast, NoForecast
 from coder.domain.provisioning.queue_reasons import (
     TEMPORARY_REASONS,
@@ -42,7 +43,7 @@ async def explain_job(ctx: Context, subject: Subject, organization_id: UUID, job
     visible = {
         reason.daemon.offer.organization_id
         for reason in explanation.reasons
-        if may(subject, "update", Resource("provisioner_jobs", organization_id=reason.daemon.offer.organization_id))
+        if may(subject, "update", Class("provisioner_jobs", organization_id=reason.daemon.offer.organization_id))
     }
     return _present(explanation, visible)
 
@@ -54,7 +55,7 @@ async def park_job(ctx: Context, subject: Subject, organization_id: UUID, job_id
 
 
 async def _park(tx: Tx, job_id: UUID, parked: bool) -> None:
-    job = await job_store.get_job(tx, job_id, lock=True)
+    job = await system_jobs.get_job(tx, job_id, lock=True)
     if job is None or job.status != "pending":
         raise Invalid("The job does not wait for a provisioner.", "Only pending jobs can be parked.")
     await store.set_parked(tx, job_id, parked=parked)
@@ -64,14 +65,14 @@ async def _require(ctx: Context, subject: Subject, organization_id: UUID, job_id
     owners = await ctx.db.read(_load_owners, job_id)
     if owners is None or owners[0] != organization_id:
         raise NotFound
-    is_administrator = may(subject, "update", Resource("provisioner_jobs", organization_id=organization_id))
+    is_administrator = may(subject, "update", Class("provisioner_jobs", organization_id=organization_id))
     if not is_administrator and subject.user_id not in owners[1]:
         raise NotFound
 
 
 async def _load_owners(tx: Tx, job_id: UUID) -> tuple[UUID, set[UUID]] | None:
     """Return the organization of a job, and its initiator with the owner of its workspace."""
-    job = await job_store.get_job(tx, job_id)
+    job = await system_jobs.get_job(tx, job_id)
     if job is None:
         return None
     workspace = await job_store.get_job_workspace(tx, job_id)

@@ -10,18 +10,20 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
 from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyRequest, ProvisionerKey, ProvisionerKeyDaemons
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.provisioning.job_lists import lists_daemon
 from coder.coderd.services.provisioning.provisioners import (
     NO_TIME,
     DaemonFilter,
     load_daemons,
 )
 from coder.coderd.store.provisioning import provisioners as store
+from coder.coderd.store.provisioning import system_provisioners
 from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject, key_allows
 from coder.domain.provisioning.provisioners import RESERVED_KEYS, is_reserved_key
 
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, body
 
     Raises Invalid (bad or reserved name, bad tags), Conflict (name taken).
     """
-    require(subject, "create", Resource("provisioner_daemon", organization_id=organization_id))
+    require(subject, "create", Class("provisioner_daemon", organization_id=organization_id))
     check_request(body)
     secret = secrets.token_urlsafe(32)
     row = ProvisionerKeyRow(
@@ -71,20 +73,36 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, body
 
 async def list_keys(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKey]:
     """Return the keys of an organization, oldest first."""
-    require(subject, "read", Resource("provisioner_daemon", organization_id=organization_id))
-    return [present_key(row) for row in await ctx.db.read(store.list_keys, organization_id)]
+    require(subject, "read", _keys_of(organization_id))
+    return [present_key(row) for row in await _list_readable(ctx, subject, organization_id)]
+
+
+def _keys_of(organization_id: UUID) -> Class:
+    """Return the class of an organization's keys, for callers that narrow to single keys."""
+    return Class("provisioner_daemon", organization_id=organization_id, narrowed=True)
+
+
+def _key_object(row: ProvisionerKeyRow) -> Object:
+    return Object("provisioner_daemon", str(row.id), organization_id=row.organization_id)
+
+
+async def _list_readable(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKeyRow]:
+    rows = await ctx.db.read(store.list_keys, organization_id)
+    return [row for row in rows if may(subject, "read", _key_object(row))]
 
 
 async def list_key_daemons(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKeyDaemons]:
     """Return every key with its connected daemons, the three reserved keys first."""
-    require(subject, "read", Resource("provisioner_daemon", organization_id=organization_id))
+    require(subject, "read", _keys_of(organization_id))
     now = ctx.clock.now()
-    daemons = await ctx.db.read(load_daemons, organization_id, DaemonFilter(), now)
+    loaded = await ctx.db.read(load_daemons, organization_id, DaemonFilter(), now)
+    daemons = [daemon for daemon in loaded if lists_daemon(subject, daemon.id)]
     reserved = [
         ProvisionerKey(id=key_id, created_at=NO_TIME, organization=str(organization_id), name=name, tags={})
         for key_id, name in RESERVED_KEYS.items()
+        if key_allows(subject, "read", Object("provisioner_daemon", str(key_id)))
     ]
-    own = [present_key(row) for row in await ctx.db.read(store.list_keys, organization_id)]
+    own = [present_key(row) for row in await _list_readable(ctx, subject, organization_id)]
     return [
         ProvisionerKeyDaemons(key=key, daemons=[daemon for daemon in daemons if daemon.key_id == str(key.id)])
         for key in (*reserved, *own)
@@ -93,16 +111,17 @@ async def list_key_daemons(ctx: Context, subject: Subject, organization_id: UUID
 
 async def delete_key(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> None:
     """Delete a key, which disconnects its daemons. Raises NotFound, Invalid (reserved)."""
-    require(subject, "delete", Resource("provisioner_daemon", organization_id=organization_id))
+    require(subject, "delete", _keys_of(organization_id))
     if is_reserved_key(name):
         raise Invalid("Cannot delete reserved provisioner key")
-    await ctx.db.run(_delete_key, organization_id, name)
+    await ctx.db.run(_delete_key, subject, organization_id, name)
 
 
-async def _delete_key(tx: Tx, organization_id: UUID, name: str) -> None:
-    key = await store.get_key_by_name(tx, organization_id, name)
+async def _delete_key(tx: Tx, subject: Subject, organization_id: UUID, name: str) -> None:
+    key = await system_provisioners.get_key_by_name(tx, organization_id, name)
     if key is None:
         raise NotFound
+    require(subject, "delete", _key_object(key))
     await store.delete_key(tx, key.id)
 
 

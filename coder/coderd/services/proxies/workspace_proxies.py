@@ -26,9 +26,10 @@ from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.foundation.zero import ZERO_TIME
 
 if TYPE_CHECKING:
@@ -66,8 +67,10 @@ def _region(proxy: WorkspaceProxy) -> Region:
 
 async def list_proxies(ctx: Context, subject: Subject) -> list[WorkspaceProxy]:
     """Return all proxies, the primary region first. Raises Forbidden."""
-    _require(subject, "read")
-    return await list_all_proxies(ctx)
+    require(subject, "read", Class("workspace_proxy", narrowed=True), hidden=False)
+    return [
+        proxy for proxy in await list_all_proxies(ctx) if may(subject, "read", Object("workspace_proxy", str(proxy.id)))
+    ]
 
 
 async def list_all_proxies(ctx: Context) -> list[WorkspaceProxy]:
@@ -94,10 +97,10 @@ async def get_proxy(ctx: Context, subject: Subject, reference: str) -> Workspace
 
 
 async def _load(ctx: Context, subject: Subject, reference: str, action: str) -> ProxyRow:
-    row = await ctx.db.read(store.find_proxy, reference)
-    if row is None or not may(subject, "read", Resource("workspace_proxy", id=str(row.id))):
+    row = await ctx.db.read(system_workspace_proxies.find_proxy, reference)
+    if row is None or not may(subject, "read", Object("workspace_proxy", str(row.id))):
         raise NotFound
-    require(subject, action, Resource("workspace_proxy", id=str(row.id)))
+    require(subject, action, Object("workspace_proxy", str(row.id)))
     return row
 
 
@@ -105,7 +108,7 @@ async def create_proxy(
     ctx: Context, subject: Subject, body: CreateWorkspaceProxyRequest
 ) -> UpdateWorkspaceProxyResponse:
     """Create a proxy; its token is in this answer only. Raises Forbidden, Invalid, Conflict."""
-    _require(subject, "create")
+    require(subject, "create", Class("workspace_proxy"), hidden=False)
     _check_reserved(body.name)
     now = ctx.clock.now()
     secret = secrets.token_urlsafe(_SECRET_BYTES)
@@ -152,10 +155,6 @@ async def update_proxy(
 async def delete_proxy(ctx: Context, subject: Subject, reference: str) -> None:
     row = await _load(ctx, subject, reference, "delete")
     await ctx.db.run(store.update_proxy, row.id, {"deleted": True, "updated_at": ctx.clock.now()})
-
-
-def _require(subject: Subject, action: str) -> None:
-    require(subject, action, Resource("workspace_proxy"), hidden=False)
 
 
 def _check_reserved(name: str) -> None:

@@ -21,7 +21,7 @@ from coder.coderd.config.settings import struct_value
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site_settings
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.network.ssh_options import ssh_option
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ async def appearance(ctx: Context) -> AppearanceConfig:
 
 async def set_appearance(ctx: Context, subject: Subject, chosen: UpdateAppearanceConfig) -> None:
     """Set the appearance. Raises Forbidden, and Invalid for a malformed colour that was not stored before."""
-    if not may(subject, "update", Resource("deployment_config")):
+    if not may(subject, "update", Class("deployment_config")):
         raise Forbidden("Insufficient permissions to update appearance")
     present = await appearance(ctx)
     stored = _colours(present.service_banner, *present.announcement_banners)

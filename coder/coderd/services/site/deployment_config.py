@@ -15,7 +15,7 @@ from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.setting import ServerOption, SettingGroup
 from coder.coderd.config.settings import effective_name, struct_value
 from coder.coderd.services.access.authorization import require
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.login.external_providers import ExternalProvider
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ _SORTED = sorted(OPTIONS, key=lambda option: option.title)
 
 def configuration(ctx: Context, subject: Subject) -> dict[str, Any]:
     """Return the options with values and sources, and the tree, without secrets. Raises Forbidden."""
-    require(subject, "read", Resource("deployment_config"), hidden=False)
+    require(subject, "read", Class("deployment_config"), hidden=False)
     return {"config": tree(ctx), "options": [_option_view(ctx, option, top=True) for option in _SORTED]}
 
 

@@ -9,7 +9,7 @@ from coder.api.base.refusals import Failed
 from coder.api.site.health import HealthSection, HealthSettings
 from coder.coderd.services.access.authorization import require
 from coder.coderd.store.site import site_settings
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -21,7 +21,7 @@ _SETTINGS = "health_settings"
 
 def require_health(subject: Subject, action: str = "read") -> None:
     """Require permission to see the deployment's health. Raises Forbidden."""
-    require(subject, action, Resource("debug_info"), hidden=False)
+    require(subject, action, Class("debug_info"), hidden=False)
 
 
 async def settings(ctx: Context, subject: Subject) -> HealthSettings:
@@ -41,7 +41,7 @@ async def set_dismissed(ctx: Context, subject: Subject, sections: list[str] | No
     None is stored as such, and means the same as an empty list. Raises Forbidden, Failed (no such section: upstream's
     500).
     """
-    require(subject, "update", Resource("deployment_config"), hidden=False)
+    require(subject, "update", Class("deployment_config"), hidden=False)
     unknown = [section for section in sections or () if section not in SECTIONS]
     if unknown:
         raise Failed("Failed to validate health settings.", f"unknown healthcheck section: {unknown[0]}")

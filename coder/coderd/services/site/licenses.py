@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from coder.api.base.refusals import Invalid, NotFound
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.this_replica import ThisReplica
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -21,7 +21,7 @@ _REFRESH_EVERY = timedelta(minutes=1)
 
 def refuse_license(subject: Subject) -> None:
     """Refuse a licence. Raises Forbidden, else Invalid."""
-    require(subject, "create", Resource("license"), hidden=False)
+    require(subject, "create", Class("license"), hidden=False)
     raise Invalid(
         "Invalid license",
         "This server needs no licence: every feature is included. GET /api/v2/entitlements lists them.",
@@ -30,13 +30,13 @@ def refuse_license(subject: Subject) -> None:
 
 def refuse_deletion(subject: Subject) -> None:
     """Refuse a deletion. Raises Forbidden, else NotFound."""
-    require(subject, "delete", Resource("license"), hidden=False)
+    require(subject, "delete", Class("license"), hidden=False)
     raise NotFound("Unknown license ID")
 
 
 def refresh_entitlements(ctx: Context, subject: Subject) -> None:
     """Refresh the entitlements, which changes nothing. As upstream, once a minute. Raises Forbidden, Invalid."""
-    require(subject, "create", Resource("license"), hidden=False)
+    require(subject, "create", Class("license"), hidden=False)
     replica = ctx.part(ThisReplica)
     now = ctx.clock.now()
     remaining = replica.refreshed_at + _REFRESH_EVERY - now

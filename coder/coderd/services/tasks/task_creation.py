@@ -17,9 +17,10 @@ from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
 from coder.coderd.services.workspaces.new_workspaces import CreateSpec, enqueue_first_build, name_taken
+from coder.coderd.store.tasks import system_tasks
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
-from coder.domain.access.policy import Resource, Subject, decide
+from coder.domain.access.policy import Class, Subject, decide
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -38,7 +39,7 @@ async def create_task(ctx: Context, subject: Subject, owner_id: UUID, body: Crea
     if not body.input.strip():
         raise missing_input()
     organization_id = await ctx.db.read(check_version, subject, version_id)
-    if not decide(subject, "create", Resource("task", owner_id=owner_id, organization_id=organization_id)):
+    if not decide(subject, "create", Class("task", owner_id=owner_id, organization_id=organization_id)):
         raise Forbidden
     row = new_task_row(owner_id, organization_id, body, ctx.clock.now())
     spec = CreateSpec(
@@ -75,7 +76,7 @@ async def _create(
 
 
 async def _read(tx: Tx, task_id: UUID) -> TaskView:
-    view = await store.get_view(tx, task_id)
+    view = await system_tasks.get_view(tx, task_id)
     if view is None:
         raise NotFound
     return view

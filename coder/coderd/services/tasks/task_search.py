@@ -17,7 +17,7 @@ from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskFilter, TaskReaders
-from coder.domain.access.policy import Resource, Subject, allowed_ids, allowed_organizations, scope_allows
+from coder.domain.access.policy import Object, Subject, allowed_ids, allowed_organizations, scope_allows
 from coder.domain.foundation.search import Terms, parse_query
 from coder.domain.tasks import tasks as rules
 
@@ -39,7 +39,7 @@ async def list_tasks(
         raise Invalid("Invalid task search query.", validations=[(item.field, item.detail) for item in refusals])
     if not scope_allows(subject, "read", "task"):
         return TasksListResponse(tasks=[], count=0)
-    organizations = allowed_organizations(subject, "read", "task")
+    organizations = allowed_organizations(subject, "read", "task", narrowed=True)
     own_in = readable_organizations(subject, "task", owner_id=subject.user_id)
     readers = TaskReaders(organizations is None, sorted(organizations or ()), subject.user_id, own_in)
     listed_ids = allowed_ids(subject, "task")
@@ -59,7 +59,7 @@ async def _owner(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     if owner_id is not None:
         return owner_id  # an id reveals nothing: only tasks the user may read are listed
     user_id = await ctx.db.read(name_store.find_user, text)
-    if user_id is None or not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
+    if user_id is None or not may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
         terms.refuse(
             "owner",
             f'Query param "owner" has invalid value: user "{text}" either does not exist, or you are unauthorized '

@@ -14,26 +14,27 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.tasks.task_requests import missing_input
 from coder.coderd.services.tasks.task_view import status_of_task
 from coder.coderd.store.engine.names import as_id
+from coder.coderd.store.tasks import system_tasks
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject, Target
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
-def task_resource(row: TaskRow) -> Resource:
+def task_resource(row: TaskRow) -> Target:
     """Return the task as the policy sees it."""
-    return Resource("task", id=str(row.id), owner_id=row.owner_id, organization_id=row.organization_id)
+    return Object("task", str(row.id), owner_id=row.owner_id, organization_id=row.organization_id)
 
 
 async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: str, action: str = "read") -> TaskView:
     """Return a task of `owner_id` by id or name. Raises NotFound (also without read permission), Forbidden."""
     task_id = as_id(reference)
     if task_id is not None:
-        view = await ctx.db.read(store.get_view, task_id)
+        view = await ctx.db.read(system_tasks.get_view, task_id)
     else:
-        view = await ctx.db.read(store.get_view_by_name, owner_id, reference.replace("\x00", ""))
+        view = await ctx.db.read(system_tasks.get_view_by_name, owner_id, reference.replace("\x00", ""))
     if view is None or view.task.owner_id != owner_id:
         raise NotFound
     require(subject, "read", task_resource(view.task))

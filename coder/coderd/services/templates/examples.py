@@ -17,7 +17,7 @@ import yaml
 
 from coder.api.templates.templates import TemplateExample
 from coder.coderd.services.access.authorization import require
-from coder.domain.access.policy import Resource
+from coder.domain.access.policy import Class
 
 if TYPE_CHECKING:
     from coder.domain.access.policy import Subject
@@ -52,7 +52,7 @@ def find_example(example_id: str) -> Example | None:
 
 def list_examples(subject: Subject) -> list[TemplateExample]:
     """Return the examples for template authors. Raises NotFound for other users."""
-    require(subject, "read", Resource("template", any_organization=True))
+    require(subject, "read", Class("template", any_organization=True))
     return [
         TemplateExample(
             id=example.id,

@@ -23,7 +23,7 @@ from coder.api.templates.insights import (
 from coder.api.workspaces.workspace_requests import WorkspaceConnectionLatencyMS
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.templates import insights as store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject, key_allows
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -36,7 +36,7 @@ STATS_WINDOW = timedelta(minutes=15)
 
 async def daily_users(ctx: Context, subject: Subject, offset_hours: int) -> DAUsResponse:
     """Return the number of users per day in the whole deployment. Raises Forbidden."""
-    require(subject, "read", Resource("deployment_stats"), hidden=False)
+    require(subject, "read", Class("deployment_stats"), hidden=False)
     return await count_daily_users(ctx, offset_hours)
 
 
@@ -52,8 +52,9 @@ async def count_daily_users(ctx: Context, offset_hours: int = 0, template_id: UU
 
 async def status_counts(ctx: Context, subject: Subject, zone: tzinfo) -> dict[str, list[UserStatusChangeCount]]:
     """Return the number of users by status at the beginning of each day. Raises Forbidden."""
-    membership = Resource("organization_member", any_organization=True)
-    if not may(subject, "read", Resource("user")) and not may(subject, "create", membership):
+    membership = Class("organization_member", any_organization=True)
+    by_role = may(subject, "read", Class("user")) or may(subject, "create", membership)
+    if not by_role or not key_allows(subject, "read", Class("user")):
         raise Forbidden
     today = ctx.clock.now().astimezone(zone).date()
     dates = [today - timedelta(days=back) for back in range(DAYS, -1, -1)]
@@ -67,7 +68,7 @@ async def status_counts(ctx: Context, subject: Subject, zone: tzinfo) -> dict[st
 
 async def deployment_stats(ctx: Context, subject: Subject) -> DeploymentStats:
     """Return the figures of the deployment. Raises Forbidden."""
-    require(subject, "read", Resource("deployment_stats"), hidden=False)
+    require(subject, "read", Class("deployment_stats"), hidden=False)
     stats: DeploymentStats = await ctx.part(StatsCache).get()
     return stats
 

@@ -13,17 +13,18 @@ from coder.api.templates.templates import (
     Template,
 )
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule
 from coder.coderd.services.templates.templates import show_template
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -34,27 +35,29 @@ async def create_template(
     ctx: Context, subject: Subject, organization_id: UUID, body: CreateTemplateRequest
 ) -> Template:
     """Create a template from a version without a template. Raises InvalidFields, NotFound, Conflict, Forbidden."""
-    require(subject, "create", Resource("template", organization_id=organization_id))
+    require(subject, "create", Class("template", organization_id=organization_id))
     check_settings("Invalid create template request.", body)
     schedule = read_schedule(body, "Invalid create template request.")
     row = replace(_new_row(organization_id, subject.user_id, body, ctx.clock.now()), **schedule)
     with constraint_refusals({NAME_INDEX: name_taken(row.name)}):
-        await ctx.db.run(_create, row)
+        await ctx.db.run(_create, subject, row)
     return await show_template(ctx, row.id)
 
 
-async def _create(tx: Tx, row: TemplateRow) -> None:
+async def _create(tx: Tx, subject: Subject, row: TemplateRow) -> None:
     await hold_organization(tx, row.organization_id)
-    version = await version_store.get_version(tx, row.active_version_id, lock=True)
-    if version is None or version.organization_id != row.organization_id:
+    version = await system_template_versions.get_version(tx, row.active_version_id, lock=True)
+    # The right to create a template is not the right to read the versions of others, which belong to no template yet.
+    unclaimed = Class("template", organization_id=row.organization_id)
+    if version is None or version.organization_id != row.organization_id or not may(subject, "read", unclaimed):
         text = f'Template version "{row.active_version_id}" does not exist.'
         raise _VersionMissingError(text)
     if version.template_id is not None:
         text = f"Template version {version.id} is already part of a template"
         raise InvalidFields(("template_version_id", "Template version is already part of a template"), message=text)
-    if await store.get_template_by_name(tx, row.organization_id, row.name) is not None:
+    if await system_templates.get_template_by_name(tx, row.organization_id, row.name) is not None:
         raise name_taken(row.name)
-    job = await job_store.get_job(tx, version.job_id)
+    job = await system_jobs.get_job(tx, version.job_id)
     await store.insert_template(tx, replace(row, provisioner=job.provisioner if job else row.provisioner))
     await version_store.update_version(tx, version.id, template_id=row.id, updated_at=row.created_at)
 

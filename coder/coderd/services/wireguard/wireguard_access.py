@@ -14,7 +14,7 @@ from uuid import UUID, uuid5
 from coder.coderd.services.access.api_tokens import check_reach
 from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
-from coder.coderd.services.access.keys import key_resource
+from coder.coderd.services.access.keys import keys_of
 from coder.coderd.services.access.workspace_access import agent_resource, readers
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces import workspace_search as search_store
@@ -44,7 +44,7 @@ async def require_creation(ctx: Context, subject: Subject, user_id: UUID, *, lim
 
     A client that is not `limited` to workspaces enters all of them, also future ones, and needs a key without limits.
     """
-    require(subject, "create", key_resource(user_id))
+    require(subject, "create", keys_of(user_id))
     await refuse_applications(ctx, subject, "wireguard_client")
     if not limited:
         check_reach(subject, scopes.ALL)

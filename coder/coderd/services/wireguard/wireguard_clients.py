@@ -10,11 +10,12 @@ from coder.api.wireguard.wireguard_clients import (
     WireguardClient,
 )
 from coder.coderd.services.access.authorization import require
-from coder.coderd.services.access.keys import key_resource
+from coder.coderd.services.access.keys import key_resource, keys_of
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_client_view import list_owner_targets, present_client
+from coder.coderd.store.wireguard import system_wireguard_clients
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 async def list_clients(ctx: Context, subject: Subject, user: UserRow) -> list[WireguardClient]:
     """Return a user's clients, expired ones included."""
-    require(subject, "read", key_resource(user.id))
+    require(subject, "read", keys_of(user.id))
     rows = await ctx.db.read(client_store.list_clients, user.id)
     targets = await list_owner_targets(ctx, user.id) if rows else []
     return [present_client(ctx, row, user.username, targets) for row in rows]
@@ -55,7 +56,7 @@ async def _delete(tx: Tx, row: WireguardClientRow, event: AuditEvent, now: datet
 
 
 async def _find(ctx: Context, subject: Subject, user: UserRow, reference: str, action: str) -> WireguardClientRow:
-    row = await ctx.db.read(client_store.get_client, user.id, reference)
+    row = await ctx.db.read(system_wireguard_clients.get_client, user.id, reference)
     if row is None:
         raise NotFound
     require(subject, action, key_resource(user.id, str(row.id)))

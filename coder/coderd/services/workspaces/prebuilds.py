@@ -16,7 +16,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_template, lock_template
 from coder.coderd.store.site import site_settings
 from coder.coderd.store.workspaces import prebuilds as store
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -33,13 +33,13 @@ async def is_paused(tx: Tx) -> bool:
 
 async def settings(ctx: Context, subject: Subject) -> PrebuildsSettings:
     """Return whether reconciliation is paused. Raises Forbidden."""
-    require(subject, "read", Resource("deployment_config"), hidden=False)
+    require(subject, "read", Class("deployment_config"), hidden=False)
     return PrebuildsSettings(reconciliation_paused=await ctx.db.read(is_paused))
 
 
 async def set_paused(ctx: Context, subject: Subject, paused: bool) -> bool:
     """Pause or resume reconciliation; return False if nothing changed. Raises Forbidden."""
-    require(subject, "update", Resource("deployment_config"), hidden=False)
+    require(subject, "update", Class("deployment_config"), hidden=False)
 
     async def write(tx: Tx) -> bool:
         if await is_paused(tx) == paused:

@@ -10,7 +10,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceSearch
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Object, Subject
 from coder.domain.agents.agents import search_statuses
 from coder.domain.foundation.search import Terms, parse_go_bool, parse_query, split_outside_quotes
 from coder.domain.workspaces.builds import WORKSPACE_STATUSES
@@ -101,7 +101,7 @@ async def _user(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     if text == "me":
         return subject.user_id
     user_id = await ctx.db.read(name_store.find_user, text)
-    if user_id is None or not may(subject, "read", Resource("user", id=str(user_id), owner_id=user_id)):
+    if user_id is None or not may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
         terms.refuse(
             "shared_with_user",
             f'Query param "shared_with_user" has invalid value: user "{text}" either does not exist, or you are '
@@ -119,9 +119,7 @@ async def _group(ctx: Context, subject: Subject, terms: Terms) -> UUID | None:
     if not slash:
         organization, name = "", text
     group = await ctx.db.read(name_store.find_group, name, organization)
-    if group is None or not may(
-        subject, "read", Resource("group", id=str(group.id), organization_id=group.organization_id)
-    ):
+    if group is None or not may(subject, "read", Object("group", str(group.id), organization_id=group.organization_id)):
         where = organization or await ctx.db.read(name_store.default_organization_name)
         terms.refuse(
             "shared_with_group",

@@ -17,9 +17,9 @@ from coder.coderd.services.provisioning.jobs import cancel_job, load_queue_posit
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.templates.versions.loaded_versions import load_version
 from coder.coderd.services.templates.versions.version_contents import show_resources
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.domain.access.policy import Resource, Subject
+from coder.domain.access.policy import Class, Subject, Target
 from coder.domain.provisioning.queue import NO_POSITION
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ async def start_dry_run(
 ) -> ProvisionerJob:
     """Queue a dry run. Raises Precondition while the version's own import runs."""
     loaded = await load_version(ctx, subject, version_id)
-    own = Resource("workspace", owner_id=subject.user_id, organization_id=loaded.version.organization_id)
+    own = Class("workspace", owner_id=subject.user_id, organization_id=loaded.version.organization_id)
     if not may(subject, "create", own):
         raise NotFound  # users without permission to create workspaces have no dry runs
     if loaded.job.completed_at is None:
@@ -65,7 +65,7 @@ async def start_dry_run(
 async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> JobRow:
     """Load a dry run. Raises NotFound, Forbidden (another user's)."""
     await load_version(ctx, subject, version_id)
-    job = await ctx.db.read(job_store.get_job, job_id)
+    job = await ctx.db.read(system_jobs.get_job, job_id)
     if job is None or job.type != "template_version_dry_run" or job.version_id != version_id:
         raise NotFound
     if not may(subject, "read", _as_workspace(job)):
@@ -73,9 +73,9 @@ async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id:
     return job
 
 
-def _as_workspace(job: JobRow) -> Resource:
+def _as_workspace(job: JobRow) -> Target:
     """Return the resource of a dry run, which is as private as a workspace of its initiator."""
-    return Resource("workspace", owner_id=job.initiator_id, organization_id=job.organization_id)
+    return Class("workspace", owner_id=job.initiator_id, organization_id=job.organization_id)
 
 
 async def get_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> ProvisionerJob:
