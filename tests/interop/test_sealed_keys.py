@@ -20,6 +20,61 @@ from coder.domain.foundation.signed_tokens import SigningKey
 NOW = datetime(2026, 1, 6, 9, tzinfo=UTC)
 KEY = SigningKey("7", os.urandom(32))
 CLAIMS = sealed_claims("id-secret", NOW, timedelta(minutes=1))
+MODULE = """module jose_peer
+
+go 1.24.0
+
+require github.com/go-jose/go-jose/v4 v4.1.3
+"""
+SUMS = """github.com/go-jose/go-jose/v4 v4.1.3 h1:CVLmWDhDVRa6Mi/IgCgaopNosCaHz7zrMeF9MlZRkrs=
+github.com/go-jose/go-jose/v4 v4.1.3/go.mod h1:x4oUasVrzR7071A4TnHLGSPpNOm2a21K9Kf04k1rs08=
+"""
+PEER = r"""package main
+
+import (
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func main() {
+	key, err := hex.DecodeString(os.Args[2])
+	must(err)
+	text, err := io.ReadAll(os.Stdin)
+	must(err)
+	if os.Args[1] == "open" {
+		algorithms, contents := []jose.KeyAlgorithm{jose.A256GCMKW}, []jose.ContentEncryption{jose.A256GCM}
+		object, err := jose.ParseEncrypted(string(text), algorithms, contents)
+		must(err)
+		plain, err := object.Decrypt(key)
+		must(err)
+		fmt.Printf("%s\n%s", object.Header.KeyID, plain)
+		return
+	}
+	options := &jose.EncrypterOptions{ExtraHeaders: map[jose.HeaderKey]interface{}{"kid": os.Args[3]}}
+	if os.Args[1] == "seal" {
+		options.Compression = jose.DEFLATE
+	}
+	encrypter, err := jose.NewEncrypter(jose.A256GCM, jose.Recipient{Algorithm: jose.A256GCMKW, Key: key}, options)
+	must(err)
+	object, err := encrypter.Encrypt(text)
+	must(err)
+	compact, err := object.CompactSerialize()
+	must(err)
+	fmt.Print(compact)
+}
+"""
+"Peer: `peer open|seal|seal-plain KEY_IN_HEX [KID] < TEXT`."
 
 pytestmark = [pytest.mark.system, pytest.mark.skipif(shutil.which("go") is None, reason="go is not installed")]
 
@@ -32,9 +87,13 @@ class OneKey:
 
 @pytest.fixture(scope="module")
 def peer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    program = tmp_path_factory.mktemp("jose") / "peer"
-    argv = ["go", "build", "-o", str(program), "."]
-    built = subprocess.run(argv, cwd=Path(__file__).parent / "jose_peer", capture_output=True, text=True, check=False)
+    folder = tmp_path_factory.mktemp("jose")
+    for name, text in (("go.mod", MODULE), ("go.sum", SUMS), ("main.go", PEER)):
+        (folder / name).write_text(text)
+    program = folder / "peer"
+    built = subprocess.run(
+        ["go", "build", "-o", str(program), "."], cwd=folder, capture_output=True, text=True, check=False
+    )
     if built.returncode:
         pytest.skip(f"go-jose cannot be built: {built.stderr.splitlines()[-1]}")
     return program
