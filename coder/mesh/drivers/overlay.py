@@ -17,6 +17,7 @@ import trio
 from coder.mesh.core.stack.datagrams import UdpDatagram, UdpSocket
 from coder.mesh.core.stack.events import StackEvent, TsmpAnswer
 from coder.mesh.core.stack.interface import Stack
+from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.stack.tcp.listening import ListeningSocket, PendingConnection
 from coder.mesh.core.wire import tsmp
@@ -25,10 +26,12 @@ from coder.mesh.drivers.streams import TcpStream
 Forward = Callable[[int], Awaitable[trio.abc.HalfCloseableStream | None]]
 """Port -> the stream to join with an overlay connection, or None to refuse it."""
 UdpForward = Callable[["UdpFlow"], Awaitable[None]]
-"""Serves one flow of datagrams to an unbound port; the flow ends when it returns."""
+"""Serves one flow of datagrams to an unbound port; the flow ends when it returns, or is cancelled for another peer's.
+"""
 
 FORWARD_BUFFER = 256 * 1024
 MAX_FLOWS = 1024
+"""Flows of datagrams to unbound ports, shared by peers."""
 FLOW_QUEUE = 256
 PING_LIFE = 10.0
 """Seconds after which an unanswered in-tunnel ping is forgotten."""
@@ -122,6 +125,8 @@ class UdpFlow:
         self.port = first.port
         """Our port in the flow."""
         self.key = (first.source, first.source_port, first.port)
+        self.scope = trio.CancelScope()
+        """Cancelled when the flow gives way to another peer's."""
         self._overlay = overlay
         self._first = first
         self._queue: deque[bytes] = deque(maxlen=FLOW_QUEUE)
@@ -164,6 +169,7 @@ class Overlay:
         self._forward: Forward | None = None
         self._udp_forward: UdpForward | None = None
         self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
+        self._flow_shares: PeerShares[UdpFlow] = PeerShares(MAX_FLOWS)
         self._pongs: dict[bytes, AwaitedPong] = {}
         stack.set_event_hook(self._on_stack_event)
 
@@ -238,20 +244,32 @@ class Overlay:
         key = (datagram.source, datagram.source_port, datagram.port)
         flow = self._flows.get(key)
         if flow is None:
-            if len(self._flows) >= MAX_FLOWS:
-                return
+            if self._flow_shares.is_full:
+                victim = self._flow_shares.evictable_for(datagram.source)
+                if victim is None:
+                    return
+                self._forget_flow(victim)
+                victim.scope.cancel()
             flow = self._flows[key] = UdpFlow(self, datagram)
+            self._flow_shares.add(datagram.source, flow)
             self._nursery.start_soon(self._serve_flow, flow)
         flow.arrived(datagram.payload)
 
     async def _serve_flow(self, flow: UdpFlow) -> None:
         try:
-            if self._udp_forward is not None:
-                await self._udp_forward(flow)
+            with flow.scope:
+                if self._udp_forward is not None:
+                    await self._udp_forward(flow)
         except _STREAM_ERRORS:
             pass  # the local end is closed: the next datagram opens a new flow
         finally:
+            self._forget_flow(flow)
+
+    def _forget_flow(self, flow: UdpFlow) -> None:
+        # A flow that lost its place may end after a new one took its key.
+        if self._flows.get(flow.key) is flow:
             del self._flows[flow.key]
+        self._flow_shares.discard(flow.key[0], flow)
 
     # -- in-tunnel pings --------------------------------------------------------------------------------------------
     def expect_pong(self) -> AwaitedPong:
