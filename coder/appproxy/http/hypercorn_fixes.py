@@ -41,7 +41,7 @@ from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11SendableEvent, Scope
 
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 from coder.net.bounded_http import PIECES, BoundedHttp
 
 WRITE_TIMEOUT = 20.0
@@ -71,7 +71,7 @@ HEAD_PATIENCE = 30.0
 FAST_PATHS: set[bytes] = set()
 """Paths whose GETs the fast path answers immediately; it adds them."""
 
-_log = get_logger("http.server")
+_log = get_logger("http.server", per_minute=STRANGERS_LINES)
 
 
 class _Log(HypercornLogger):

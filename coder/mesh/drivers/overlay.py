@@ -17,11 +17,11 @@ import trio
 from coder.mesh.core.stack.datagrams import UdpDatagram, UdpSocket
 from coder.mesh.core.stack.events import StackEvent, TsmpAnswer
 from coder.mesh.core.stack.interface import Stack
-from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.stack.tcp.listening import ListeningSocket, PendingConnection
 from coder.mesh.core.wire import tsmp
 from coder.mesh.drivers.streams import TcpStream
+from coder.mesh.fair_shares import FairShares
 
 Forward = Callable[[int], Awaitable[trio.abc.HalfCloseableStream | None]]
 """Port -> the stream to join with an overlay connection, or None to refuse it."""
@@ -169,7 +169,7 @@ class Overlay:
         self._forward: Forward | None = None
         self._udp_forward: UdpForward | None = None
         self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
-        self._flow_shares: PeerShares[UdpFlow] = PeerShares(MAX_FLOWS)
+        self._flow_shares: FairShares[UdpFlow] = FairShares(MAX_FLOWS)
         self._pongs: dict[bytes, AwaitedPong] = {}
         stack.set_event_hook(self._on_stack_event)
 

@@ -16,7 +16,6 @@ from coder.mesh.core.stack.connections import ConnectionTable
 from coder.mesh.core.stack.datagrams import UdpDatagram, UdpSocket
 from coder.mesh.core.stack.errors import StackError
 from coder.mesh.core.stack.events import EchoReply, StackEvent, TooBig, TsmpAnswer, Unreachable
-from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.stack.routes import Routes
 from coder.mesh.core.stack.tcp import handshake, tcp_input
 from coder.mesh.core.stack.tcp.connection import TcpSocket
@@ -26,6 +25,7 @@ from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.stack.transmit import Transmitter
 from coder.mesh.core.wire import icmp, ip, ip4, tcp, tsmp, udp
 from coder.mesh.core.wire.tcp import Segment
+from coder.mesh.fair_shares import FairShares
 
 TcpFallback = Callable[[PendingConnection], None]
 UdpFallback = Callable[[UdpDatagram], None]
@@ -71,7 +71,7 @@ class Demux:
         self.udp_sockets: dict[int, UdpSocket] = {}
         self.held: dict[bytes, PendingConnection] = {}
         "SYNs for ports without a listener, in the order of arrival, until the fallback decides."
-        self._held_shares: PeerShares[bytes] = PeerShares(transmit.settings.max_held_syns)
+        self._held_shares: FairShares[bytes] = FairShares(transmit.settings.max_held_syns)
         self._tcp_fallback: TcpFallback | None = None
         self._udp_fallback: UdpFallback | None = None
         self._assembler = fragments.Assembler()

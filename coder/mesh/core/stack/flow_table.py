@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections import OrderedDict
 
-from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.wire import ip
+from coder.mesh.fair_shares import FairShares
 
 MAX_FLOWS = 4096
 """Flows of one client; the least recently used one is dropped. A browser has hundreds."""
@@ -47,7 +47,7 @@ class FlowTable:
         """Key -> expiry."""
         self._fragments: OrderedDict[tuple[bytes, bytes, bytes], None] = OrderedDict()
         """(source, destination, identification) of datagrams whose first fragment came in, the oldest first."""
-        self._fragments_by: PeerShares[tuple[bytes, bytes, bytes]] = PeerShares(MAX_FRAGMENTS)
+        self._fragments_by: FairShares[tuple[bytes, bytes, bytes]] = FairShares(MAX_FRAGMENTS)
 
     def __len__(self) -> int:
         return len(self._flows)

@@ -10,8 +10,8 @@ from __future__ import annotations
 from struct import Struct
 
 from coder.mesh.core.errors import WireError
-from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.wire import ip
+from coder.mesh.fair_shares import FairShares
 
 PROTOCOL = 44
 _HEADER = Struct("!BxHI")
@@ -22,7 +22,7 @@ _SIZE = 8
 _LIFETIME = 60.0
 _MAX_PACKETS = 64
 """Ours: packets under reassembly at a time, of all peers; with 64 KB each at most 4 MB. Each peer has its share
-(peer_shares.py), of which the oldest is dropped."""
+(fair_shares.py), of which the oldest is dropped."""
 _MAX_PIECES = 512
 """Ours: fragments of one packet. Packets of 256 bytes, the smallest we send (routes.py), need 316 for the largest
 datagram. Pieces of eight bytes would be 8192, each compared with all before it, and each with bookkeeping many times
@@ -79,7 +79,7 @@ class Assembler:
     def __init__(self) -> None:
         self._partials: dict[bytes, _Partial] = {}
         "The oldest first."
-        self._shares: PeerShares[bytes] = PeerShares(_MAX_PACKETS)
+        self._shares: FairShares[bytes] = FairShares(_MAX_PACKETS)
 
     def add(self, packet: ip.Packet, now: float) -> ip.Packet | None:
         """Add a fragment; return the whole packet when it was the last one missing.

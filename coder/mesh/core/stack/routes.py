@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.stack.tcp.burst import BurstLimit
 from coder.mesh.core.wire import ip, ip4, tcp
+from coder.mesh.fair_shares import FairShares
 
 _FIXED_HEADERS = ip.HEADER_SIZE + tcp.HEADER_SIZE
 _LEAST_MTU = 256
@@ -36,7 +36,7 @@ class Routes:
         self._mtu_to: dict[bytes, int] = {}
         self.narrowed: dict[bytes, tuple[int, float, bytes]] = {}
         "Destination -> (MTU that a router beyond the peer reported, when, the router's address)."
-        self._narrowed_by: PeerShares[bytes] = PeerShares(_MAX_NARROWED)
+        self._narrowed_by: FairShares[bytes] = FairShares(_MAX_NARROWED)
 
     # Addresses
 

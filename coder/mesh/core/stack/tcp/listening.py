@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.wire.tcp import Segment
+from coder.mesh.fair_shares import FairShares
 
 
 class ListeningSocket:
@@ -23,7 +23,7 @@ class ListeningSocket:
         self.port = port
         self.queue: deque[TcpSocket] = deque()
         "Connections with a finished handshake, the oldest first."
-        self._shares: PeerShares[TcpSocket] = PeerShares(backlog)
+        self._shares: FairShares[TcpSocket] = FairShares(backlog)
         "The queue and the handshakes in progress: together at most `backlog`."
         self.closed = False
         self.on_event: Callable[[ListeningSocket], None] | None = None

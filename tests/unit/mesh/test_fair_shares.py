@@ -11,12 +11,12 @@ import trio
 from coder.mesh.core.stack import flow_table, fragments, routes
 from coder.mesh.core.stack.flow_table import FlowTable
 from coder.mesh.core.stack.interface import Stack
-from coder.mesh.core.stack.peer_shares import PeerShares
 from coder.mesh.core.stack.settings import TcpSettings
 from coder.mesh.core.wire import icmp, ip, tcp, udp
 from coder.mesh.core.wire.tcp import SYN, Options, Segment
 from coder.mesh.drivers import overlay
 from coder.mesh.drivers.overlay import Overlay, UdpFlow
+from coder.mesh.fair_shares import FairShares
 
 HOST = bytes.fromhex("fd7a115ca1e000000000000000000001")
 FLOODER = bytes.fromhex("fd7a115ca1e000000000000000000066")
@@ -159,7 +159,7 @@ async def test_flooder_leaves_room_for_flows(autojump_clock: object) -> None:
 
 
 def test_full_table_evicts_largest_share() -> None:
-    shares: PeerShares[int] = PeerShares(4)
+    shares: FairShares[int] = FairShares(4)
     for peer, entry in ((b"a", 1), (b"a", 2), (b"a", 3), (b"b", 4)):
         shares.add(peer, entry)
     assert shares.is_full
