@@ -50,6 +50,7 @@ class ClientConnection:
     """Ends it at once; called when it has to give way."""
     shares: ConnectionShares
     is_known: bool = False
+    has_ended: bool = False
 
 
 _current: ContextVar[ClientConnection | None] = ContextVar("client_connection", default=None)
@@ -64,11 +65,20 @@ def open_files_limit() -> int:
     return DEFAULT_FILES if soft == resource.RLIM_INFINITY else soft
 
 
+def promotion(account: str) -> Callable[[], None]:
+    """Return a function that records later, from any task, that the current connection's client is known."""
+    connection = _current.get()
+
+    def promote() -> None:
+        if connection is not None and not connection.is_known:
+            connection.shares.promote(connection, account)
+
+    return promote
+
+
 def authenticated_as(account: str) -> None:
     """Record that the client of the current task's connection is known."""
-    connection = _current.get()
-    if connection is not None and not connection.is_known:
-        connection.shares.promote(connection, account)
+    promotion(account)()
 
 
 class ConnectionShares:
@@ -110,7 +120,7 @@ class ConnectionShares:
     def promote(self, connection: ClientConnection, account: str) -> None:
         """Move a stranger's connection to the part of known users, if the account has room there."""
         known, account = self._known, f"account {account}"
-        if known.is_full or known.count(account) >= self.max_per_account:
+        if connection.has_ended or known.is_full or known.count(account) >= self.max_per_account:
             return
         self._strangers.discard(connection.holder, connection)
         connection.holder, connection.is_known = account, True
@@ -118,4 +128,5 @@ class ConnectionShares:
 
     def release(self, connection: ClientConnection) -> None:
         """Forget a connection that has ended."""
+        connection.has_ended = True
         (self._known if connection.is_known else self._strangers).discard(connection.holder, connection)

@@ -33,6 +33,8 @@ FORWARD_BUFFER = 256 * 1024
 MAX_FLOWS = 1024
 """Flows of datagrams to unbound ports, shared by peers."""
 FLOW_QUEUE = 256
+MAX_FLOW_BYTES = 512 * 1024
+"""Bytes of a flow's queue: a thousand flows of the largest datagrams would be gigabytes."""
 PING_LIFE = 10.0
 """Seconds after which an unanswered in-tunnel ping is forgotten."""
 
@@ -129,12 +131,16 @@ class UdpFlow:
         """Cancelled when the flow gives way to another peer's."""
         self._overlay = overlay
         self._first = first
-        self._queue: deque[bytes] = deque(maxlen=FLOW_QUEUE)
+        self._queue: deque[bytes] = deque()
+        self._bytes = 0
         self._waiting = trio.lowlevel.ParkingLot()
 
     def arrived(self, payload: bytes) -> None:
         """Queue a datagram; the oldest is dropped when the reader is slow."""
         self._queue.append(payload)
+        self._bytes += len(payload)
+        while len(self._queue) > FLOW_QUEUE or self._bytes > MAX_FLOW_BYTES:
+            self._bytes -= len(self._queue.popleft())
         self._waiting.unpark_all()
 
     async def receive(self) -> bytes:
@@ -142,7 +148,9 @@ class UdpFlow:
         await trio.lowlevel.checkpoint()
         while not self._queue:
             await self._waiting.park()
-        return self._queue.popleft()
+        payload = self._queue.popleft()
+        self._bytes -= len(payload)
+        return payload
 
     def send(self, payload: bytes) -> None:
         """Send a datagram back, from the port of the peer's datagrams."""
