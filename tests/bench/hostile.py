@@ -33,9 +33,9 @@ PATIENCE = 20.0
 TARGET = 3.0
 "Times the undisturbed p99."
 NOT_HERE = {
-    "an overlay peer that acknowledges single bytes": "its steps are counted: tests/unit/mesh/core/stack/test_attacks.py",
-    "overlay peers that fill shared tables": "their entries are counted: tests/unit/mesh/test_fair_shares.py",
-    "terraform processes that fill the memory": "their limits are tested: tests/unit/provisionerd/terraform/test_limits.py",
+    "an overlay peer that acknowledges single bytes": "counted by tests/unit/mesh/core/stack/test_attacks.py",
+    "overlay peers that fill shared tables": "counted by tests/unit/mesh/test_fair_shares.py",
+    "terraform processes that fill the memory": "tested by tests/unit/provisionerd/terraform/test_limits.py",
 }
 
 

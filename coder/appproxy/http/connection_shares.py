@@ -6,8 +6,12 @@ request on it has authenticated, then it is known. Strangers share their part of
 `_PER_ADDRESS` of it. Known connections move to a part of their own, which strangers never take; a user whose share
 there is full stays among strangers.
 
+Strangers also share the time of the event loop by address: every connection, request and piece of a body has a price
+in seconds, and an address that has spent more than `LOOP_PART` of the time waits before it is read. What a connection
+has cost is returned once it is known.
+
 A reverse proxy has one address for all of its clients. One that is named by `--proxy-trusted-origins` may use the whole
-part of strangers.
+part of strangers, and waits for nothing; the second also holds for programs on this machine (127.0.0.1 and ::1).
 """
 
 from __future__ import annotations
@@ -16,6 +20,8 @@ import sys
 from collections.abc import Callable, Hashable
 from contextvars import ContextVar
 from dataclasses import dataclass
+
+import trio
 
 from coder.appproxy.http.client_address import network_of
 from coder.base.log import get_logger
@@ -36,6 +42,16 @@ _PER_ADDRESS = 4
 """One part in so many of the strangers' is the most for one address."""
 _PER_ACCOUNT = 4
 """The same for an account in the part of known users."""
+LOOP_PART = 0.3
+"""Part of the event loop's time for the strangers of one address."""
+LOOP_BURST = 1.0
+"""Seconds for which an address may use all of it."""
+CONNECTION_COST, HANDSHAKE_COST, REQUEST_COST, READ_COST, CHUNK_COST = 0.001, 0.002, 0.0015, 0.0001, 0.00001
+"""Ours, in seconds, as measured: accepting and closing; a TLS handshake; a request without authentication; reading a
+piece of the stream; a chunk of a body."""
+_MAX_ALLOWANCES = 4096
+"""Addresses whose spending is remembered at once; beyond, those that owe nothing are forgotten."""
+_LOCAL = {"127.0.0.1", "::1"}
 DEFAULT_FILES = 1 << 20
 """Where the system has no limit."""
 
@@ -49,8 +65,20 @@ class ClientConnection:
     close: Callable[[], None]
     """Ends it at once; called when it has to give way."""
     shares: ConnectionShares
+    network: str = ""
+    """Empty: it pays nothing."""
     is_known: bool = False
     has_ended: bool = False
+    spent: float = 0.0
+    """Seconds of the event loop that its address has paid for it."""
+
+    async def pay(self, cost: float) -> None:
+        """Spend `cost` seconds of the event loop, and wait while the address of a stranger has spent too much."""
+        if self.network and not self.is_known:
+            self.spent += cost
+            delay = self.shares.charge(self.network, cost)
+            if delay > 0:
+                await trio.sleep(delay)
 
 
 _current: ContextVar[ClientConnection | None] = ContextVar("client_connection", default=None)
@@ -94,6 +122,8 @@ class ConnectionShares:
         self._is_proxy = is_proxy
         self._strangers: FairShares[ClientConnection] = FairShares(self.max_strangers)
         self._known: FairShares[ClientConnection] = FairShares(self.max_known)
+        self._paid_until: dict[str, float] = {}
+        """Time up to which each network has used its part of the event loop."""
 
     def __len__(self) -> int:
         return len(self._strangers) + len(self._known)
@@ -112,7 +142,8 @@ class ConnectionShares:
             _log.warn("connections are closed for those of other addresses", address=victim.holder)
             strangers.discard(victim.holder, victim)
             victim.close()
-        connection = ClientConnection(network, close, self)
+        pays = address not in _LOCAL and not self._is_proxy(address)
+        connection = ClientConnection(network, close, self, network if pays else "")
         strangers.add(network, connection)
         _current.set(connection)
         return connection
@@ -120,11 +151,27 @@ class ConnectionShares:
     def promote(self, connection: ClientConnection, account: str) -> None:
         """Move a stranger's connection to the part of known users, if the account has room there."""
         known, account = self._known, f"account {account}"
+        if connection.network:
+            self._return(connection.network, connection.spent)
+            connection.spent = 0.0
         if connection.has_ended or known.is_full or known.count(account) >= self.max_per_account:
             return
         self._strangers.discard(connection.holder, connection)
         connection.holder, connection.is_known = account, True
         known.add(account, connection)
+
+    def charge(self, network: str, cost: float) -> float:
+        """Let a network spend seconds of the event loop; return how long it has to wait for that."""
+        now = trio.current_time()
+        if network not in self._paid_until and len(self._paid_until) >= _MAX_ALLOWANCES:
+            self._paid_until = {other: until for other, until in self._paid_until.items() if until > now}
+        until = max(self._paid_until.get(network, now), now) + cost / LOOP_PART
+        self._paid_until[network] = until
+        return until - now - LOOP_BURST
+
+    def _return(self, network: str, cost: float) -> None:
+        if network in self._paid_until:
+            self._paid_until[network] -= cost / LOOP_PART
 
     def release(self, connection: ClientConnection) -> None:
         """Forget a connection that has ended."""

@@ -20,12 +20,20 @@ from typing import Any
 import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.events import RawData
+from hypercorn.events import Event, RawData
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
 from coder.appproxy.http.client_address import TrustedProxies
-from coder.appproxy.http.connection_shares import ConnectionShares
+from coder.appproxy.http.connection_shares import (
+    CHUNK_COST,
+    CONNECTION_COST,
+    HANDSHAKE_COST,
+    READ_COST,
+    REQUEST_COST,
+    ClientConnection,
+    ConnectionShares,
+)
 from coder.appproxy.http.hypercorn_fixes import ConnectionTasks, OneWriteH11, PatientServer, server_config
 from coder.appproxy.settings import ListenerSettings
 from coder.base.errors import CoderError
@@ -71,8 +79,17 @@ class UpgradeAwareH11(OneWriteH11):
 
     is_upgrade: IsLink
     prefixed_cookies = False
+    client_connection: ClientConnection
+
+    async def handle(self, event: Event) -> None:
+        if isinstance(event, RawData):
+            await self.client_connection.pay(READ_COST)
+        await super().handle(event)
+        if isinstance(event, RawData) and (chunks := self._framing.take_chunks()):
+            await self.client_connection.pay(chunks * CHUNK_COST)
 
     async def _check_protocol(self, event: h11.Request) -> None:
+        await self.client_connection.pay(REQUEST_COST)
         if self.is_upgrade(event):
             raise UpgradeRequested(self._renamed(event), self.connection.trailing_data[0])
         # h2c upgrades are not offered: none of our code speaks h2 in the clear.
@@ -96,10 +113,13 @@ class UpgradeAwareH11(OneWriteH11):
 class AcceptedConnection(PatientServer):
     """Accepted connection, or its rest after a request that was handed over."""
 
-    def __init__(self, server: HttpServer, stream: Any, replayed: bytes = b"") -> None:
+    def __init__(
+        self, server: HttpServer, stream: Any, client_connection: ClientConnection, replayed: bytes = b""
+    ) -> None:
         super().__init__(server.asgi, server.config, server.worker, ConnectionState({}), stream)
         self._server = server
         self._replayed = replayed
+        self._client_connection = client_connection
         self._link: UpgradeRequested | None = None
 
     async def serve(self) -> bytes | None:
@@ -147,6 +167,7 @@ class AcceptedConnection(PatientServer):
         )
         protocol.is_upgrade = self._server.is_upgrade
         protocol.prefixed_cookies = self._server.prefixed_cookies
+        protocol.client_connection = self._client_connection
         return protocol
 
 
@@ -219,17 +240,19 @@ class HttpServer:
         _notice_dead_peers(stream)
         try:
             with scope:
-                await self._serve(stream)
+                secure = isinstance(stream, trio.SSLStream)
+                await connection.pay(CONNECTION_COST + HANDSHAKE_COST * secure)
+                await self._serve(stream, connection)
         finally:
             self.connections.release(connection)
             if scope.cancelled_caught:
                 await trio.aclose_forcefully(stream)
 
-    async def _serve(self, stream: Any) -> None:
+    async def _serve(self, stream: Any, connection: ClientConnection) -> None:
         try:
             following: bytes | None = b""
             while following is not None:
-                following = await AcceptedConnection(self, stream, following).serve()
+                following = await AcceptedConnection(self, stream, connection, following).serve()
         except Exception as error:
             # A connection's failure must never end the server.
             if not is_disconnect(error):

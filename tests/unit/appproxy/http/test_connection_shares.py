@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
-from coder.appproxy.http import listener
+from coder.appproxy.http import connection_shares, listener
 from coder.appproxy.http.client_address import TrustedProxies
-from coder.appproxy.http.connection_shares import ConnectionShares, authenticated_as, open_files_limit
+from coder.appproxy.http.connection_shares import ClientConnection, ConnectionShares, authenticated_as, open_files_limit
 from coder.appproxy.http.listener import HttpServer, is_disconnect
 from coder.base import log
 
@@ -159,3 +160,77 @@ def test_refusals_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
         admitted = [shares.admit(ATTACKER, lambda: None) for _ in range(1000)]
     assert len([connection for connection in admitted if connection]) == shares.max_per_address
     assert lines == [("connections are refused: one address has too many", {"address": ATTACKER})]
+
+
+async def test_strangers_share_loop_time(autojump_clock: trio.testing.MockClock) -> None:
+    """Connections of one address are served one after the other once its part is spent; others are not held up."""
+    shares, served = ConnectionShares(1 << 20), dict.fromkeys((ATTACKER, OTHER, "127.0.0.1"), 0)
+
+    async def visit(address: str) -> None:
+        connection = shares.admit(address, lambda: None)
+        assert connection is not None
+        await connection.pay(connection_shares.CONNECTION_COST)
+        served[address] += 1
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(2000):
+            nursery.start_soon(visit, ATTACKER)
+        await trio.sleep(2)
+        for address in (OTHER, "127.0.0.1"):
+            for _ in range(100):
+                nursery.start_soon(visit, address)
+        await trio.sleep(1)
+        spent = served[ATTACKER] * connection_shares.CONNECTION_COST
+        part, burst = connection_shares.LOOP_PART, connection_shares.LOOP_BURST
+        assert (3 + burst) * part * 0.9 <= spent <= (3 + burst) * part * 1.1
+        assert (served[OTHER], served["127.0.0.1"]) == (100, 100)
+        nursery.cancel_scope.cancel()
+
+
+async def test_known_clients_get_their_price_back() -> None:
+    shares = ConnectionShares(1 << 20)
+    await trio.lowlevel.checkpoint()
+    for number in range(5000):
+        connection = shares.admit(OTHER, lambda: None)
+        assert connection is not None
+        connection.spent = 0.0025
+        assert shares.charge(OTHER, connection.spent) <= 0
+        shares.promote(connection, f"user-{number}")
+        shares.release(connection)
+    assert len(shares) == 0
+
+
+async def test_remembered_addresses_are_bounded() -> None:
+    shares = ConnectionShares(1 << 20)
+    await trio.lowlevel.checkpoint()
+    for number in range(3 * connection_shares._MAX_ALLOWANCES):
+        shares.charge(f"192.0.{number >> 8}.{number & 255}", 0.0)
+    assert len(shares._paid_until) <= connection_shares._MAX_ALLOWANCES
+
+
+async def test_each_piece_of_work_is_paid(monkeypatch: pytest.MonkeyPatch) -> None:
+    paid: list[float] = []
+
+    async def pay(_: ClientConnection, cost: float) -> None:
+        paid.append(cost)
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(ClientConnection, "pay", pay)
+    async with serving() as door:
+        stream = await door.connect(ATTACKER)
+        await stream.send_all((GET % b"") * 5)
+        answers = b""
+        while answers.count(b"HTTP/1.1 200") < 5:
+            answers += await stream.receive_some()
+        await stream.send_all(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + b"1\r\n \r\n" * 500)
+        with trio.fail_after(60):
+            while await stream.receive_some():
+                pass
+    assert paid[0] == connection_shares.CONNECTION_COST
+    assert paid.count(connection_shares.REQUEST_COST) == 6
+    assert connection_shares.READ_COST in paid
+    chunks = sum(cost for cost in paid if cost not in _PRICES) / connection_shares.CHUNK_COST
+    assert 1 <= chunks <= 500
+
+
+_PRICES = {connection_shares.CONNECTION_COST, connection_shares.REQUEST_COST, connection_shares.READ_COST}
