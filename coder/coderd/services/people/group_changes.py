@@ -9,7 +9,8 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields
 from coder.api.people.groups import CreateGroupRequest, Group, PatchGroupRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.application_limits import require_lasting
+from coder.coderd.services.access.authorization import knows_user
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
@@ -30,7 +31,8 @@ async def create_group(
     ctx: Context, subject: Subject, organization: OrganizationRow, request: CreateGroupRequest
 ) -> Group:
     """Create a group. Raises Forbidden, InvalidFields, Conflict."""
-    require(subject, "create", Class("group", organization_id=organization.id), hidden=False)
+    new = Class("group", organization_id=organization.id)
+    await require_lasting(ctx, subject, "create", new, "group", hidden=False)
     _check_reserved(request.name)
     values = {
         "id": new_uuid(),
@@ -68,15 +70,16 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: 
     if row.is_everyone:
         _refuse_everyone(values, added, removed)
     with constraint_refusals({_NAME_INDEX: _name_conflict(request.name)}):
-        await ctx.db.run(_update, row, values, added, removed)
+        await ctx.db.run(_update, subject, row, values, added, removed)
     return await show(ctx, subject, await load_group(ctx, subject, group_id))
 
 
 async def _update(
-    tx: Tx, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
+    tx: Tx, subject: Subject, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
 ) -> None:
     members = await organization_store.hold_members(tx, row.organization_id, added)
-    unknown = [user_id for user_id in added if user_id not in members]
+    organization = (row.organization_id,)
+    unknown = [user_id for user_id in added if user_id not in members or not knows_user(subject, user_id, organization)]
     if unknown:
         raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{unknown[0]} is not.")
     await store.update_group(tx, row.id, values)

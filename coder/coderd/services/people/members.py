@@ -13,13 +13,15 @@ from coder.api.people.organizations import OrganizationMember, OrganizationMembe
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.people.organizations import organization_resource
 from coder.coderd.services.people.user_views import slim_roles
+from coder.coderd.services.people.users import narrow_users
 from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.access import build_keys
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
-from coder.domain.access.policy import Object, Subject
+from coder.domain.access.policy import Object, Subject, key_allows
 from coder.domain.access.roles import ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
@@ -37,8 +39,10 @@ def member_resource(organization_id: UUID, user_id: UUID) -> Object:
 async def list_members(
     ctx: Context, subject: Subject, organization: OrganizationRow, filters: UserFilter
 ) -> tuple[list[MemberRow], int]:
+    """Return a page of members and the number of matches. A key that lists single members reads only those."""
     require(subject, "read", organization_resource(organization.id))
-    return await ctx.db.read(store.list_members, organization.id, filters)
+    narrowed = narrow_users(subject, "organization_member", filters)
+    return ([], 0) if narrowed is None else await ctx.db.read(store.list_members, organization.id, narrowed)
 
 
 async def get_member(
@@ -48,10 +52,17 @@ async def get_member(
     row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
-    if action == "read" and may(subject, "read", organization_resource(organization.id)):
-        return row
-    require(subject, action, member_resource(organization.id, user.id))
+    if action != "read" or not sees_member(subject, organization.id, user.id):
+        require(subject, action, member_resource(organization.id, user.id))
     return row
+
+
+def sees_member(subject: Subject, organization_id: UUID, user_id: UUID) -> bool:
+    """Return whether the caller may read a membership. Members of an organization may see each other."""
+    resource = member_resource(organization_id, user_id)
+    if may(subject, "read", organization_resource(organization_id)) and key_allows(subject, "read", resource):
+        return True
+    return may(subject, "read", resource)
 
 
 async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:
@@ -61,12 +72,14 @@ async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> lis
 
 
 async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    """Delete a membership, with the member's groups and everything shared with the user."""
+    """Delete a membership, with the member's groups, everything shared with the user, and the user's identity in the
+    organization's workspaces."""
     # Lock the membership first and query the rest afterwards: only holders of the lock add groups and shares.
     await store.lock_member(tx, organization_id, user_id)
     await group_store.leave_groups(tx, organization_id, user_id)
     await acl_store.revoke_user(tx, organization_id, user_id)
     await store.delete_member(tx, organization_id, user_id)
+    await build_keys.delete_build_keys_of_member(tx, organization_id, user_id)
 
 
 async def role_titles(ctx: Context, organization_id: UUID, rows: Sequence[MemberRow]) -> dict[str, str]:

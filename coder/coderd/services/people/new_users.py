@@ -11,12 +11,13 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.application_limits import refuse_applications
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.services.foundation.field_checks import check_fields
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people import git_ssh_keys
-from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.organizations import hold_organization, organization_resource
 from coder.coderd.services.people.role_assignment import require_default_roles
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import system_organizations, system_users
@@ -76,8 +77,9 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
             "required at least 1 value for the array 'organization_ids'",
             [("organization_ids", "Missing values, this cannot be empty")],
         )
-    await ctx.db.read(_check_free, new_user)
+    await ctx.db.read(_check_free, subject, new_user)
     if new_user.login_type == "password":
+        await refuse_applications(ctx, subject, "password")
         check_strength(new_user.password)
     elif new_user.login_type == "oidc" and not ctx.config.oidc_client_id:
         raise Invalid("You must configure OIDC before creating OIDC users.")
@@ -86,17 +88,20 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     if new_user.status not in _STATUSES:
         detail = f'"{new_user.status}" is none of: {", ".join(_STATUSES)}.'
         raise Invalid(f'User status "{new_user.status}" is not valid.', detail, [("user_status", detail)])
-    return await insert_user(ctx, new_user, partial(_require_default_roles, subject, new_user.organization_ids))
+    return await insert_user(ctx, new_user, partial(_require_memberships, subject, new_user.organization_ids))
 
 
-async def _require_default_roles(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+async def _require_memberships(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+    """Require the right to create the user's memberships, with the roles that they imply."""
     for organization_id in sorted(organization_ids):
+        require(subject, "create", Class("organization_member", organization_id=organization_id), hidden=False)
         require_default_roles(subject, await hold_organization(tx, organization_id))
 
 
-async def _check_free(tx: Tx, new_user: NewUser) -> None:
+async def _check_free(tx: Tx, subject: Subject, new_user: NewUser) -> None:
     for organization_id in new_user.organization_ids:
-        if await system_organizations.get_organization(tx, organization_id) is None:
+        is_known = may(subject, "read", organization_resource(organization_id))
+        if not is_known or await system_organizations.get_organization(tx, organization_id) is None:
             raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
     existing = await system_users.get_user_by_name(tx, new_user.username)
     if existing is None and new_user.email:

@@ -16,7 +16,7 @@ import msgspec
 from coder.api.provisioning.provisioners import DaemonHost, DaemonSlots, ProvisionerDaemonHealth
 from coder.base.host import HostLoad, HostWatch
 from coder.coderd.services.provisioning.daemon_health_checks import HealthReport
-from coder.coderd.services.provisioning.job_lists import require_queue
+from coder.coderd.services.provisioning.job_lists import lists_daemon, require_queue
 from coder.coderd.store.provisioning import daemon_health as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.daemon_health import HealthRow
@@ -37,6 +37,8 @@ async def list_health(ctx: Context, subject: Subject, organization_id: UUID) -> 
     own_host: HostWatch = ctx.part(OwnHost).watch
     daemons = []
     for row in rows:
+        if not lists_daemon(subject, row.id):
+            continue
         online = not is_stale(row.last_seen_at, now)
         busy = online and any(job.worker_id == row.id and job.status in {"running", "canceling"} for job in jobs)
         status = daemon_status(row.last_seen_at, busy=busy, now=now)

@@ -12,7 +12,7 @@ from msgspec import UNSET
 
 from coder.api.base.refusals import InvalidFields
 from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonJob
-from coder.coderd.services.provisioning.job_lists import require_queue
+from coder.coderd.services.provisioning.job_lists import lists_daemon, require_queue
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonJob, DaemonRow
 from coder.domain.access.policy import Subject
@@ -55,7 +55,8 @@ async def list_daemons(
     """Return daemons, oldest first. Raises NotFound without permission."""
     require_queue(subject, organization_id)
     now = ctx.clock.now()
-    daemons = await ctx.db.read(load_daemons, organization_id, which, now)
+    loaded = await ctx.db.read(load_daemons, organization_id, which, now)
+    daemons = [daemon for daemon in loaded if lists_daemon(subject, daemon.id)]
     return daemons[: which.limit] if which.limit else daemons
 
 

@@ -6,13 +6,14 @@ An agent may connect to the server while its build is the newest of a living wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, exists, func, select, update
+from sqlalchemy import JSON, ColumnElement, Select, and_, any_, bindparam, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from coder.coderd.store.agents.agent_apps import AppRow, put_app
@@ -37,7 +38,6 @@ from coder.coderd.store.tables.workspaces import workspaces
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-select_agents = workspace_agents
 _IDS = bindparam("ids", type_=ARRAY(Uuid))
 
 
@@ -97,6 +97,7 @@ class CurrentAgent:
     dormant_at: datetime | None
     build_id: UUID
     build_number: int
+    build_initiator_id: UUID
     rotated_token: UUID | None = None
     """Rotated token it was found by, if it is not the template's."""
 
@@ -118,7 +119,7 @@ class AgentDetail:
     log_sources: list[LogSourceRow]
 
 
-AGENT_COLUMNS = tuple(select_agents.c[field.name] for field in fields(AgentRow))
+AGENT_COLUMNS = tuple(workspace_agents.c[field.name] for field in fields(AgentRow))
 
 PLACE: Select[Any] = (
     select(
@@ -135,15 +136,16 @@ PLACE: Select[Any] = (
         workspaces.c.dormant_at,
         workspace_builds.c.id,
         workspace_builds.c.build_number,
+        workspace_builds.c.initiator_id,
     )
-    .join(workspace_builds, workspace_builds.c.job_id == select_agents.c.job_id)
+    .join(workspace_builds, workspace_builds.c.job_id == workspace_agents.c.job_id)
     .join(
         workspaces,
         # the newest build only: an older build's agents are history
         and_(workspaces.c.id == workspace_builds.c.workspace_id, workspaces.c.latest_build_id == workspace_builds.c.id),
     )
     .join(users, users.c.id == workspaces.c.owner_id)
-    .where(~workspaces.c.deleted, ~select_agents.c.deleted)
+    .where(~workspaces.c.deleted, ~workspace_agents.c.deleted)
 )
 
 
@@ -155,8 +157,8 @@ def current_agent(row: Any) -> CurrentAgent:
 _tokens = workspace_agent_tokens
 _OF_PLACE = and_(
     _tokens.c.workspace_id == workspaces.c.id,
-    _tokens.c.agent_name == select_agents.c.name,
-    _tokens.c.template_token == select_agents.c.auth_token,
+    _tokens.c.agent_name == workspace_agents.c.name,
+    _tokens.c.template_token == workspace_agents.c.auth_token,
 )
 _newer = _tokens.alias("newer")
 _REPLACED = exists().where(
@@ -174,7 +176,7 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     Terraform keeps a token over builds, so older rows may carry it, too.
     """
     template_is_out = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
-    row = (await tx.execute(PLACE.where(select_agents.c.auth_token == token, ~template_is_out))).first()
+    row = (await tx.execute(PLACE.where(workspace_agents.c.auth_token == token, ~template_is_out))).first()
     if row is not None:
         return current_agent(row)
     rotated = PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == token, ~_REPLACED)
@@ -182,11 +184,43 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     return replace(current_agent(row), rotated_token=token) if row else None
 
 
+@dataclass(frozen=True, slots=True)
+class ValidToken:
+    """Agent that a token belongs to now."""
+
+    agent_id: UUID
+    build_id: UUID
+    owner_status: str
+
+
+_VALID = (workspace_agents.c.auth_token, workspace_agents.c.id, workspace_builds.c.id, users.c.status)
+_ANY_TOKEN = any_(bindparam("tokens", type_=ARRAY(Uuid)))
+_BY_TEMPLATE_TOKENS = PreparedStatement(
+    PLACE.with_only_columns(*_VALID, maintain_column_froms=True).where(
+        workspace_agents.c.auth_token == _ANY_TOKEN, ~exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
+    )
+)
+_BY_ROTATED_TOKENS = PreparedStatement(
+    PLACE.with_only_columns(_tokens.c.token, *_VALID[1:], maintain_column_froms=True)
+    .join(_tokens, _OF_PLACE)
+    .where(_tokens.c.token == _ANY_TOKEN, ~_REPLACED)
+)
+
+
+async def find_valid_tokens(tx: Tx, tokens: Collection[UUID]) -> dict[UUID, ValidToken]:
+    """Return what `get_agent_by_token` would answer about many tokens, as far as a later check needs it."""
+    rows = await _BY_TEMPLATE_TOKENS.fetch(tx, tokens=list(tokens))
+    valid = {row[0]: ValidToken(*row[1:]) for row in rows}
+    if others := [token for token in tokens if token not in valid]:
+        valid |= {row[0]: ValidToken(*row[1:]) for row in await _BY_ROTATED_TOKENS.fetch(tx, tokens=others)}
+    return valid
+
+
 async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[CurrentAgent]:
     """Return the current agents that report this cloud machine, newest first."""
     query = (
-        PLACE.where(select_agents.c.auth_instance_id == instance_id)
-        .order_by(select_agents.c.created_at.desc())
+        PLACE.where(workspace_agents.c.auth_instance_id == instance_id)
+        .order_by(workspace_agents.c.created_at.desc())
         .limit(100)
     )
     return [current_agent(row) for row in await tx.execute(query)]
@@ -194,13 +228,15 @@ async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[CurrentAgent
 
 async def list_current_agents(tx: Tx, owner_id: UUID) -> list[CurrentAgent]:
     """Return every current agent of an owner's living workspaces."""
-    rows = await tx.execute(PLACE.where(workspaces.c.owner_id == owner_id).order_by(select_agents.c.id))
+    rows = await tx.execute(PLACE.where(workspaces.c.owner_id == owner_id).order_by(workspace_agents.c.id))
     return [current_agent(row) for row in rows]
 
 
 async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[CurrentAgent]:
     """Return every current agent of living workspaces that match a condition on them (and their owners)."""
-    rows = await tx.execute(PLACE.where(condition).order_by(users.c.username, workspaces.c.name, select_agents.c.name))
+    rows = await tx.execute(
+        PLACE.where(condition).order_by(users.c.username, workspaces.c.name, workspace_agents.c.name)
+    )
     return [current_agent(row) for row in rows]
 
 
@@ -218,11 +254,11 @@ _SOURCES_OF_AGENT = (
             type_=JSON,
         )
     )
-    .where(_sources.c.agent_id == select_agents.c.id)
+    .where(_sources.c.agent_id == workspace_agents.c.id)
     .scalar_subquery()
 )
-DETAILS = select(*AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~select_agents.c.deleted)
-_BY_JOBS = PreparedStatement(DETAILS.where(select_agents.c.job_id == func.any(_IDS)))
+DETAILS = select(*AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~workspace_agents.c.deleted)
+_BY_JOBS = PreparedStatement(DETAILS.where(workspace_agents.c.job_id == func.any(_IDS)))
 
 
 async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentDetail]:
@@ -236,13 +272,15 @@ def agent_detail(row: Any) -> AgentDetail:
 
 
 async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
-    query = select(*AGENT_COLUMNS).where(select_agents.c.parent_id == parent_id, ~select_agents.c.deleted)
-    return [AgentRow(*row) for row in await tx.execute(query.order_by(select_agents.c.name))]
+    query = select(*AGENT_COLUMNS).where(workspace_agents.c.parent_id == parent_id, ~workspace_agents.c.deleted)
+    return [AgentRow(*row) for row in await tx.execute(query.order_by(workspace_agents.c.name))]
 
 
 async def count_sub_agents_made(tx: Tx, job_id: UUID) -> tuple[int, int]:
     """Return how many sub-agents and applications were created since a build, hidden ones included."""
-    created = select(select_agents.c.id).where(select_agents.c.job_id == job_id, select_agents.c.parent_id.is_not(None))
+    created = select(workspace_agents.c.id).where(
+        workspace_agents.c.job_id == job_id, workspace_agents.c.parent_id.is_not(None)
+    )
     apps = select(func.count()).where(workspace_apps.c.agent_id.in_(created)).scalar_subquery()
     row = (await tx.execute(select(func.count(), apps).select_from(created.subquery()))).one()
     return row[0], row[1]
@@ -258,7 +296,7 @@ async def insert_agents(
     metadata: Sequence[MetadataRow] = (),
 ) -> None:
     """Insert agents with everything a build defines for them."""
-    await insert_rows(tx, select_agents, (column_values(row) for row in agents))
+    await insert_rows(tx, workspace_agents, (column_values(row) for row in agents))
     for app in apps:
         await put_app(tx, app)
     await insert_rows(tx, workspace_agent_scripts, (column_values(row, "exit_code", "status") for row in scripts))
@@ -272,7 +310,9 @@ async def delete_older_agents(tx: Tx, workspace_id: UUID, job_id: UUID) -> None:
         workspace_builds.c.workspace_id == workspace_id, workspace_builds.c.job_id != job_id
     )
     await tx.execute(
-        update(select_agents).where(select_agents.c.job_id.in_(older), ~select_agents.c.deleted).values(deleted=True)
+        update(workspace_agents)
+        .where(workspace_agents.c.job_id.in_(older), ~workspace_agents.c.deleted)
+        .values(deleted=True)
     )
 
 
@@ -316,54 +356,76 @@ class AgentChanges(TypedDict, total=False):
 
 async def update_agent(tx: Tx, agent_id: UUID, **values: Unpack[AgentChanges]) -> None:
     """Set columns by name: lifecycle, startup facts, connection times."""
-    await tx.execute(update(select_agents).where(select_agents.c.id == agent_id).values(**values))
+    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(**values))
 
 
 async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
     """Record the end of a start; False when the agent has ended one before."""
-    query = update(select_agents).where(select_agents.c.id == agent_id, select_agents.c.first_ready_at.is_(None))
-    return (await tx.execute(query.values(first_ready_at=at).returning(select_agents.c.id))).first() is not None
+    query = update(workspace_agents).where(
+        workspace_agents.c.id == agent_id, workspace_agents.c.first_ready_at.is_(None)
+    )
+    return (await tx.execute(query.values(first_ready_at=at).returning(workspace_agents.c.id))).first() is not None
 
 
-async def mark_connected(
-    tx: Tx,
-    agent_id: UUID,
-    link: UUID,
-    now: datetime,
-    *,
-    api_version: str | None = None,
-    path: dict[str, Any] | None = None,
-) -> None:
-    """Record that a link opened (with an `api_version`) or is alive; `path` is how its pings are answered."""
+async def mark_connected(tx: Tx, agent_id: UUID, link: UUID, now: datetime, *, api_version: str) -> None:
+    """Record that a link opened; `mark_alive` records that it is alive."""
     values: dict[str, Any] = {
-        "link_id": func.coalesce(select_agents.c.link_id, link),
-        "first_connected_at": func.coalesce(select_agents.c.first_connected_at, now),
+        "link_id": link,
+        "api_version": api_version,
+        "first_connected_at": func.coalesce(workspace_agents.c.first_connected_at, now),
         "last_connected_at": now,
+        "disconnected_at": None,
         "updated_at": now,
     }
-    if api_version is not None:
-        values |= {"api_version": api_version, "link_id": link}
-    if path is not None:
-        values |= {"path_vitals": path, "path_vitals_at": now}
-    await tx.execute(update(select_agents).where(select_agents.c.id == agent_id).values(**values))
+    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(**values))
+
+
+@dataclass(frozen=True, slots=True)
+class AliveLink:
+    """Link of an agent that is alive, with the readings of its pings."""
+
+    agent_id: UUID
+    link_id: UUID
+    path: dict[str, Any] | None
+
+
+_MARK_ALIVE = text(
+    "UPDATE workspace_agents a SET link_id = COALESCE(a.link_id, alive.link), "
+    "first_connected_at = COALESCE(a.first_connected_at, :now), last_connected_at = :now, updated_at = :now, "
+    "path_vitals = COALESCE(CAST(alive.path AS jsonb), a.path_vitals), "
+    "path_vitals_at = CASE WHEN alive.path IS NULL THEN a.path_vitals_at ELSE :now END "
+    "FROM unnest(CAST(:ids AS uuid[]), CAST(:links AS uuid[]), CAST(:paths AS text[])) AS alive(id, link, path) "
+    "WHERE a.id = alive.id"
+)
+
+
+async def mark_alive(tx: Tx, links: Mapping[UUID, AliveLink], now: datetime) -> None:
+    """Record that links, by their agents' ids, are alive: one statement for any number."""
+    ids = sorted(links)
+    values = {
+        "ids": ids,
+        "links": [links[agent_id].link_id for agent_id in ids],
+        "paths": [None if links[agent_id].path is None else json.dumps(links[agent_id].path) for agent_id in ids],
+    }
+    await tx.execute(_MARK_ALIVE, {"now": now, **values})
 
 
 async def mark_disconnected(tx: Tx, agent_id: UUID, link: UUID, now: datetime) -> bool:
-    """Record that the link closed. `now` must be later than the last `mark_connected` to count. False when a newer link
+    """Record that the link closed. `now` must be later than the last `mark_alive` to count. False when a newer link
     is open."""
-    disconnected = update(select_agents).where(select_agents.c.id == agent_id, select_agents.c.link_id == link)
-    query = disconnected.values(disconnected_at=now, updated_at=now, link_id=None).returning(select_agents.c.id)
+    disconnected = update(workspace_agents).where(workspace_agents.c.id == agent_id, workspace_agents.c.link_id == link)
+    query = disconnected.values(disconnected_at=now, updated_at=now, link_id=None).returning(workspace_agents.c.id)
     return (await tx.execute(query)).first() is not None
 
 
 async def delete_agent(tx: Tx, agent_id: UUID) -> None:
     """Hide a sub-agent; its history stays."""
-    await tx.execute(update(select_agents).where(select_agents.c.id == agent_id).values(deleted=True))
+    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(deleted=True))
 
 
 async def count_log_sources(tx: Tx, agent_id: UUID) -> int:
     """Return the number of log sources; other transactions add none until this one ends."""
-    await tx.execute(select(select_agents.c.id).where(select_agents.c.id == agent_id).with_for_update())
+    await tx.execute(select(workspace_agents.c.id).where(workspace_agents.c.id == agent_id).with_for_update())
     query = select(func.count()).where(_sources.c.agent_id == agent_id)
     return int((await tx.execute(query)).scalar_one())
 

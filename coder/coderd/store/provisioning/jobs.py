@@ -28,7 +28,6 @@ from coder.domain.provisioning.tags import UNTAGGED, Tags
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-select_jobs = provisioner_jobs
 _logs = provisioner_job_logs
 
 
@@ -78,14 +77,14 @@ class JobRow:
         return UUID(text) if text else None
 
 
-JOB_COLUMNS = tuple(select_jobs.c[field.name] for field in fields(JobRow))
+JOB_COLUMNS = tuple(provisioner_jobs.c[field.name] for field in fields(JobRow))
 
 STATUS: ColumnElement[str] = case(
-    (select_jobs.c.error != "", "failed"),
-    (and_(select_jobs.c.completed_at.is_not(None), select_jobs.c.canceled_at.is_not(None)), "canceled"),
-    (select_jobs.c.completed_at.is_not(None), "succeeded"),
-    (select_jobs.c.canceled_at.is_not(None), "canceling"),
-    (select_jobs.c.started_at.is_(None), "pending"),
+    (provisioner_jobs.c.error != "", "failed"),
+    (and_(provisioner_jobs.c.completed_at.is_not(None), provisioner_jobs.c.canceled_at.is_not(None)), "canceled"),
+    (provisioner_jobs.c.completed_at.is_not(None), "succeeded"),
+    (provisioner_jobs.c.canceled_at.is_not(None), "canceling"),
+    (provisioner_jobs.c.started_at.is_(None), "pending"),
     else_="running",
 )
 """`derive_status` (coder/domain/provisioning/jobs.py) as SQL."""
@@ -93,7 +92,9 @@ STATUS: ColumnElement[str] = case(
 _BATCH = 1000
 """Rows of one statement."""
 _WAITING = and_(
-    select_jobs.c.started_at.is_(None), select_jobs.c.completed_at.is_(None), select_jobs.c.canceled_at.is_(None)
+    provisioner_jobs.c.started_at.is_(None),
+    provisioner_jobs.c.completed_at.is_(None),
+    provisioner_jobs.c.canceled_at.is_(None),
 )
 
 
@@ -139,15 +140,15 @@ class JobDetail:
 
 
 async def insert_job(tx: Tx, job: JobRow) -> None:
-    await tx.execute(insert(select_jobs).values(column_values(job)))
+    await tx.execute(insert(provisioner_jobs).values(column_values(job)))
 
 
 def _tags_match(tags: Tags, *, strict: bool) -> ColumnElement[bool]:
     # `tags_match` (coder/domain/provisioning/tags.py) as SQL;
     # tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
-    included: ColumnElement[bool] = select_jobs.c.tags.contained_by(literal(dict(tags), JSONB))
+    included: ColumnElement[bool] = provisioner_jobs.c.tags.contained_by(literal(dict(tags), JSONB))
     if strict and dict(tags) != dict(UNTAGGED):
-        return and_(included, not_(select_jobs.c.tags == literal(dict(UNTAGGED), JSONB)))
+        return and_(included, not_(provisioner_jobs.c.tags == literal(dict(UNTAGGED), JSONB)))
     return included
 
 
@@ -166,21 +167,21 @@ async def acquire_job(
     SKIP LOCKED: daemons never wait for each other.
     """
     chosen = (
-        select(select_jobs.c.id)
+        select(provisioner_jobs.c.id)
         .where(
             _WAITING,
-            select_jobs.c.organization_id == organization_id,
-            select_jobs.c.provisioner.in_(provisioners),
+            provisioner_jobs.c.organization_id == organization_id,
+            provisioner_jobs.c.provisioner.in_(provisioners),
             _tags_match(tags, strict=strict),
         )
-        .order_by(select_jobs.c.priority, select_jobs.c.created_at, select_jobs.c.id)
+        .order_by(provisioner_jobs.c.priority, provisioner_jobs.c.created_at, provisioner_jobs.c.id)
         .limit(1)
         .with_for_update(skip_locked=True)
         .scalar_subquery()
     )
     query = (
-        update(select_jobs)
-        .where(select_jobs.c.id == chosen)
+        update(provisioner_jobs)
+        .where(provisioner_jobs.c.id == chosen)
         .values(started_at=now, updated_at=now, worker_id=worker_id)
         .returning(*JOB_COLUMNS)
     )
@@ -212,54 +213,58 @@ class JobChanges(TypedDict, total=False):
 
 
 async def update_job(tx: Tx, job_id: UUID, **values: Unpack[JobChanges]) -> None:
-    await tx.execute(update(select_jobs).where(select_jobs.c.id == job_id).values(**values))
+    await tx.execute(update(provisioner_jobs).where(provisioner_jobs.c.id == job_id).values(**values))
 
 
 async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[JobRequirements]:
     """Return every pending job of these organizations."""
     query = select(
-        select_jobs.c.id,
-        select_jobs.c.organization_id,
-        select_jobs.c.provisioner,
-        select_jobs.c.tags,
-        select_jobs.c.priority,
-        select_jobs.c.created_at,
-    ).where(_WAITING, select_jobs.c.organization_id.in_(organization_ids))
+        provisioner_jobs.c.id,
+        provisioner_jobs.c.organization_id,
+        provisioner_jobs.c.provisioner,
+        provisioner_jobs.c.tags,
+        provisioner_jobs.c.priority,
+        provisioner_jobs.c.created_at,
+    ).where(_WAITING, provisioner_jobs.c.organization_id.in_(organization_ids))
     return [JobRequirements(*row) for row in await tx.execute(query)]
 
 
 async def list_worker_jobs(tx: Tx, worker_id: UUID) -> list[JobRow]:
     """Return the unfinished jobs of a daemon."""
     query = select(*JOB_COLUMNS).where(
-        select_jobs.c.worker_id == worker_id,
-        select_jobs.c.completed_at.is_(None),
-        select_jobs.c.started_at.is_not(None),
+        provisioner_jobs.c.worker_id == worker_id,
+        provisioner_jobs.c.completed_at.is_(None),
+        provisioner_jobs.c.started_at.is_not(None),
     )
     return [JobRow(*row) for row in await tx.execute(query)]
 
 
 def _is_silent(hung_since: datetime, pending_since: datetime) -> ColumnElement[bool]:
     silent = or_(
-        and_(select_jobs.c.started_at.is_not(None), select_jobs.c.updated_at <= hung_since),
+        and_(provisioner_jobs.c.started_at.is_not(None), provisioner_jobs.c.updated_at <= hung_since),
         # A parked job waits for its daemon without limit (store/provisioning/queue_forecast_queries.py).
         and_(
-            select_jobs.c.started_at.is_(None),
-            select_jobs.c.updated_at <= pending_since,
-            func.coalesce(select_jobs.c.input["wait_for_provisioner"].astext, "false") != "true",
+            provisioner_jobs.c.started_at.is_(None),
+            provisioner_jobs.c.updated_at <= pending_since,
+            func.coalesce(provisioner_jobs.c.input["wait_for_provisioner"].astext, "false") != "true",
         ),
     )
-    return and_(select_jobs.c.completed_at.is_(None), silent)
+    return and_(provisioner_jobs.c.completed_at.is_(None), silent)
 
 
 async def list_silent_jobs(tx: Tx, hung_since: datetime, pending_since: datetime) -> list[UUID]:
     """Return jobs without updates for too long, the most silent first."""
-    query = select(select_jobs.c.id).where(_is_silent(hung_since, pending_since)).order_by(select_jobs.c.updated_at)
+    query = (
+        select(provisioner_jobs.c.id)
+        .where(_is_silent(hung_since, pending_since))
+        .order_by(provisioner_jobs.c.updated_at)
+    )
     return list((await tx.execute(query)).scalars())
 
 
 async def lock_silent_job(tx: Tx, job_id: UUID, hung_since: datetime, pending_since: datetime) -> JobRow | None:
     """Lock a silent job, if it is still silent and not locked by another transaction."""
-    query = select(*JOB_COLUMNS).where(select_jobs.c.id == job_id, _is_silent(hung_since, pending_since))
+    query = select(*JOB_COLUMNS).where(provisioner_jobs.c.id == job_id, _is_silent(hung_since, pending_since))
     row = (await tx.execute(query.with_for_update(skip_locked=True))).one_or_none()
     return JobRow(*row) if row else None
 
@@ -278,16 +283,16 @@ class JobFilter:
 
 async def list_jobs(tx: Tx, organization_id: UUID, which: JobFilter) -> list[JobDetail]:
     """Return jobs, newest first."""
-    query = _detail_query().where(select_jobs.c.organization_id == organization_id)
+    query = _detail_query().where(provisioner_jobs.c.organization_id == organization_id)
     if which.ids:
-        query = query.where(select_jobs.c.id.in_(which.ids))
+        query = query.where(provisioner_jobs.c.id.in_(which.ids))
     if which.statuses:
         query = query.where(STATUS.in_(which.statuses))
     if which.tags:
-        query = query.where(select_jobs.c.tags.contained_by(literal(dict(which.tags), JSONB)))
+        query = query.where(provisioner_jobs.c.tags.contained_by(literal(dict(which.tags), JSONB)))
     if which.initiator_id is not None:
-        query = query.where(select_jobs.c.initiator_id == which.initiator_id)
-    query = query.order_by(select_jobs.c.created_at.desc(), select_jobs.c.id)
+        query = query.where(provisioner_jobs.c.initiator_id == which.initiator_id)
+    query = query.order_by(provisioner_jobs.c.created_at.desc(), provisioner_jobs.c.id)
     if which.limit:
         query = query.limit(which.limit)
     count = len(JOB_COLUMNS)
@@ -296,8 +301,8 @@ async def list_jobs(tx: Tx, organization_id: UUID, which: JobFilter) -> list[Job
 
 def _detail_query() -> Select[Any]:
     version = template_versions.alias("version")
-    by_input = select_jobs.c.input["template_version_id"].astext
-    build_job = workspace_builds.c.job_id == select_jobs.c.id
+    by_input = provisioner_jobs.c.input["template_version_id"].astext
+    build_job = workspace_builds.c.job_id == provisioner_jobs.c.id
     return select(
         *JOB_COLUMNS,
         func.coalesce(provisioner_daemons.c.name, ""),
@@ -310,7 +315,7 @@ def _detail_query() -> Select[Any]:
         func.coalesce(workspaces.c.name, ""),
         func.coalesce(workspace_builds.c.transition, ""),
     ).select_from(
-        select_jobs.outerjoin(provisioner_daemons, provisioner_daemons.c.id == select_jobs.c.worker_id)
+        provisioner_jobs.outerjoin(provisioner_daemons, provisioner_daemons.c.id == provisioner_jobs.c.worker_id)
         .outerjoin(workspace_builds, build_job)
         .outerjoin(workspaces, workspaces.c.id == workspace_builds.c.workspace_id)
         .outerjoin(

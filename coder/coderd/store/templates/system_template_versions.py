@@ -9,13 +9,12 @@ from uuid import UUID
 
 from sqlalchemy import func, select
 
+from coder.coderd.store.tables.templates import template_version_presets, template_versions
 from coder.coderd.store.templates.template_versions import (
     COLUMNS,
     PresetRow,
     VersionRow,
     VersionView,
-    preset_rows,
-    select_versions,
     select_views,
     version_view,
 )
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 
 async def get_version(tx: Tx, version_id: UUID, *, lock: bool = False) -> VersionRow | None:
-    query = select(*COLUMNS).where(select_versions.c.id == version_id)
+    query = select(*COLUMNS).where(template_versions.c.id == version_id)
     if lock:
         query = query.with_for_update()
     row = (await tx.execute(query)).one_or_none()
@@ -36,18 +35,18 @@ async def get_versions(tx: Tx, version_ids: Collection[UUID]) -> dict[UUID, Vers
     """Return the existing versions by id."""
     if not version_ids:
         return {}
-    rows = await tx.execute(select(*COLUMNS).where(select_versions.c.id.in_(version_ids)))
+    rows = await tx.execute(select(*COLUMNS).where(template_versions.c.id.in_(version_ids)))
     return {row.id: VersionRow(*row) for row in rows}
 
 
 async def get_view(tx: Tx, version_id: UUID) -> VersionView | None:
-    row = (await tx.execute(select_views().where(select_versions.c.id == version_id))).one_or_none()
+    row = (await tx.execute(select_views().where(template_versions.c.id == version_id))).one_or_none()
     return version_view(row) if row else None
 
 
 async def get_view_by_name(tx: Tx, template_id: UUID, name: str) -> VersionView | None:
     query = select_views().where(
-        select_versions.c.template_id == template_id, func.lower(select_versions.c.name) == func.lower(name)
+        template_versions.c.template_id == template_id, func.lower(template_versions.c.name) == func.lower(name)
     )
     # Names are case-sensitively unique; of two that differ in case the exact match wins.
     rows = [version_view(row) for row in await tx.execute(query)]
@@ -60,11 +59,11 @@ async def get_previous_view(tx: Tx, version: VersionRow) -> VersionView | None:
     query = (
         select_views()
         .where(
-            select_versions.c.organization_id == version.organization_id,
-            select_versions.c.template_id == version.template_id,
-            select_versions.c.created_at < version.created_at,
+            template_versions.c.organization_id == version.organization_id,
+            template_versions.c.template_id == version.template_id,
+            template_versions.c.created_at < version.created_at,
         )
-        .order_by(select_versions.c.created_at.desc())
+        .order_by(template_versions.c.created_at.desc())
         .limit(1)
     )
     row = (await tx.execute(query)).one_or_none()
@@ -72,6 +71,6 @@ async def get_previous_view(tx: Tx, version: VersionRow) -> VersionView | None:
 
 
 async def get_preset(tx: Tx, preset_id: UUID) -> PresetRow | None:
-    columns = [preset_rows.c[field.name] for field in fields(PresetRow)]
-    row = (await tx.execute(select(*columns).where(preset_rows.c.id == preset_id))).one_or_none()
+    columns = [template_version_presets.c[field.name] for field in fields(PresetRow)]
+    row = (await tx.execute(select(*columns).where(template_version_presets.c.id == preset_id))).one_or_none()
     return PresetRow(*row) if row else None

@@ -31,10 +31,8 @@ from coder.coderd.store.tables.workspaces import workspaces
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-select_versions = template_versions
 _parameters = template_version_parameters
 _variables = template_version_variables
-preset_rows = template_version_presets
 _tags = template_version_workspace_tags
 
 
@@ -125,14 +123,14 @@ class PresetRow:
     created_at: datetime
 
 
-COLUMNS = tuple(select_versions.c[field.name] for field in fields(VersionRow))
+COLUMNS = tuple(template_versions.c[field.name] for field in fields(VersionRow))
 _COUNT = len(COLUMNS)
 
 
 async def insert_version(tx: Tx, version: VersionRow) -> None:
     """Insert a version. Raises IntegrityError on `uq_template_versions_template_id_name` when the template has that
     name."""
-    await tx.execute(insert(select_versions).values(column_values(version)))
+    await tx.execute(insert(template_versions).values(column_values(version)))
 
 
 class VersionChanges(TypedDict, total=False):
@@ -156,12 +154,12 @@ class VersionChanges(TypedDict, total=False):
 
 async def update_version(tx: Tx, version_id: UUID, **values: Unpack[VersionChanges]) -> None:
     """Update a version. Raises IntegrityError like `insert_version`."""
-    await tx.execute(update(select_versions).where(select_versions.c.id == version_id).values(**values))
+    await tx.execute(update(template_versions).where(template_versions.c.id == version_id).values(**values))
 
 
 def select_views() -> Select[Any]:
     return select(*COLUMNS, users.c.username, users.c.name, users.c.avatar_url).join(
-        users, users.c.id == select_versions.c.created_by
+        users, users.c.id == template_versions.c.created_by
     )
 
 
@@ -179,14 +177,14 @@ async def list_views(
     offset: int = 0,
 ) -> list[VersionView]:
     """Return versions, oldest first; `after` starts behind that one."""
-    query = select_views().where(select_versions.c.template_id == template_id)
+    query = select_views().where(template_versions.c.template_id == template_id)
     if not include_archived:
-        query = query.where(select_versions.c.archived.is_(False))
+        query = query.where(template_versions.c.archived.is_(False))
     if after is not None:
-        later = select_versions.c.created_at > after.created_at
-        same = and_(select_versions.c.created_at == after.created_at, select_versions.c.id > after.id)
+        later = template_versions.c.created_at > after.created_at
+        same = and_(template_versions.c.created_at == after.created_at, template_versions.c.id > after.id)
         query = query.where(or_(later, same))
-    query = query.order_by(select_versions.c.created_at, select_versions.c.id)
+    query = query.order_by(template_versions.c.created_at, template_versions.c.id)
     if limit:
         query = query.limit(limit)
     return [version_view(row) for row in await tx.execute(query.offset(offset))]
@@ -205,22 +203,24 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
         .select_from(workspace_builds.join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id))
         .where(
             workspaces.c.deleted.is_(False),
-            workspace_builds.c.template_version_id == select_versions.c.id,
+            workspace_builds.c.template_version_id == template_versions.c.id,
             workspace_builds.c.build_number == newest,
         )
-        .correlate(select_versions)
+        .correlate(template_versions)
     )
     unfinished = exists(
         select(provisioner_jobs.c.id)
-        .where(provisioner_jobs.c.id == select_versions.c.job_id, STATUS.in_(("pending", "running", "canceling")))
-        .correlate(select_versions)
+        .where(provisioner_jobs.c.id == template_versions.c.job_id, STATUS.in_(("pending", "running", "canceling")))
+        .correlate(template_versions)
     )
     active = exists(
-        select(templates.c.id).where(templates.c.active_version_id == select_versions.c.id).correlate(select_versions)
+        select(templates.c.id)
+        .where(templates.c.active_version_id == template_versions.c.id)
+        .correlate(template_versions)
     )
     conditions = [
-        select_versions.c.template_id == template_id,
-        select_versions.c.archived.is_(False),
+        template_versions.c.template_id == template_id,
+        template_versions.c.archived.is_(False),
         ~in_use,
         ~unfinished,
         ~active,
@@ -229,15 +229,15 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
         conditions.append(
             exists(
                 select(provisioner_jobs.c.id)
-                .where(provisioner_jobs.c.id == select_versions.c.job_id, STATUS == "failed")
-                .correlate(select_versions)
+                .where(provisioner_jobs.c.id == template_versions.c.job_id, STATUS == "failed")
+                .correlate(template_versions)
             )
         )
     query = (
-        update(select_versions)
+        update(template_versions)
         .where(*conditions)
         .values(archived=True, updated_at=now)
-        .returning(select_versions.c.id, select_versions.c.name)
+        .returning(template_versions.c.id, template_versions.c.name)
     )
     rows = (await tx.execute(query)).all()
     return [row.id for row in sorted(rows, key=lambda row: row.name)]
@@ -272,15 +272,19 @@ async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
 
 
 async def replace_presets(tx: Tx, version_id: UUID, rows: Sequence[PresetRow]) -> None:
-    await tx.execute(delete(preset_rows).where(preset_rows.c.template_version_id == version_id))
-    await insert_rows(tx, preset_rows, (column_values(row) for row in rows))
+    await tx.execute(
+        delete(template_version_presets).where(template_version_presets.c.template_version_id == version_id)
+    )
+    await insert_rows(tx, template_version_presets, (column_values(row) for row in rows))
 
 
 async def list_presets(tx: Tx, version_id: UUID) -> list[PresetRow]:
     """Return presets by name."""
-    columns = [preset_rows.c[field.name] for field in fields(PresetRow)]
+    columns = [template_version_presets.c[field.name] for field in fields(PresetRow)]
     query = (
-        select(*columns).where(preset_rows.c.template_version_id == version_id).order_by(func.lower(preset_rows.c.name))
+        select(*columns)
+        .where(template_version_presets.c.template_version_id == version_id)
+        .order_by(func.lower(template_version_presets.c.name))
     )
     return [PresetRow(*row) for row in await tx.execute(query)]
 

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy import Select, and_, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from coder.coderd.store.engine.rows import column_values
@@ -26,7 +26,7 @@ from coder.domain.workspaces.builds import build_status
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-select_builds = workspace_builds
+_jobs = provisioner_jobs
 _parameters = workspace_build_parameters
 
 
@@ -53,6 +53,8 @@ class BuildRow:
     has_external_agent: bool | None
     ai_task_app_id: UUID | None = None
     """App that reports for the workspace's task; known when the build ended."""
+    requested_within: UUID | None = None
+    """`Subject.narrowed_to` of the token that requested this build; None for all other requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class BuildView:
         return build_status(self.build.transition, self.job.status)
 
 
-BUILD_COLUMNS = tuple(select_builds.c[field.name] for field in fields(BuildRow))
+BUILD_COLUMNS = tuple(workspace_builds.c[field.name] for field in fields(BuildRow))
 JOB_COLUMNS = tuple(provisioner_jobs.c[field.name] for field in fields(JobRow))
 _BUILD_COUNT, _JOB_COUNT = len(BUILD_COLUMNS), len(JOB_COLUMNS)
 initiators = users.alias("initiator")
@@ -93,11 +95,11 @@ VIEW_COLUMNS = (
 
 VIEW: Select[Any] = (
     select(*VIEW_COLUMNS)
-    .select_from(select_builds)
-    .join(provisioner_jobs, provisioner_jobs.c.id == select_builds.c.job_id)
-    .join(template_versions, template_versions.c.id == select_builds.c.template_version_id)
-    .join(initiators, initiators.c.id == select_builds.c.initiator_id)
-    .join(workspaces, workspaces.c.id == select_builds.c.workspace_id)
+    .select_from(workspace_builds)
+    .join(provisioner_jobs, provisioner_jobs.c.id == workspace_builds.c.job_id)
+    .join(template_versions, template_versions.c.id == workspace_builds.c.template_version_id)
+    .join(initiators, initiators.c.id == workspace_builds.c.initiator_id)
+    .join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id)
     .join(owners, owners.c.id == workspaces.c.owner_id)
 )
 
@@ -118,13 +120,13 @@ async def list_views(
     offset: int = 0,
 ) -> list[BuildView]:
     """Return builds, newest first. `after`: only builds with a higher number than that one. `limit` 0 is all."""
-    query = VIEW.where(select_builds.c.workspace_id == workspace_id).order_by(select_builds.c.build_number.desc())
+    query = VIEW.where(workspace_builds.c.workspace_id == workspace_id).order_by(workspace_builds.c.build_number.desc())
     if since is not None:
-        query = query.where(select_builds.c.created_at > since)
+        query = query.where(workspace_builds.c.created_at > since)
     if after is not None:
-        earlier = select_builds.alias("earlier")
+        earlier = workspace_builds.alias("earlier")
         number = select(earlier.c.build_number).where(earlier.c.id == after).scalar_subquery()
-        query = query.where(select_builds.c.build_number > number)
+        query = query.where(workspace_builds.c.build_number > number)
     if limit:
         query = query.limit(limit)
     return [make_view(row) for row in await tx.execute(query.offset(offset))]
@@ -133,7 +135,7 @@ async def list_views(
 async def insert_build(tx: Tx, build: BuildRow, *, state: bytes | None, parameters: Mapping[str, str]) -> None:
     """Insert the build with its parameters, and move the workspace's `latest_build_id` to it."""
     values = column_values(build)
-    await tx.execute(insert(select_builds).values(**values, provisioner_state=state))
+    await tx.execute(insert(workspace_builds).values(**values, provisioner_state=state))
     if parameters:
         rows = [{"workspace_build_id": build.id, "name": name, "value": value} for name, value in parameters.items()]
         await tx.execute(insert(_parameters), rows)
@@ -166,7 +168,7 @@ class BuildChanges(TypedDict, total=False):
 
 async def update_build(tx: Tx, build_id: UUID, **values: Unpack[BuildChanges]) -> None:
     """Set columns by name."""
-    await tx.execute(update(select_builds).where(select_builds.c.id == build_id).values(**values))
+    await tx.execute(update(workspace_builds).where(workspace_builds.c.id == build_id).values(**values))
 
 
 async def set_state(tx: Tx, build_id: UUID, state: bytes) -> None:
@@ -183,30 +185,47 @@ async def list_last_parameters(tx: Tx, owner_id: UUID, template_id: UUID) -> dic
     query = (
         select(_parameters.c.name, _parameters.c.value)
         .ext(distinct_on(_parameters.c.name))
-        .join(select_builds, select_builds.c.id == _parameters.c.workspace_build_id)
-        .join(workspaces, workspaces.c.id == select_builds.c.workspace_id)
+        .join(workspace_builds, workspace_builds.c.id == _parameters.c.workspace_build_id)
+        .join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id)
         .where(workspaces.c.owner_id == owner_id, workspaces.c.template_id == template_id)
-        .order_by(_parameters.c.name, select_builds.c.created_at.desc())
+        .order_by(_parameters.c.name, workspace_builds.c.created_at.desc())
     )
     return {row[0]: row[1] for row in await tx.execute(query)}
 
 
 async def settle_cost(tx: Tx, build_id: UUID) -> None:
     """Set the build's cost to its granted quota, 0 if it requested none."""
-    cost = func.coalesce(select_builds.c.granted_cost, 0)
-    await tx.execute(update(select_builds).where(select_builds.c.id == build_id).values(daily_cost=cost))
+    cost = func.coalesce(workspace_builds.c.granted_cost, 0)
+    await tx.execute(update(workspace_builds).where(workspace_builds.c.id == build_id).values(daily_cost=cost))
+
+
+_ABANDONED = (
+    select(_jobs.c.id)
+    .where(_jobs.c.id == workspace_builds.c.job_id, _jobs.c.completed_at.is_not(None), _jobs.c.worker_id.is_(None))
+    .where(workspace_builds.c.transition == "delete")
+    .correlate(workspace_builds)
+    .exists()
+)
+"""A build that deleted a workspace without a daemon: an abandonment. It destroyed nothing."""
+
+
+async def is_abandoned(tx: Tx, build_id: UUID) -> bool:
+    """Return whether a workspace's last build was an abandonment."""
+    return (
+        await tx.execute(select(workspace_builds.c.id).where(workspace_builds.c.id == build_id, _ABANDONED))
+    ).scalar() is not None
 
 
 async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
-    """Return the daily credits of an owner's living workspaces."""
+    """Return the daily credits of an owner's living workspaces, and of abandoned ones without confirmation."""
     query = (
-        select(func.coalesce(func.sum(select_builds.c.daily_cost), 0))
+        select(func.coalesce(func.sum(workspace_builds.c.daily_cost), 0))
         .select_from(workspaces)
-        .join(select_builds, select_builds.c.id == workspaces.c.latest_build_id)
+        .join(workspace_builds, workspace_builds.c.id == workspaces.c.latest_build_id)
         .where(
             workspaces.c.owner_id == owner_id,
             workspaces.c.organization_id == organization_id,
-            ~workspaces.c.deleted,
+            or_(~workspaces.c.deleted, and_(workspace_builds.c.daily_cost > 0, _ABANDONED)),
         )
     )
     return int((await tx.execute(query)).scalar_one())

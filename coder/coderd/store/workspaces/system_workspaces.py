@@ -8,15 +8,9 @@ from uuid import UUID
 from sqlalchemy import func, select
 
 from coder.coderd.store.tables.agents import workspace_agents
+from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.workspaces import workspaces
-from coder.coderd.store.workspaces.workspaces import (
-    COLUMNS,
-    VIEW,
-    WorkspaceRow,
-    WorkspaceView,
-    select_builds,
-    workspace_from,
-)
+from coder.coderd.store.workspaces.workspaces import COLUMNS, VIEW, WorkspaceRow, WorkspaceView, workspace_from
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -49,8 +43,8 @@ async def get_workspace_of_agent(tx: Tx, agent_id: UUID) -> WorkspaceRow | None:
     """Return the workspace of any agent, including deleted workspaces and older builds."""
     query = (
         select(*COLUMNS)
-        .join(select_builds, select_builds.c.workspace_id == workspaces.c.id)
-        .join(workspace_agents, workspace_agents.c.job_id == select_builds.c.job_id)
+        .join(workspace_builds, workspace_builds.c.workspace_id == workspaces.c.id)
+        .join(workspace_agents, workspace_agents.c.job_id == workspace_builds.c.job_id)
         .where(workspace_agents.c.id == agent_id)
     )
     row = (await tx.execute(query)).one_or_none()

@@ -24,8 +24,6 @@ from coder.coderd.store.workspaces.builds import VIEW_COLUMNS, BuildView, initia
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-select_builds = workspace_builds
-
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceRow:
@@ -136,10 +134,10 @@ VIEW: Select[Any] = (
     .join(organizations, organizations.c.id == workspaces.c.organization_id)
     .join(templates, templates.c.id == workspaces.c.template_id)
     .join(owners, owners.c.id == workspaces.c.owner_id)
-    .join(select_builds, select_builds.c.id == workspaces.c.latest_build_id)
-    .join(provisioner_jobs, provisioner_jobs.c.id == select_builds.c.job_id)
-    .join(template_versions, template_versions.c.id == select_builds.c.template_version_id)
-    .join(initiators, initiators.c.id == select_builds.c.initiator_id)
+    .join(workspace_builds, workspace_builds.c.id == workspaces.c.latest_build_id)
+    .join(provisioner_jobs, provisioner_jobs.c.id == workspace_builds.c.job_id)
+    .join(template_versions, template_versions.c.id == workspace_builds.c.template_version_id)
+    .join(initiators, initiators.c.id == workspace_builds.c.initiator_id)
 )
 
 

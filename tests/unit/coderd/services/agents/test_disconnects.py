@@ -104,10 +104,14 @@ async def test_only_newest_presence_ends() -> None:
         assert [item["ended"] for item in await disconnects(scene)] == ["closed"]
 
 
+async def _mark_connected(tx: Any, agent_id: UUID, then: datetime) -> None:
+    await agent_store.mark_connected(tx, agent_id, new_uuid(), then, api_version="2.10")
+
+
 async def test_connection_lost_with_server() -> None:
     async with workspace_world() as scene:
         then = (datetime.now(UTC) - timedelta(days=1)).replace(microsecond=0)
-        await scene.world.ctx.db.run(agent_store.mark_connected, scene.agent_id, new_uuid(), then)
+        await scene.world.ctx.db.run(_mark_connected, scene.agent_id, then)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             lost = (await disconnects(scene))[0]
