@@ -20,6 +20,10 @@ Body = Mapping[str, Any]
 max_disabled, monotonic, regex, error}]."""
 
 
+MAX_OPTIONS = 4096
+"""Ours: options of a parameter; as many as a message of a provisioner daemon may have (`rpc/request_limits.py`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Complaint:
     summary: str
@@ -81,12 +85,20 @@ def choose_form_type(kind: str, has_options: bool, requested: str) -> tuple[str,
     return requested, Complaint("Invalid form_type for parameter", detail, ("form_type",))
 
 
+def too_many_options(count: int) -> str:
+    """Return why a parameter may not have so many options; "" when it may."""
+    return f"A parameter has at most {MAX_OPTIONS} options, and this one has {count}." if count > MAX_OPTIONS else ""
+
+
 def check_options(parameter: Body) -> Iterator[Complaint]:
     """Check that names and values are unique, and that values have the parameter's type."""
     names: set[str] = set()
     values: set[str] = set()
     # Each option of a multi-select is one element of the resulting list.
     kind = "string" if parameter["form_type"] == "multi-select" else parameter["type"]
+    if excess := too_many_options(len(parameter["option"] or [])):
+        yield Complaint("Too many options.", excess)
+        return
     for option in parameter["option"] or []:
         name, value = option["name"], option["value"]
         if name in names:

@@ -26,7 +26,7 @@ from coder.domain.people.user_secrets import read_pairs
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
-from coder.domain.rendering.presets import check_presets, render_presets
+from coder.domain.rendering.presets import check_parameters, check_presets, render_presets
 from coder.domain.rendering.sources import ParsedFiles
 from coder.domain.rendering.workspace_tags import render_tags
 
@@ -64,6 +64,7 @@ def _version(files: ParsedFiles, values: Json) -> Any:
     request = _request(values)
     rendered = render(files, request)
     tags, refusal = render_tags(rendered)
+    refusal = refusal or check_parameters(rendered)
     return [tags, refusal or check_presets(render_presets(files, request, rendered))]
 
 
