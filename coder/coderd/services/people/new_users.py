@@ -16,7 +16,7 @@ from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.services.foundation.field_checks import check_fields
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people import git_ssh_keys
-from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.organizations import hold_organization, organization_resource
 from coder.coderd.services.people.role_assignment import require_default_roles
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import users as user_store
@@ -61,7 +61,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     """Create a user.
 
     Raises Forbidden, Conflict, NotFound for an unknown organization, and Invalid, also for default roles the caller may
-    not assign.
+    not assign. Each organization also requires the right to add members.
     """
     require(subject, "create", Class("user"), hidden=False)
     if new_user.login_type not in ("password", "") and new_user.password:
@@ -85,11 +85,13 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     if new_user.status not in _STATUSES:
         detail = f'"{new_user.status}" is none of: {", ".join(_STATUSES)}.'
         raise Invalid(f'User status "{new_user.status}" is not valid.', detail, [("user_status", detail)])
-    return await insert_user(ctx, new_user, partial(_require_default_roles, subject, new_user.organization_ids))
+    return await insert_user(ctx, new_user, partial(_require_memberships, subject, new_user.organization_ids))
 
 
-async def _require_default_roles(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+async def _require_memberships(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
     for organization_id in sorted(organization_ids):
+        require(subject, "read", organization_resource(organization_id))
+        require(subject, "create", Class("organization_member", organization_id=organization_id), hidden=False)
         require_default_roles(subject, await hold_organization(tx, organization_id))
 
 

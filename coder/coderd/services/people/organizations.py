@@ -59,6 +59,8 @@ async def list_organizations(ctx: Context, subject: Subject) -> list[Organizatio
     return [row for row in rows if may(subject, "read", organization_resource(row.id))]
 
 
+_WITH_ORGANIZATION = (("organization_member", "create"), ("assign_org_role", "assign"), ("group", "create"))
+"""Rights to the objects created with an organization: its first administrator and its Everyone group."""
 _RESERVED = "default"
 """Name of the default organization in paths."""
 
@@ -72,8 +74,9 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
     display_name = request.name if request.display_name in (UNSET, "") else str(request.display_name)
     _check_reserved(request.name)
     now = ctx.clock.now()
+    organization_id = new_uuid()
     values = {
-        "id": new_uuid(),
+        "id": organization_id,
         "name": request.name,
         "display_name": display_name,
         "description": request.description or "",
@@ -81,6 +84,8 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
         "created_at": now,
         "updated_at": now,
     }
+    for kind, action in _WITH_ORGANIZATION:
+        require(subject, action, Class(kind, organization_id=organization_id), hidden=False)
     maker = subject.user_id if subject.kind == "user" else None
     with constraint_refusals({_NAME_INDEX: _name_conflict()}):
         return await ctx.db.run(_insert, values, maker)

@@ -19,6 +19,7 @@ from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule
 from coder.coderd.services.templates.templates import show_template
+from coder.coderd.services.templates.versions.loaded_versions import lock_version
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
@@ -39,19 +40,24 @@ async def create_template(
     schedule = read_schedule(body, "Invalid create template request.")
     row = replace(_new_row(organization_id, subject.user_id, body, ctx.clock.now()), **schedule)
     with constraint_refusals({NAME_INDEX: name_taken(row.name)}):
-        await ctx.db.run(_create, row)
+        await ctx.db.run(_create, subject, row)
     return await show_template(ctx, row.id)
 
 
-async def _create(tx: Tx, row: TemplateRow) -> None:
+async def _create(tx: Tx, subject: Subject, row: TemplateRow) -> None:
     await hold_organization(tx, row.organization_id)
+    missing = _VersionMissingError(f'Template version "{row.active_version_id}" does not exist.')
+    try:
+        loaded = await lock_version(tx, subject, row.active_version_id, "read")
+    except NotFound as error:
+        raise missing from error
     version = await version_store.get_version(tx, row.active_version_id, lock=True)
     if version is None or version.organization_id != row.organization_id:
-        text = f'Template version "{row.active_version_id}" does not exist.'
-        raise _VersionMissingError(text)
+        raise missing
     if version.template_id is not None:
         text = f"Template version {version.id} is already part of a template"
         raise InvalidFields(("template_version_id", "Template version is already part of a template"), message=text)
+    require(subject, "update", loaded.resource)
     if await store.get_template_by_name(tx, row.organization_id, row.name) is not None:
         raise name_taken(row.name)
     job = await job_store.get_job(tx, version.job_id)
