@@ -226,7 +226,21 @@ async def _listed_jobs(world: Populated) -> None:
         assert (await world.world.get(path, token=key)).status_code == status
 
 
-@pytest.mark.parametrize("check", [_listed_members, _listed_daemons, _listed_notifications, _listed_jobs])
+async def _counted_contents(world: Populated) -> None:
+    created = (await world.world.post("/api/v2/organizations", _organization(world))).json()["id"]
+    group = await world.world.post(f"/api/v2/organizations/{created}/groups", {"name": "some"})
+    assert group.status_code == 201, group.text
+    for listed, is_told in (("organization:*", False), ("*:*", True)):
+        key = await _key(world, ("coder:all",), [listed])
+        refused = await world.world.delete(f"/api/v2/organizations/{created}", token=key)
+        assert refused.status_code == 400, refused.text
+        assert ("1 groups" in refused.text) is is_told, refused.text
+
+
+LISTS = (_listed_members, _listed_daemons, _listed_notifications, _listed_jobs, _counted_contents)
+
+
+@pytest.mark.parametrize("check", LISTS)
 async def test_allow_list_narrows_lists(check: Any) -> None:
     async with _world() as world:
         await check(world)
