@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from functools import cache
 from pathlib import Path
 
@@ -25,6 +26,11 @@ _SERVER = Path(coder.__file__).parent / "coderd"
 _STATEMENTS = 557
 """Statements of the original's database layer."""
 _PROVEN = frozenset({Unscoped.ANY_KEY, Unscoped.OPTIONAL})
+_SPELLED = {
+    "readpersonal": "read_personal",
+    "updatepersonal": "update_personal",
+    "viewinsights": "view_insights",
+}
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 UNREACHED = {
     "services.access.acl_actors:_unknown_users": "no list of the recording names a user of another organization",
@@ -75,6 +81,22 @@ def _is_complete(item: Statement) -> bool:
         and (not item.asks or item.verdict in {"same", "stricter", "different"})
         and all(action in ACTIONS[kind] for kind, _, action in asks)
     )
+
+
+def _required_actions(original: str) -> set[str]:
+    """Return the actions that the original asks, in our spelling."""
+    found = re.findall(r"\b(\w+) on (?!System)", original) + re.findall(r"filtered (?:in SQL )?by (\w+)", original)
+    return {_SPELLED.get(action, action) for action in found}
+
+
+def test_same_verdict_asks_same_actions() -> None:
+    less = [
+        f"{item.name}: {item.original}, not {' '.join(item.asks)}"
+        for item in statements()
+        if item.verdict in {"same", "stricter"}
+        if not _required_actions(item.original) <= {name.rstrip("*").partition(":")[2] for name in item.asks}
+    ]
+    assert not less, "\n".join(less)
 
 
 def test_mapped_functions_exist() -> None:

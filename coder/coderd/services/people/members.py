@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -14,20 +13,21 @@ from coder.api.people.organizations import OrganizationMember, OrganizationMembe
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.people.organizations import organization_resource
 from coder.coderd.services.people.user_views import slim_roles
+from coder.coderd.services.people.users import narrow_to_key
 from coder.coderd.store.access import acls as acl_store
-from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
-from coder.domain.access.policy import Object, Subject, allowed_ids
+from coder.coderd.store.people.users import UserFilter
+from coder.domain.access.policy import Object, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
     from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-    from coder.coderd.store.people.users import UserFilter, UserRow
+    from coder.coderd.store.people.users import UserRow
 
 
 def member_resource(organization_id: UUID, user_id: UUID) -> Object:
@@ -40,13 +40,8 @@ async def list_members(
 ) -> tuple[list[MemberRow], int]:
     """List the members that the caller's key reaches: members of an organization may see each other."""
     require(subject, "read", organization_resource(organization.id))
-    listed = allowed_ids(subject, "organization_member")
-    if listed is not None:
-        ids = [user_id for user_id in map(as_uuid, sorted(listed)) if user_id is not None]
-        filters = replace(filters, ids=[user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids)
-        if not filters.ids:
-            return [], 0
-    return await ctx.db.read(store.list_members, organization.id, filters)
+    narrowed = narrow_to_key(subject, "organization_member", filters)
+    return ([], 0) if narrowed is None else await ctx.db.read(store.list_members, organization.id, narrowed)
 
 
 async def get_member(
@@ -54,8 +49,7 @@ async def get_member(
 ) -> MemberRow:
     """Load a member. Members of an organization may see each other. Raises NotFound."""
     row = await ctx.db.read(store.get_member, organization.id, user.id)
-    listed = allowed_ids(subject, "organization_member")
-    if row is None or (listed is not None and str(user.id) not in listed):
+    if row is None or narrow_to_key(subject, "organization_member", UserFilter(ids=[user.id])) is None:
         raise NotFound
     if action == "read" and may(subject, "read", organization_resource(organization.id)):
         return row

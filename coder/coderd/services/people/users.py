@@ -99,14 +99,18 @@ async def list_users(ctx: Context, subject: Subject, filters: user_store.UserFil
         return [], 0
     if not may(subject, "read", Class("user", narrowed=True)):
         filters = replace(filters, only_id=subject.user_id)
-    allowed = allowed_ids(subject, "user")
-    if allowed is not None:
-        ids = [user_id for user_id in map(as_uuid, sorted(allowed)) if user_id is not None]
-        ids = [user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids
-        if not ids:
-            return [], 0
-        filters = replace(filters, ids=ids)
-    return await ctx.db.read(user_store.list_users, filters)
+    narrowed = narrow_to_key(subject, "user", filters)
+    return ([], 0) if narrowed is None else await ctx.db.read(user_store.list_users, narrowed)
+
+
+def narrow_to_key(subject: Subject, kind: str, filters: user_store.UserFilter) -> user_store.UserFilter | None:
+    """Narrow a filter to the users that the caller's key lists as objects of `kind`; None when none remains."""
+    allowed = allowed_ids(subject, kind)
+    if allowed is None:
+        return filters
+    ids = [user_id for user_id in map(as_uuid, sorted(allowed)) if user_id is not None]
+    ids = [user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids
+    return replace(filters, ids=ids) if ids else None
 
 
 async def lock_user(tx: Tx, user_id: UUID) -> UserRow:
