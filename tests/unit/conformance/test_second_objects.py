@@ -10,14 +10,17 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import httpx
 import pytest
 from sqlalchemy import update
 
+from coder.coderd.services.access.authentication import authenticate
+from coder.coderd.services.templates.dynamic_parameters import read_owner
 from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.tables.people import api_keys
+from coder.domain.access.credentials import Credentials
 from tests.conformance.world import Populated, populated
 from tests.kit.server.workspaces import settled
 
@@ -237,7 +240,34 @@ async def _counted_contents(world: Populated) -> None:
         assert ("1 groups" in refused.text) is is_told, refused.text
 
 
-LISTS = (_listed_members, _listed_daemons, _listed_notifications, _listed_jobs, _counted_contents)
+async def _listed_group_members(world: Populated) -> None:
+    group, user = await world.thing("site", "group"), await world.thing("victim", "user_id")
+    for listed, status in (([], 400), ([f"organization_member:{user}"], 200)):
+        key = await _key(world, ("coder:all",), [f"group:{group}", "organization:*", *listed])
+        response = await world.world.patch(f"/api/v2/groups/{group}", {"add_users": [user]}, token=key)
+        assert response.status_code == status, response.text
+
+
+async def _listed_owners(world: Populated) -> None:
+    """A form reads the data of an owner: address, groups, roles."""
+    ctx, organization_id = world.world.ctx, UUID(str(world.world.organization_id))
+    user = UUID(await world.thing("victim", "user_id"))
+    for listed, is_shown in (([], False), ([f"organization_member:{user}"], True)):
+        key = await _key(world, ("coder:all",), ["template:*", *listed])
+        caller = await authenticate(ctx, Credentials.of({"coder-session-token": key}, {}, "127.0.0.1"))
+        owner = await read_owner(ctx, caller.subject, organization_id, user)
+        assert (owner is not None) is is_shown
+
+
+LISTS = (
+    _listed_group_members,
+    _listed_owners,
+    _listed_members,
+    _listed_daemons,
+    _listed_notifications,
+    _listed_jobs,
+    _counted_contents,
+)
 
 
 @pytest.mark.parametrize("check", LISTS)

@@ -13,6 +13,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
+from coder.coderd.services.people.members import reaches_member
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
@@ -68,15 +69,15 @@ async def update_group(ctx: Context, subject: Subject, group_id: UUID, request: 
     if row.is_everyone:
         _refuse_everyone(values, added, removed)
     with constraint_refusals({_NAME_INDEX: _name_conflict(request.name)}):
-        await ctx.db.run(_update, row, values, added, removed)
+        await ctx.db.run(_update, subject, row, values, added, removed)
     return await show(ctx, subject, await load_group(ctx, subject, group_id))
 
 
 async def _update(
-    tx: Tx, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
+    tx: Tx, subject: Subject, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
 ) -> None:
     members = await organization_store.hold_members(tx, row.organization_id, added)
-    unknown = [user_id for user_id in added if user_id not in members]
+    unknown = [user_id for user_id in added if user_id not in members or not reaches_member(subject, user_id)]
     if unknown:
         raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{unknown[0]} is not.")
     await store.update_group(tx, row.id, values)

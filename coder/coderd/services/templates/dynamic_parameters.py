@@ -14,6 +14,7 @@ from uuid import UUID
 from coder.api.base.refusals import Invalid, TooEarly
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxEvaluationError
+from coder.coderd.services.people.members import reaches_member
 from coder.coderd.services.templates.template_files import stored_template
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.templates import template_versions as store
@@ -107,6 +108,7 @@ async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: 
         return None
     # Members of an organization see each other; a form reveals no more than that (recorded).
     is_shared = organization_id in user.organization_roles and organization_id in subject.organization_roles
+    is_shared = is_shared and (user_id == subject.user_id or reaches_member(subject, user_id))
     if not is_shared and not may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
         return None
     facts = await owner_store.get_owner_facts(tx, user_id, organization_id)
