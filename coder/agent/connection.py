@@ -128,7 +128,7 @@ class ServerConnection:
             nursery.start_soon(Statistics(agent.state, self._network).loop, session)
             nursery.start_soon(self._network.coordinate, session)
             home = agent.state.identity.home
-            nursery.start_soon(report_loop, agent.config.policy, agent.recorder, self._network, home)
+            nursery.start_soon(report_loop, session, agent.config.policy, agent.recorder, self._network, home)
             await session.wait_closed()
             raise trio.BrokenResourceError("the server closed the connection")
 

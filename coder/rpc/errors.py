@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from coder.base.errors import CoderError
 
+INVALID_ARGUMENT = 3
+"""dRPC error code (ours) of a request that no repetition makes valid."""
 UNIMPLEMENTED = 12
 """dRPC error code of a call the server does not have (docs/protocol/rpc.md#errors); peers then stop asking without an
 error."""

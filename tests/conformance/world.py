@@ -25,7 +25,7 @@ import trio
 from coder.base.config import Inputs
 from coder.base.secret import Secret
 from coder.coderd.config.reading import server_config
-from coder.coderd.store.agents.agents import get_agent
+from coder.coderd.store.agents.system_agents import get_agent
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.conformance.bodies import BODIES, PREPARATIONS

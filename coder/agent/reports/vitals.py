@@ -1,7 +1,8 @@
 """Readings of this machine for the server, together with the flight recorder's events.
 
-`POST /api/v2/workspaceagents/me/vitals` is our own route; a server that does not know it is not asked again. No failure
-here ends a connection.
+The call `ReportVitals` on the agent's session is our own. A server that does not know it gets the document by
+`POST /api/v2/workspaceagents/me/vitals`, as servers of earlier releases expect it, and a server that knows neither is
+not asked again. No failure here ends a connection.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import h11
 import trio
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.wrappers_pb2 import StringValue
 
 from coder.agent.disk import in_thread
 from coder.agent.reports.flight_recorder import FlightRecorder
@@ -25,9 +28,12 @@ from coder.domain.agents.flight_events import FlightEvent
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
+from coder.rpc.errors import INVALID_ARGUMENT, UNIMPLEMENTED, RpcClosed, RpcError
+from coder.rpc.services import AGENT_REPORTS
 
 if TYPE_CHECKING:
     from coder.agent.network.overlay import AgentNetwork
+    from coder.rpc.session import Session
 
 log = get_logger("agent")
 
@@ -43,8 +49,11 @@ _ANSWER = 64 << 10
 _UNKNOWN = frozenset({404, 405})
 
 
-async def report_loop(policy: DialPolicy, recorder: FlightRecorder, network: AgentNetwork, home: Path) -> None:
-    """Report for the life of a connection; return when the server does not know the route."""
+async def report_loop(
+    session: Session, policy: DialPolicy, recorder: FlightRecorder, network: AgentNetwork, home: Path
+) -> None:
+    """Report for the life of a connection; return when the server knows neither the call nor the route."""
+    knows_call = True
     with trio.move_on_after(_RECORD_TIMEOUT):
         await recorder.opened.wait()
     while True:
@@ -57,12 +66,31 @@ async def report_loop(policy: DialPolicy, recorder: FlightRecorder, network: Age
             await trio.sleep(INTERVAL)
             continue
         body = report(reading | network.peers_in_use(PEER_TIMEOUT), events, datetime.now(UTC))
-        status = await _send(policy, body)
+        status = await _call(session, body) if knows_call else await _send(policy, body)
+        if status in _UNKNOWN and knows_call:
+            knows_call = False
+            status = await _send(policy, body)
         if status in _UNKNOWN:
             return
         if status is not None and (status < 300 or status == 400):
             recorder.mark_sent(events)
         await trio.sleep(INTERVAL)
+
+
+async def _call(session: Session, body: dict[str, Any]) -> int | None:
+    """Report on the session; return the status that the route would answer, None for a failure that may pass."""
+    try:
+        with trio.move_on_after(_TIMEOUT) as timeout:
+            await session.call(AGENT_REPORTS + "ReportVitals", StringValue(value=json.dumps(body)), Empty)
+    except RpcError as error:
+        log.debug("the server rejected readings", error=error)
+        if error.number == UNIMPLEMENTED or "unknown rpc" in error.text:
+            return 404
+        return 400 if error.number == INVALID_ARGUMENT else None
+    except (RpcClosed, trio.BrokenResourceError) as error:
+        log.debug("sending readings failed", error=error)
+        return None
+    return None if timeout.cancelled_caught else 204
 
 
 async def _send(policy: DialPolicy, body: dict[str, Any]) -> int | None:

@@ -9,6 +9,7 @@ from coder.base.errors import CoderError
 from coder.cli.command import Command, Invocation
 from coder.cli.output import ask
 from coder.cli.server.direct_database import on_database, open_as_is, postgres_url
+from coder.coderd.store.people import system_users
 
 
 def _reset(invocation: Invocation) -> int:
@@ -34,7 +35,7 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
     now = datetime.now(UTC)
 
     async def write(tx: Any) -> bool:
-        user = await user_store.get_user_by_name(tx, username)
+        user = await system_users.get_user_by_name(tx, username)
         if user is None:
             return False
         await user_store.update_user(tx, user.id, hashed_password=hashed, updated_at=now, one_time_passcode_hash=None)

@@ -22,7 +22,7 @@ from uuid import UUID
 import trio
 
 from coder.base.secret import Secret
-from coder.coderd.store.provisioning.jobs import get_job
+from coder.coderd.store.provisioning.system_jobs import get_job
 from coder.net.dial import DialPolicy
 from coder.net.websocket import connect_websocket
 from coder.rpc.calls import CallStream

@@ -17,7 +17,7 @@ from uuid import UUID, uuid4
 
 import trio
 
-from coder.coderd.store.agents.agents import get_agent
+from coder.coderd.store.agents.system_agents import get_agent
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.provisioners.scripted_provisioner import Answers, ended, resource, upload, working_daemon
 from tests.kit.server.server_in_process import World

@@ -21,7 +21,7 @@ import trio
 from coder.appproxy.http import hypercorn_fixes
 from coder.coderd.http.server import body_reading
 from coder.coderd.http.server.body_bounds import STRANGERS, STRANGERS_BYTES, BodyBudget
-from coder.coderd.store.templates import files
+from coder.coderd.store.templates import system_files
 from tests.kit.api.costly_requests import CostlyRequest, Spent, answer_of, costly_requests, is_public, measured, routes
 from tests.kit.provisioners.scripted_provisioner import tar as tar_of
 from tests.kit.server.server_in_process import World, running_coderd
@@ -144,7 +144,7 @@ async def test_upload_is_streamed() -> None:
             assert b" 201 " in reply.splitlines()[0], reply
             _judge(spent, [])
             file_id = json.loads(reply.partition(b"\r\n\r\n")[2])["hash"]
-            row = await world.ctx.db.read(files.get_file, UUID(file_id))
+            row = await world.ctx.db.read(system_files.get_file, UUID(file_id))
             assert row is not None
             assert hashlib.sha256(row.data).hexdigest() == row.hash
             assert len(row.data) >= size

@@ -15,7 +15,7 @@ from uuid import UUID, uuid4
 from google.protobuf.empty_pb2 import Empty
 
 from coder.coderd.store.agents.agent_scripts import list_scripts
-from coder.coderd.store.agents.agents import get_agent
+from coder.coderd.store.agents.system_agents import get_agent
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2, overlay_pb2, provisioner_pb2, provisionerd_pb2
 from coder.rpc.session import Session, open_session

@@ -27,6 +27,7 @@ from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.templates import insights
 from coder.domain.access.credentials import Credentials
@@ -465,6 +466,6 @@ async def test_the_command() -> None:
             assert process.returncode == 0, rest
             assert b"Shut down cleanly." in rest
         assert config.token.reveal().encode() not in output + rest
-        row = await world.ctx.db.read(store.find_proxy, "sydney")
+        row = await world.ctx.db.read(system_workspace_proxies.find_proxy, "sydney")
         assert row is not None
         assert not await world.ctx.db.read(store.list_replicas, row.id, world.ctx.clock.now() - timedelta(days=1))

@@ -18,6 +18,7 @@ from coder.coderd.services.foundation import object_limits
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.access.keys import KeyRow
 from coder.domain.access import scopes
 from coder.domain.access.policy import KeyScope, Subject
@@ -116,7 +117,7 @@ async def list_tokens(
 
 
 async def get_token(ctx: Context, subject: Subject, user: UserRow, name: str) -> KeyRow:
-    row = await ctx.db.read(key_store.get_token_by_name, user.id, name)
+    row = await ctx.db.read(system_keys.get_token_by_name, user.id, name)
     if row is None:
         raise NotFound
     require(subject, "read", key_resource(user.id, row.id))

@@ -8,6 +8,7 @@ from coder.api.access.keys import APIKey, APIKeyWithOwner, UserSession
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.access.keys import KeyRow
 from coder.domain.access.policy import Class, Object, Subject
 
@@ -53,7 +54,7 @@ async def list_sessions(ctx: Context, subject: Subject, user: UserRow) -> list[U
 
 async def get_key(ctx: Context, subject: Subject, user: UserRow, key_id: str, action: str = "read") -> KeyRow:
     """Load a key of `user`. Raises NotFound, also for a key of another user."""
-    row = await ctx.db.read(key_store.get_key, key_id)
+    row = await ctx.db.read(system_keys.get_key, key_id)
     if row is None or row.user_id != user.id:
         raise NotFound
     require(subject, action, key_resource(user.id, key_id))

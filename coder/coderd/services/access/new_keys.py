@@ -16,7 +16,7 @@ from coder.coderd.services.foundation import object_limits
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.access.keys import KeyRow
 from coder.coderd.store.login import oauth2 as oauth2_store
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people.object_counts import lock_objects
 from coder.domain.access.user_agents import kept
 from coder.domain.foundation.zero import ZERO_TIME
@@ -75,7 +75,7 @@ async def give_key(tx: Tx, user: UserRow, row: KeyRow) -> UserRow:
 
     Raises Unauthenticated when the password was changed or the account deleted meanwhile: both end every key.
     """
-    now = await user_store.get_user(tx, user.id, hold=True)
+    now = await system_users.get_user(tx, user.id, hold=True)
     if now is None or now.deleted or now.hashed_password != user.hashed_password:
         raise Unauthenticated("The account has changed meanwhile. Sign in again.")
     if row.login_type == "token":
@@ -112,7 +112,7 @@ async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> As
     if consent is not None and await oauth2_store.hold_app(tx, consent.app_id) is None:
         raise Unauthenticated(_ENDED)
     for locked_id in sorted({user_id, consent.user_id if consent else user_id}):
-        await user_store.get_user(tx, locked_id, hold=True)
+        await system_users.get_user(tx, locked_id, hold=True)
     # Refuse instead of creating an expired key: the application must ask its user again.
     is_expired = consent is not None and consent.expires_at <= row.created_at
     if is_expired or not await key_store.hold_key(tx, parent_id):

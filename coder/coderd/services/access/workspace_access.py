@@ -12,9 +12,9 @@ from uuid import UUID
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import require
 from coder.coderd.store.agents.agents import CurrentAgent
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.templates import TemplateRow
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import NIL, Class, Object, Subject, Target, allowed_organizations, decide, scope_allows
@@ -74,7 +74,7 @@ def _template_actions(acl: dict[str, str]) -> dict[str, frozenset[str]]:
 
 async def load_template(ctx: Context, subject: Subject, template_id: UUID, action: str = "read") -> TemplateRow:
     """Load a template on which the caller may do `action`. Raises NotFound (also for deleted ones), Forbidden."""
-    return _required_template(subject, await ctx.db.read(template_store.get_template, template_id), action)
+    return _required_template(subject, await ctx.db.read(system_templates.get_template, template_id), action)
 
 
 async def lock_template(tx: Tx, subject: Subject, template_id: UUID, action: str = "update") -> TemplateRow:
@@ -83,7 +83,7 @@ async def lock_template(tx: Tx, subject: Subject, template_id: UUID, action: str
     A template's own access list says who may change it. A check before the lock would let a caller who has just been
     removed from the list add themselves again.
     """
-    return _required_template(subject, await template_store.get_template(tx, template_id, lock=True), action)
+    return _required_template(subject, await system_templates.get_template(tx, template_id, lock=True), action)
 
 
 async def hold_template_of(tx: Tx, workspace_id: UUID) -> TemplateRow:
@@ -91,8 +91,8 @@ async def hold_template_of(tx: Tx, workspace_id: UUID) -> TemplateRow:
 
     Call it before locking the workspace: a change of a template goes on to lock its workspaces. Raises NotFound.
     """
-    row = await workspace_store.get_workspace(tx, workspace_id)
-    template = await template_store.get_template(tx, row.template_id, hold=True) if row is not None else None
+    row = await system_workspaces.get_workspace(tx, workspace_id)
+    template = await system_templates.get_template(tx, row.template_id, hold=True) if row is not None else None
     if template is None:
         raise NotFound
     return template
@@ -141,7 +141,7 @@ def readable_organizations(subject: Subject, kind: str, **what: Any) -> list[UUI
 
 async def load_workspace(ctx: Context, subject: Subject, workspace_id: UUID, action: str = "read") -> WorkspaceView:
     """Load a workspace, also a deleted one. Raises NotFound without read permission, Forbidden without `action`."""
-    return _required(subject, await ctx.db.read(workspace_store.get_view, workspace_id), action)
+    return _required(subject, await ctx.db.read(system_workspaces.get_view, workspace_id), action)
 
 
 async def lock_workspace(tx: Tx, subject: Subject, workspace_id: UUID, action: str = "update") -> WorkspaceView:
@@ -150,8 +150,8 @@ async def lock_workspace(tx: Tx, subject: Subject, workspace_id: UUID, action: s
     A check before the transaction may have been about another owner: a claim transfers a prebuilt workspace, which ends
     the rights of its administrators.
     """
-    await workspace_store.get_workspace(tx, workspace_id, lock=True)
-    return _required(subject, await workspace_store.get_view(tx, workspace_id), action)
+    await system_workspaces.get_workspace(tx, workspace_id, lock=True)
+    return _required(subject, await system_workspaces.get_view(tx, workspace_id), action)
 
 
 def _required(subject: Subject, view: WorkspaceView | None, action: str) -> WorkspaceView:

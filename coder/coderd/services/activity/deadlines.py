@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as store
 from coder.coderd.store.workspaces import builds as build_store
@@ -28,7 +28,7 @@ async def build_deadlines(
     ttl_ms = workspace.ttl_ms if template.allow_user_autostop else template.default_ttl_ms or None
     if transition != "start" or not template.autostop_days:
         return deadlines(now, ttl_ms, Requirement(0), None)
-    owner = await user_store.get_user(tx, workspace.owner_id)
+    owner = await system_users.get_user(tx, workspace.owner_id)
     quiet = quiet_hours(owner.quiet_hours_schedule if owner else "", default_quiet)
     return deadlines(now, ttl_ms, Requirement(template.autostop_days, template.autostop_weeks), quiet)
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from coder.coderd.services.access.workspace_access import lock_workspace
 from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.store.agents import agent_stats as stats_store
-from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import system_agents
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def _record_usage(
     tx: Tx, subject: Subject, workspace_id: UUID, agent_id: UUID | None, app: str, now: datetime
 ) -> None:
     row = (await lock_workspace(tx, subject, workspace_id)).workspace
-    location = await agent_store.get_current_agent(tx, agent_id) if agent_id is not None and app in _APPS else None
+    location = await system_agents.get_current_agent(tx, agent_id) if agent_id is not None and app in _APPS else None
     if location is not None and location.workspace_id == row.id:
         stats: stats_store.AgentStats = {
             "created_at": now,

@@ -11,6 +11,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents import agent_tokens
 from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import system_agents
 from coder.coderd.store.agents.agents import CurrentAgent as CurrentAgent
 from coder.domain.access.policy import Subject
 
@@ -67,7 +68,7 @@ async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str
 
     Raises NotFound (also for agents of older builds), Forbidden.
     """
-    current = await ctx.db.read(agent_store.get_current_agent, agent_id)
+    current = await ctx.db.read(system_agents.get_current_agent, agent_id)
     if current is None:
         raise NotFound(UNKNOWN)
     try:
@@ -103,4 +104,4 @@ async def require_current_user_data(ctx: Context, current: CurrentAgent) -> None
 
 async def find_agent_unchecked(ctx: Context, agent_id: UUID) -> CurrentAgent | None:
     """Return an agent of a latest build, without a check of permissions; None for every other id."""
-    return await ctx.db.read(agent_store.get_current_agent, agent_id)
+    return await ctx.db.read(system_agents.get_current_agent, agent_id)

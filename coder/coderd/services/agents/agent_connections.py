@@ -24,10 +24,11 @@ from coder.base.ids import new_uuid
 from coder.base.log import get_logger
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agent_access import find_current_agent
+from coder.coderd.services.agents.report_batches import Liveness, ReportBatches
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import CurrentAgent
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.agents.agents import CONNECTION_UPDATE_FREQUENCY
 from coder.domain.agents.disconnects import Ended
@@ -123,7 +124,7 @@ async def check_token_during(ctx: Context, current: CurrentAgent, session: Sessi
     """Check the token during a link that uses it in another role; the agent is not marked connected."""
     with single_failure():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(_keep_checking, current, session, lambda: ctx.db.read(find_current_agent, current))
+            nursery.start_soon(_keep_checking, current, session, lambda: _is_valid(ctx, current))
             yield
             nursery.cancel_scope.cancel()
 
@@ -169,24 +170,27 @@ async def _ping(session: Session, pings: Pings) -> None:
             session.close(error.message)
 
 
-async def _keep_checking(
-    known: CurrentAgent, session: Session, check: Callable[[], Awaitable[CurrentAgent | None]]
-) -> None:
+async def _keep_checking(known: CurrentAgent, session: Session, check: Callable[[], Awaitable[bool]]) -> None:
     while not session.is_closed:
         await trio.sleep(CONNECTION_UPDATE_FREQUENCY.total_seconds())
         try:
-            current = await check()
+            is_valid = await check()
         except Exception as error:
             # A short outage of the database must not disconnect every agent.
             _log.warn("an agent's token could not be checked", agent=known.agent.id, error=repr(error))
             continue
-        if current is None:
+        if not is_valid:
             _log.info("closing a link whose agent token is no longer valid", agent=known.agent.id)
             session.close(OUTDATED)
 
 
-async def _mark(ctx: Context, current: CurrentAgent, presence_id: UUID, pings: Pings) -> CurrentAgent | None:
-    return await ctx.db.run(_touch, ctx.clock.now(), current, presence_id, pings.reading())
+async def _mark(ctx: Context, current: CurrentAgent, presence_id: UUID, pings: Pings) -> bool:
+    """Record that the link is alive; return whether the agent's token is still valid."""
+    return await ctx.part(ReportBatches).liveness.add(Liveness(current, presence_id, pings.reading(), ctx.clock.now()))
+
+
+async def _is_valid(ctx: Context, current: CurrentAgent) -> bool:
+    return await ctx.db.read(find_current_agent, current) is not None
 
 
 async def _mark_connected(
@@ -195,21 +199,11 @@ async def _mark_connected(
     """Mark an agent connected; return the name of its template at the first connection, else empty."""
     await disconnects.record_reconnect(tx, current, began, now)
     await agent_store.mark_connected(tx, current.agent.id, presence_id, now, api_version=api_version)
-    await agent_store.update_agent(tx, current.agent.id, disconnected_at=None)
     await _notify(tx, current)
     if current.agent.first_connected_at is not None:
         return ""
-    template = await template_store.get_template(tx, current.template_id)
+    template = await system_templates.get_template(tx, current.template_id)
     return template.name if template else ""
-
-
-async def _touch(
-    tx: Tx, now: datetime, known: CurrentAgent, presence_id: UUID, path: dict[str, Any] | None
-) -> CurrentAgent | None:
-    current = await find_current_agent(tx, known)
-    if current is not None and current.agent.id == known.agent.id:
-        await agent_store.mark_connected(tx, known.agent.id, presence_id, now, path=path)
-    return current
 
 
 async def _mark_disconnected(

@@ -16,7 +16,7 @@ from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.store.agents import agent_tokens as token_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.audit import audit as audit_store
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -41,7 +41,7 @@ async def _is_waiting(tx: Tx, current: CurrentAgent, token: UUID) -> bool:
 
 async def _note_first_use(tx: Tx, current: CurrentAgent, token: UUID, remote_ip: str, now: datetime) -> bool:
     # Locked as in the creation of sub-agents: an earlier one by the old token is seen below, a later one is rejected.
-    await job_store.get_job(tx, current.agent.job_id, lock=True)
+    await system_jobs.get_job(tx, current.agent.job_id, lock=True)
     before = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)
     if not await token_store.mark_used(tx, token, now):
         return False

@@ -17,7 +17,7 @@ from coder.coderd.services.agents.agent_view import AgentParts, present_agent, v
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agent_scripts as script_store
-from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import system_agents
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.people import git_ssh_keys as ssh_key_store
 from coder.domain.access.policy import Subject
@@ -37,7 +37,7 @@ async def get_agent(ctx: Context, subject: Subject, agent_id: UUID) -> Workspace
 
 async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:
     """Load an agent with the parts that its JSON includes."""
-    detail = await agent_store.get_agent_detail(tx, agent_id)
+    detail = await system_agents.get_agent_detail(tx, agent_id)
     if detail is None:
         return None
     apps = await app_store.list_apps(tx, [agent_id])

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, cast
 
 from coder.api.agents.agent_health import AgentDisconnect, FlightRecord
 from coder.coderd.services.agents.agent_access import load_agent
-from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents import disconnects as store
+from coder.coderd.store.agents import system_agents
 from coder.domain.agents.disconnects import Ended, Evidence, name_cause, read_events
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ _OLDEST = timedelta(days=366)
 
 async def note_disconnect(tx: Tx, current: CurrentAgent, ended: Ended, now: datetime) -> None:
     """Store the end of an agent's last connection."""
-    agent = await agent_store.get_agent(tx, current.agent.id)
+    agent = await system_agents.get_agent(tx, current.agent.id)
     goodbye = agent is not None and agent.lifecycle_state in _SHUTDOWN_STATES
     verdict = name_cause(Evidence(ended, goodbye=goodbye))
     await store.add_disconnect(

@@ -17,7 +17,7 @@ from coder.coderd.services.agents.sub_agent_records import (
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agents import AgentRow, CurrentAgent
 from coder.coderd.store.audit import audit as audit_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.domain.agents import sub_agents as rules
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
@@ -40,7 +40,7 @@ async def insert_sub_agent(
     counts = await agent_store.count_sub_agents_made(tx, parent.job_id)
     if problem := rules.explain_total(*counts, len(request.apps)):
         raise RpcError(0, problem)
-    template = await template_store.get_template(tx, current.template_id)
+    template = await system_templates.get_template(tx, current.template_id)
     row = _row(parent, request, display_apps, now)
     apps, faults = validate_apps(request, row, template.max_port_share_level if template is not None else "owner", now)
     before = await audit_store.take_snapshot(tx, "workspace", current.workspace_id)

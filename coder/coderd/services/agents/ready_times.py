@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.audit import audit as facts_store
-from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.people import system_organizations
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -53,15 +53,15 @@ async def measure(tx: Tx, current: CurrentAgent, ended_at: datetime) -> ReadyTim
     if current.agent.parent_id is not None or not await agent_store.end_first_start(tx, current.agent.id, ended_at):
         return None
     # Locked, so that of two concurrent ends the second one sees the first.
-    job = await job_store.get_job(tx, current.agent.job_id, lock=True)
+    job = await system_jobs.get_job(tx, current.agent.job_id, lock=True)
     facts = await facts_store.get_build_facts(tx, current.agent.job_id)
     all_agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [current.agent.job_id])]
     agents = [agent for agent in all_agents if agent.parent_id is None]
     if job is None or facts is None or any(agent.lifecycle_state not in ENDED for agent in agents):
         return None
     ends = [agent.ready_at for agent in agents if agent.ready_at is not None]
-    template = await template_store.get_template(tx, facts.template_id)
-    organization = await organization_store.get_organization(tx, facts.organization_id)
+    template = await system_templates.get_template(tx, facts.template_id)
+    organization = await system_organizations.get_organization(tx, facts.organization_id)
     statuses = {ENDED[agent.lifecycle_state] for agent in agents}
     return ReadyTime(
         is_prebuild=str(facts.initiator_id == PREBUILDS_USER_ID).lower(),

@@ -17,6 +17,7 @@ CALLS_PER_MINUTE = 1200
 "Our own limit of each call per minute, which is also the burst: twenty per second."
 CALLS_PER_MINUTE_BY_METHOD = {
     "UpdateStats": 60,
+    "ReportVitals": 60,
     "UpdateAppStatus": 120,
     "UpdateStartup": 60,
     "GetManifest": 120,

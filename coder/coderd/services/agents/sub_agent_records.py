@@ -12,7 +12,7 @@ from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.agents.agents import AgentRow, CurrentAgent
 from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.audit.audit import AuditSnapshot
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.workspaces import port_shares as share_store
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.rpc.errors import RpcError
@@ -32,7 +32,7 @@ async def require_right(tx: Tx, current: CurrentAgent) -> None:
 
 async def lock_parent(tx: Tx, current: CurrentAgent) -> None:
     """Lock the parent's job, so that concurrent changes and rotations see each other. Raises RpcError."""
-    await job_store.get_job(tx, current.agent.job_id, lock=True)
+    await system_jobs.get_job(tx, current.agent.job_id, lock=True)
     await require_right(tx, current)
 
 

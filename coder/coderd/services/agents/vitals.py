@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from coder.api.agents.agent_health import AgentLight, AgentLights, AgentVitals, LightValue
 from coder.api.base.refusals import Invalid
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services.agents import disconnects
 from coder.coderd.services.agents.agent_access import load_agent
+from coder.coderd.services.agents.report_batches import ReportBatches, VitalsReport
 from coder.coderd.store.agents import disconnects as store
 from coder.domain.agents.agents import agent_status
 from coder.domain.agents.flight_events import KINDS
@@ -48,12 +48,7 @@ async def report(ctx: Context, current: CurrentAgent, vitals: AgentVitals) -> No
     now = ctx.clock.now()
     reading: dict[str, Any] = {name: _finite(getattr(vitals, name)) for name in (*_READINGS, *_PEERS)}
     reading["clock_off_s"] = round((vitals.sent_at - now).total_seconds(), 1)
-    await ctx.db.run(_store, current, reading, vitals, now)
-
-
-async def _store(tx: Tx, current: CurrentAgent, reading: dict[str, Any], vitals: AgentVitals, now: datetime) -> None:
-    await store.put_vitals(tx, current.agent.id, reading, now)
-    await disconnects.record_events(tx, current, vitals.events, now)
+    await ctx.part(ReportBatches).vitals.add(VitalsReport(current, reading, vitals.events, now))
 
 
 def _finite(number: float | None) -> float | None:

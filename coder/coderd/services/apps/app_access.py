@@ -23,10 +23,10 @@ from coder.coderd.services.agents.agent_view import status_of
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.engine.names import as_id
-from coder.coderd.store.people import users as user_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.people import system_users
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces import port_shares as share_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.domain.access.policy import NIL, Subject, allowed_ids, decide, scope_allows
 from coder.domain.agents.sub_agents import is_from_template
 from coder.domain.apps.app_addresses import AppRequest, parse_port
@@ -111,7 +111,7 @@ async def _load(tx: Tx, request: AppRequest, now: datetime) -> AppContext | None
     if view is None:
         return None
     agents = [detail.agent for detail in await agent_store.list_agents_of_jobs(tx, [view.latest.job.id])]
-    template = await template_store.get_template(tx, view.workspace.template_id)
+    template = await system_templates.get_template(tx, view.workspace.template_id)
     cors = template.cors_behavior if template else "simple"
     port = request.port
     if port is not None:
@@ -154,15 +154,15 @@ def _is_named(name: str, reference: str, identity: UUID) -> bool:
 async def _find_workspace(tx: Tx, request: AppRequest) -> WorkspaceView | None:
     owner_id = as_id(request.username_or_id)
     if owner_id is None:
-        owner = await user_store.get_user_by_name(tx, request.username_or_id)
+        owner = await system_users.get_user_by_name(tx, request.username_or_id)
         owner_id = owner.id if owner else None
     if owner_id is None:
         return None
     workspace_id = as_id(request.workspace_name_or_id)
     if workspace_id is not None:
-        view = await workspace_store.get_view(tx, workspace_id)
+        view = await system_workspaces.get_view(tx, workspace_id)
         return view if view and not view.workspace.deleted and view.workspace.owner_id == owner_id else None
-    return await workspace_store.get_view_by_name(tx, owner_id, request.workspace_name_or_id)
+    return await system_workspaces.get_view_by_name(tx, owner_id, request.workspace_name_or_id)
 
 
 async def find_workspace_id(ctx: Context, request: AppRequest) -> UUID | None:
@@ -241,5 +241,5 @@ async def cors_of(ctx: Context, request: AppRequest) -> str:
 
 async def _cors_of(tx: Tx, request: AppRequest) -> str:
     view = await _find_workspace(tx, request)
-    template = await template_store.get_template(tx, view.workspace.template_id) if view else None
+    template = await system_templates.get_template(tx, view.workspace.template_id) if view else None
     return template.cors_behavior if template else "simple"

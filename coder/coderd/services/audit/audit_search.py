@@ -20,7 +20,7 @@ from coder.coderd.services.people.query_terms import find_organization
 from coder.coderd.services.people.user_views import user_view
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import EntryFilter, EntryView
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.domain.access.policy import Class, Subject, allowed_organizations
 from coder.domain.audit import audit as audit_rules
 from coder.domain.foundation.search import Terms, explain_time, parse_query
@@ -60,7 +60,7 @@ async def _load(
     ids = {view.entry.user_id for view in views if view.entry.user_id is not None}
     # Without their organizations, as in upstream's entries (recorded): an auditor of one organization must not learn of
     # others.
-    rows = await user_store.list_by_ids(tx, sorted(ids))
+    rows = await system_users.list_by_ids(tx, sorted(ids))
     people = {row.id: replace(user_view(row), organization_ids=[]) for row in rows}
     missing: set[UUID] = set()
     for kind in {view.entry.resource_type for view in views}:

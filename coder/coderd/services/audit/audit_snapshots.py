@@ -18,9 +18,8 @@ from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot as AuditSnapshot
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.people import user_secrets as secret_store
-from coder.coderd.store.people import user_skills as skill_store
-from coder.coderd.store.tasks import tasks as task_store
+from coder.coderd.store.people import system_organizations, system_user_secrets, system_user_skills
+from coder.coderd.store.tasks import system_tasks
 from coder.domain.access.policy import Subject
 from coder.domain.notifications.notification_texts import BY_ID
 
@@ -145,7 +144,7 @@ async def _task_id(ctx: Context, subject: Subject, owner: str, reference: str) -
     task_id, owner_id = as_id(reference), await _user_id(ctx, subject, owner)
     if task_id is not None or owner_id is None:
         return task_id
-    view = await ctx.db.read(task_store.get_view_by_name, owner_id, reference.replace("\0", ""))
+    view = await ctx.db.read(system_tasks.get_view_by_name, owner_id, reference.replace("\0", ""))
     return view.task.id if view else None
 
 
@@ -154,7 +153,7 @@ async def _asset_id(ctx: Context, subject: Subject, reference: ObjectReference, 
     owner_id = await _user_id(ctx, subject, reference.arguments[0])
     if owner_id is None or "\0" in name:
         return None
-    find = secret_store.get_secret if reference.kind == "user_secret" else skill_store.get_skill
+    find = system_user_secrets.get_secret if reference.kind == "user_secret" else system_user_skills.get_skill
     row = await ctx.db.read(find, owner_id, name)
     return row.id if row is not None else _uuid(name)
 
@@ -165,5 +164,5 @@ async def _organization_id(ctx: Context, reference: str) -> UUID | None:
         return organization_id
     if reference == "default":
         return (await ctx.db.read(organization_store.get_default_organization)).id
-    row = await ctx.db.read(organization_store.get_organization_by_name, reference)
+    row = await ctx.db.read(system_organizations.get_organization_by_name, reference)
     return row.id if row else None

@@ -26,7 +26,7 @@ from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.audit import connection_log as store
 from coder.coderd.store.audit.audit import COUNT_CAP
 from coder.coderd.store.audit.connection_log import ConnectionFilter, ConnectionRow, ConnectionView
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.domain.access.policy import Class, Subject, allowed_organizations
 from coder.domain.foundation.search import parse_query
 
@@ -96,7 +96,7 @@ async def _load(
 ) -> tuple[list[ConnectionView], int, dict[UUID, User]]:
     views = await store.list_connections(tx, which, limit=limit, offset=offset)
     ids = {view.connection.user_id for view in views if view.connection.user_id is not None}
-    people = {row.id: user_view(row) for row in await user_store.list_by_ids(tx, sorted(ids))}
+    people = {row.id: user_view(row) for row in await system_users.list_by_ids(tx, sorted(ids))}
     return views, await store.count_connections(tx, which), people
 
 

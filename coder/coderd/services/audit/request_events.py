@@ -19,7 +19,8 @@ from coder.coderd.services.notifications.notifications import Notification, Noti
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot
 from coder.coderd.store.notifications import notifications as notification_store
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import templates as template_store
 from coder.domain.notifications import notification_templates
 
@@ -51,7 +52,7 @@ async def _record_event(tx: Tx, event: AuditEvent, site: NotificationSite, now: 
 
 
 async def _initiator(tx: Tx, event: AuditEvent) -> str:
-    row = await user_store.get_user(tx, event.origin.user_id) if event.origin.user_id else None
+    row = await system_users.get_user(tx, event.origin.user_id) if event.origin.user_id else None
     return row.name if row else ""  # the full name alone, as recorded: empty for a user without one
 
 
@@ -119,7 +120,7 @@ async def _about_workspace(tx: Tx, event: AuditEvent) -> list[Notification]:
         return []
     owner_id = UUID(snapshot.state["owner_id"])
     if event.action == "create":
-        template = await template_store.get_template(tx, UUID(snapshot.state["template_id"]))
+        template = await system_templates.get_template(tx, UUID(snapshot.state["template_id"]))
         admins = await notification_store.list_admins(tx, _TEMPLATE_ADMINS, snapshot.organization_id)
         labels = {
             "workspace": snapshot.target,

@@ -17,6 +17,7 @@ from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.login import system_oauth2
 from coder.coderd.store.login.oauth2 import OAuth2AppRow as OAuth2AppRow
 from coder.coderd.store.login.oauth2 import OAuth2SecretRow
 from coder.domain.access.policy import Class, Object, Subject
@@ -67,7 +68,7 @@ async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None)
 
 async def get_app(ctx: Context, subject: Subject, app_id: UUID) -> OAuth2AppRow:
     """Load an application that the caller may read. Raises NotFound."""
-    row = _require_found(await ctx.db.read(store.get_app, app_id))
+    row = _require_found(await ctx.db.read(system_oauth2.get_app, app_id))
     if not may(subject, "read", _app_object(row.id)):
         raise NotFound(_NOT_FOUND)
     return row

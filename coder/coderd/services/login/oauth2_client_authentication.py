@@ -10,6 +10,7 @@ from uuid import UUID
 from coder.base.errors import CoderError
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.login import system_oauth2
 from coder.coderd.store.login.oauth2 import OAuth2AppRow
 from coder.domain.login.oauth2 import split_secret
 
@@ -53,7 +54,7 @@ async def find_app(ctx: Context, client_id: str) -> OAuth2AppRow:
         app_id = UUID(client_id)
     except ValueError:
         raise invalid_client() from None
-    row = await ctx.db.read(store.get_app, app_id)
+    row = await ctx.db.read(system_oauth2.get_app, app_id)
     if row is None:
         raise invalid_client()
     return row

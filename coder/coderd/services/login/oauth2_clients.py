@@ -14,6 +14,7 @@ from coder.coderd.services.login.oauth2_apps import new_secret, secret_row
 from coder.coderd.services.login.oauth2_client_authentication import GrantError
 from coder.coderd.services.login.oauth2_settings import dynamic_registration
 from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.login import system_oauth2
 from coder.coderd.store.login.oauth2 import OAuth2AppRow
 from coder.domain.login.oauth2 import may_be_legacy, redirect_problem
 
@@ -81,7 +82,7 @@ async def find_client(ctx: Context, client_id: UUID, authorization: str) -> OAut
     kind, _, token = authorization.partition(" ")
     if kind.lower() != "bearer" or not token:
         raise GrantError("invalid_token", "Authorization header must use Bearer scheme", 401)
-    row = await ctx.db.read(store.get_app, client_id)
+    row = await ctx.db.read(system_oauth2.get_app, client_id)
     if row is None or row.registration_token_hash is None:
         raise GrantError("invalid_token", "Client not found", 401)
     if not hmac.compare_digest(row.registration_token_hash, hash_secret(token.strip())):

@@ -13,7 +13,7 @@ from coder.coderd.services.login.oauth2_client_authentication import GrantError,
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import CodeRow, OAuth2AppRow
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.domain.access import scopes
 from coder.domain.access.policy import Class, Subject
 from coder.domain.foundation.zero import NIL_UUID
@@ -68,7 +68,7 @@ async def issue_code(
             raise GrantError("access_denied", "An application cannot authorize another application")
         if await store.hold_app(tx, app.id) is None:
             return False
-        user = await user_store.get_user(tx, subject.user_id, hold=True)
+        user = await system_users.get_user(tx, subject.user_id, hold=True)
         if user is None or user.deleted or not await key_store.hold_key(tx, key_id):
             raise Unauthenticated("The session has ended meanwhile. Sign in again.")
         await store.lock_consents(tx, app.id, subject.user_id)

@@ -20,7 +20,7 @@ from coder.coderd.services.login.oauth2_client_authentication import Client, Gra
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow, TokenRow
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.domain.login.oauth2 import split_secret, verifies_challenge
 
 if TYPE_CHECKING:
@@ -134,7 +134,7 @@ async def _hold_person(tx: Tx, app_id: UUID, user_id: UUID) -> None:
     """Lock the user and the consents, so that this transaction and one that ends all keys or the consent run in
     turn.
     """
-    await user_store.get_user(tx, user_id, hold=True)
+    await system_users.get_user(tx, user_id, hold=True)
     await store.lock_consents(tx, app_id, user_id)
 
 

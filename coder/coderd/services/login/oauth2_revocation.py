@@ -10,7 +10,7 @@ from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.access.authentication import hash_secret, split_token
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.login.oauth2_client_authentication import Client
-from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import OAuth2AppRow
 from coder.domain.access.policy import Class, Subject
@@ -33,7 +33,7 @@ async def revoke(ctx: Context, client: Client, token: str) -> None:
     except Unauthenticated:
         return
     row = await ctx.db.read(store.find_token_of_key, key_id)
-    key = await ctx.db.read(key_store.get_key, key_id)
+    key = await ctx.db.read(system_keys.get_key, key_id)
     if row is None or key is None or row.app_id != app.id:
         return
     if hmac.compare_digest(key.hashed_secret, hash_secret(secret)):

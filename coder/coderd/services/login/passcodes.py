@@ -15,6 +15,7 @@ from coder.coderd.services.notifications.notifications import (
     reaches_outside_inbox,
     site_of,
 )
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.domain.notifications.notification_templates import ONE_TIME_PASSCODE
 
@@ -29,7 +30,7 @@ PASSCODE_PAUSE = timedelta(minutes=1)
 
 async def request_passcode(ctx: Context, email: str) -> None:
     """Send a passcode to a user who may reset a password. The caller never learns whether the user exists."""
-    user = await ctx.db.read(user_store.get_user_by_email, email)
+    user = await ctx.db.read(system_users.get_user_by_email, email)
     if user is None or user.login_type != "password" or user.status == "suspended":
         return
     await ctx.db.run(_send, user.id, secrets.token_urlsafe(24), site_of(ctx), ctx.clock.now())
@@ -42,7 +43,7 @@ async def can_be_sent(ctx: Context) -> bool:
 
 async def _send(tx: Tx, user_id: UUID, passcode: str, site: NotificationSite, now: datetime) -> None:
     # of two concurrent requests, the second sees the passcode of the first
-    await user_store.get_user(tx, user_id, lock=True)
+    await system_users.get_user(tx, user_id, lock=True)
     _, last = await user_store.get_passcode(tx, user_id)
     if last is not None and last > now + PASSCODE_LIFETIME - PASSCODE_PAUSE:
         return  # repeated requests must not fill a user's mailbox, nor invalidate the last mail

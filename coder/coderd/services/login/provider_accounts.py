@@ -19,6 +19,7 @@ from coder.coderd.services.people import git_ssh_keys, new_users
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import user_links
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
 from coder.domain.login.identity import Person
@@ -55,7 +56,7 @@ class Attempt:
 
 
 async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> None:
-    existing = await user_store.get_user_by_email(tx, changes["email"]) if "email" in changes else None
+    existing = await system_users.get_user_by_email(tx, changes["email"]) if "email" in changes else None
     if existing is not None and existing.id != user.id:
         raise LoginRefused(
             "Email belongs to another user",
@@ -66,8 +67,8 @@ async def check_address(tx: Tx, user: UserRow, changes: Mapping[str, Any]) -> No
 async def find_account(tx: Tx, attempt: Attempt) -> UserRow | None:
     user_id = await user_links.find_linked_user(tx, attempt.login_type, attempt.person.linked_id)
     if user_id is not None:
-        return await user_store.get_user(tx, user_id)
-    user = await user_store.get_user_by_email(tx, attempt.person.email)
+        return await system_users.get_user(tx, user_id)
+    user = await system_users.get_user_by_email(tx, attempt.person.email)
     if user is None or user.login_type != attempt.login_type:
         return user
     link = await user_links.get_link(tx, user.id, attempt.login_type)
@@ -124,7 +125,7 @@ async def _free_name(tx: Tx, username: str) -> str:
     for number in range(NAME_TRIES):
         suffix = f"-{secrets.token_hex(3)}" if number else ""
         name = username[: 32 - len(suffix)].rstrip("-") + suffix
-        if await user_store.get_user_by_name(tx, name) is None:
+        if await system_users.get_user_by_name(tx, name) is None:
             return name
     raise LoginRefused("No username is available", f"Every name like {username!r} is taken. Contact an admin.")
 
@@ -134,7 +135,7 @@ async def convert_account(
 ) -> UserRow:
     if owner is not None and owner.id != conversion.user_id:
         raise LoginRefused("Account already linked", "Another user logs in with that account or has its email address.")
-    user = await user_store.get_user(tx, conversion.user_id, lock=True)
+    user = await system_users.get_user(tx, conversion.user_id, lock=True)
     if user is None or user.deleted:
         raise LoginRefused("No such user", "The user who requested this was deleted.")
     if user.login_type != "password":

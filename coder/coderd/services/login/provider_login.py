@@ -27,6 +27,7 @@ from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.engine.errors import IntegrityError, constraint_of
 from coder.coderd.store.login import user_links
 from coder.coderd.store.login.user_links import LinkRow
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ async def _sign_in(tx: Tx, ctx: Context, attempt: Attempt, pair: git_ssh_keys.Ke
         # conversion takes the write lock, to end sessions opened by password. Otherwise the row is only kept, because
         # the provider's claims may end memberships.
         converts = attempt.convert is not None
-        user = await user_store.get_user(tx, user.id, lock=converts, keep=not converts)
+        user = await system_users.get_user(tx, user.id, lock=converts, keep=not converts)
         user = None if user is None or user.deleted else user
     if attempt.convert is not None:
         user = await convert_account(tx, attempt, attempt.convert, user, now)

@@ -24,6 +24,7 @@ from coder.coderd.services.people.organization_settings import (
 from coder.coderd.store.people import custom_roles as custom_role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.roles import ORGANIZATION_ROLES, SITE_ROLES
 from coder.domain.login import identity
@@ -62,7 +63,7 @@ async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[st
         organization_ids.add((await organization_store.get_default_organization(tx)).id)
     current = {organization.id for organization in await organization_store.list_organizations_of(tx, user_id)}
     for organization_id in sorted(organization_ids - current):
-        if await organization_store.get_organization(tx, organization_id, hold=True) is not None:
+        if await system_organizations.get_organization(tx, organization_id, hold=True) is not None:
             await organization_store.insert_member(tx, organization_id, user_id, now)
     # in a fixed order, so that two users who leave the same organizations do not deadlock
     for organization_id in sorted(current - organization_ids):
@@ -92,7 +93,7 @@ async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, 
         identity.words_of(claims, config.oidc_user_role_field), struct_value(config.oidc_user_role_mapping) or {}
     )
     roles = [role for role in (*config.oidc_user_role_default, *named) if role in SITE_ROLES and role != "member"]
-    user = await user_store.get_user(tx, user_id, keep=True)
+    user = await system_users.get_user(tx, user_id, keep=True)
     leaves = user is not None and "owner" in user.rbac_roles and "owner" not in roles
     if leaves and not await user_store.has_other_owner(tx, user_id):
         # A mapping that misses every owner must not leave the site without one who can correct it.

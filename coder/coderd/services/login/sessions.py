@@ -13,6 +13,7 @@ from coder.coderd.services.access.passwords import check_strength, verify_passwo
 from coder.coderd.services.people import new_users, user_passwords
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
 from coder.domain.access.policy import NIL
@@ -60,7 +61,7 @@ async def login(ctx: Context, email: str, password: str, ip: str, user_agent: st
     """Log in by password and return a session token. Raises Unauthenticated with the same text for every wrong
     guess.
     """
-    account = await ctx.db.read(user_store.get_user_by_email, email)
+    account = await ctx.db.read(system_users.get_user_by_email, email)
     right = await verify_password(account.hashed_password if account else "", password)
     user = _admitted(ctx, account if right else None)
     now = ctx.clock.now()
@@ -105,7 +106,7 @@ async def change_with_passcode(ctx: Context, email: str, password: str, passcode
     Raises Invalid with the same text for every fault except those of the new password, which is checked first.
     """
     check_strength(password, "Invalid password.")
-    user = await ctx.db.read(user_store.get_user_by_email, email)
+    user = await ctx.db.read(system_users.get_user_by_email, email)
     # Also queried for an unknown user, so that the response takes as long.
     hashed, expires_at = await ctx.db.read(user_store.get_passcode, user.id if user else NIL)
     valid = hmac.compare_digest(hashed or b"", hash_secret(passcode)) and hashed is not None

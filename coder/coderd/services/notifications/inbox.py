@@ -20,6 +20,7 @@ from coder.api.notifications.notifications import (
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import inbox as store
+from coder.coderd.store.notifications import system_inbox
 from coder.coderd.store.notifications.inbox import InboxRow
 from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.foundation.markdown import plain_text
@@ -128,7 +129,7 @@ async def follow_inbox(
             whose, _, which = payload.partition(" ")
             if whose != str(user_id) or not which:  # a replica of an older version sends only the user
                 continue
-            row = await ctx.db.read(store.get_inbox, user_id, UUID(which))
+            row = await ctx.db.read(system_inbox.get_inbox, user_id, UUID(which))
             if row is not None and selection.takes(row) and may(subject, "read", _item(user_id, row.id)):
                 await show(await _response(ctx, user_id, row))
 

@@ -30,7 +30,7 @@ from coder.coderd.services.notifications.inbox import notify_followers
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people.users import UserRow
 from coder.domain.foundation.markdown import plain_text
 from coder.domain.notifications.notification_texts import BY_ID
@@ -118,7 +118,7 @@ async def _send(ctx: Context, message: MessageRow) -> None:
         # In the background: a slow push service must not delay the queue, and the inbox still has a lost push.
         ctx.nursery.start_soon(_push, ctx, message)
         return
-    reader = await ctx.db.read(user_store.get_user, message.user_id)
+    reader = await ctx.db.read(system_users.get_user, message.user_id)
     if reader is None:
         raise UndeliveredError("the recipient was deleted")
     if message.method == "webhook":

@@ -20,7 +20,7 @@ from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import notifications as store
 from coder.coderd.store.notifications.notifications import MessageRow
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.domain.access.policy import Class, Subject
 from coder.domain.notifications.notification_templates import CUSTOM, ONE_TIME_PASSCODE, TEST, MessageTemplate
 from coder.domain.notifications.notification_texts import BY_ID, Reader, render
@@ -69,7 +69,7 @@ async def enqueue(tx: Tx, site: NotificationSite, notice: Notification, now: dat
     disabled = await store.get_preference(tx, notice.user_id, template.id)
     if disabled or (disabled is None and not template.enabled_by_default):
         return
-    reader = await user_store.get_user(tx, notice.user_id)
+    reader = await system_users.get_user(tx, notice.user_id)
     if reader is None or reader.deleted:
         return
     recipient = Reader(reader.id, reader.name, reader.username, reader.email)

@@ -12,11 +12,10 @@ from uuid import UUID
 
 from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.store.notifications import notifications as notification_store
-from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.templates import system_template_versions, system_templates
+from coder.coderd.store.workspaces import system_builds
 from coder.domain.notifications.notification_templates import PREBUILD_FAILURE_LIMIT, PREBUILD_RESOURCE_REPLACED
 
 if TYPE_CHECKING:
@@ -33,8 +32,8 @@ async def replacement_notifications(tx: Tx, facts: BuildFacts, replaced: Replace
     """Return the notifications of a successful build; none unless it claimed a prebuilt workspace."""
     if not replaced or facts.transition != "start" or facts.owner_id == PREBUILDS_USER_ID:
         return []
-    build = await build_store.get_build(tx, facts.build_id)
-    previous = await build_store.get_previous_build(tx, build) if build else None
+    build = await system_builds.get_build(tx, facts.build_id)
+    previous = await system_builds.get_previous_build(tx, build) if build else None
     if previous is None or previous.initiator_id != PREBUILDS_USER_ID:
         return []
     labels = await _labels(tx, facts.template_id, facts.template_version_id, facts.organization_id) | {
@@ -57,9 +56,9 @@ async def failure_notifications(tx: Tx, preset: PrebuildPreset) -> list[Notifica
 
 
 async def _labels(tx: Tx, template_id: UUID, version_id: UUID, organization_id: UUID) -> dict[str, str]:
-    template = await template_store.get_template(tx, template_id)
-    version = await version_store.get_version(tx, version_id)
-    organization = await organization_store.get_organization(tx, organization_id)
+    template = await system_templates.get_template(tx, template_id)
+    version = await system_template_versions.get_version(tx, version_id)
+    organization = await system_organizations.get_organization(tx, organization_id)
     return {
         "template": template.name if template else "",
         "template_version": version.name if version else "",

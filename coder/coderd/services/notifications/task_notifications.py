@@ -10,8 +10,8 @@ from coder.coderd.services.notifications.notifications import Notification, Noti
 from coder.coderd.store.agents.agent_apps import AppStatusRow
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.audit.audit import BuildFacts
-from coder.coderd.store.tasks import tasks as store
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.tasks import system_tasks
+from coder.coderd.store.workspaces import system_builds
 from coder.domain.notifications import notification_templates
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ async def notify_app_status(
     """
     if app_status.state == before or (before is None and app_status.state == "working"):
         return
-    task = await store.get_task_of(tx, agent_place.workspace_id)
-    build = await build_store.get_build(tx, agent_place.build_id) if task else None
+    task = await system_tasks.get_task_of(tx, agent_place.workspace_id)
+    build = await system_builds.get_build(tx, agent_place.build_id) if task else None
     if task is None or build is None or build.ai_task_app_id != app_status.app_id:
         return
     labels = {"task": task.display_name or task.name, "task_id": str(task.id), "workspace": agent_place.workspace_name}
@@ -59,7 +59,7 @@ async def build_notifications(tx: Tx, facts: BuildFacts, about: tuple[UUID, ...]
     """Return the notification of a workspace's task after a successful build."""
     if facts.reason not in _PAUSED and facts.reason != "task_resume":
         return []
-    task = await store.get_task_of(tx, facts.workspace_id)
+    task = await system_tasks.get_task_of(tx, facts.workspace_id)
     if task is None:
         return []
     labels = {"task": task.display_name or task.name, "task_id": str(task.id), "workspace": facts.workspace_name}

@@ -10,10 +10,8 @@ from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.services.notifications.prebuild_notifications import TEMPLATE_ADMINS
 from coder.coderd.store.audit import audit as audit_store
 from coder.coderd.store.notifications import notifications as notification_store
-from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.people import users as user_store
-from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.people import system_organizations, system_users
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.domain.notifications.notification_templates import WORKSPACE_MANUALLY_UPDATED
 
 if TYPE_CHECKING:
@@ -39,10 +37,10 @@ async def _notices(tx: Tx, job_id: UUID) -> list[Notification]:
     facts = await audit_store.get_build_facts(tx, job_id)
     if facts is None:
         return []
-    organization = await organization_store.get_organization(tx, facts.organization_id)
-    template = await template_store.get_template(tx, facts.template_id)
-    version = await version_store.get_version(tx, facts.template_version_id)
-    initiator = await user_store.get_user(tx, facts.initiator_id)
+    organization = await system_organizations.get_organization(tx, facts.organization_id)
+    template = await system_templates.get_template(tx, facts.template_id)
+    version = await system_template_versions.get_version(tx, facts.template_version_id)
+    initiator = await system_users.get_user(tx, facts.initiator_id)
     labels = {
         "organization": organization.name if organization else "",
         "initiator": initiator.username if initiator else "",

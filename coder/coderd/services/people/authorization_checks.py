@@ -15,10 +15,9 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource, workspace_resource
 from coder.coderd.services.people.groups import group_resource
 from coder.coderd.services.people.users import user_resource
-from coder.coderd.store.people import groups as group_store
-from coder.coderd.store.people import users as user_store
-from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.people import system_groups, system_users
+from coder.coderd.store.templates import system_templates
+from coder.coderd.store.workspaces import system_workspaces
 from coder.domain.access.policy import Subject, Target
 from coder.domain.foundation.go_uuid import read_uuid
 
@@ -72,22 +71,22 @@ async def _load(tx: Tx, requested: list[tuple[str, UUID]]) -> dict[tuple[str, UU
 
 
 async def _workspace(tx: Tx, object_id: UUID) -> Target | None:
-    row = await workspace_store.get_workspace(tx, object_id)
+    row = await system_workspaces.get_workspace(tx, object_id)
     return None if row is None else workspace_resource(row)
 
 
 async def _template(tx: Tx, object_id: UUID) -> Target | None:
-    row = await template_store.get_template(tx, object_id)
+    row = await system_templates.get_template(tx, object_id)
     return None if row is None else template_resource(row)
 
 
 async def _user(tx: Tx, object_id: UUID) -> Target | None:
-    row = await user_store.get_user(tx, object_id)
+    row = await system_users.get_user(tx, object_id)
     return None if row is None else user_resource(row.id)
 
 
 async def _group(tx: Tx, object_id: UUID) -> Target | None:
-    row = await group_store.get_group(tx, object_id)
+    row = await system_groups.get_group(tx, object_id)
     return None if row is None else group_resource(row)
 
 

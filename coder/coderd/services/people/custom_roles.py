@@ -16,6 +16,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import custom_roles as store
+from coder.coderd.store.people import system_custom_roles
 from coder.coderd.store.people.custom_roles import CustomRoleRow
 from coder.domain.access.policy import Class, Subject, allowed_ids
 from coder.domain.access.resources import ACTIONS
@@ -78,12 +79,12 @@ async def update_role(ctx: Context, subject: Subject, organization: Organization
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> CustomRoleRow | None:
-        row = await store.get_role(tx, organization.id, role.name, lock=True)
+        row = await system_custom_roles.get_role(tx, organization.id, role.name, lock=True)
         if row is None:
             raise NotFound
         _check_denials(subject, organization, row.permissions, permissions)
         await store.update_role(tx, row.id, updated_at=now, **values)
-        return await store.get_role(tx, organization.id, role.name)
+        return await system_custom_roles.get_role(tx, organization.id, role.name)
 
     changed = await ctx.db.run(write)
     if changed is None:
@@ -100,7 +101,7 @@ async def delete_role(ctx: Context, subject: Subject, organization: Organization
         raise Invalid("Reserved role name", f'"{name}" is a built-in role and cannot be deleted')
 
     async def write(tx: Tx) -> None:
-        row = await store.get_role(tx, organization.id, name, lock=True)
+        row = await system_custom_roles.get_role(tx, organization.id, name, lock=True)
         if row is None:
             raise NotFound
         _check_denials(subject, organization, row.permissions, {})

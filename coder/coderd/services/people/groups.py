@@ -19,6 +19,7 @@ from coder.coderd.services.people.user_views import reduced_user
 from coder.coderd.services.people.users import may_name
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
+from coder.coderd.store.people import system_groups, system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.groups import GroupRow as GroupRow
 from coder.domain.access.policy import Class, Object, Subject, Target
@@ -44,11 +45,11 @@ def _may_see_member(subject: Subject, row: GroupRow, user_id: UUID) -> bool:
 
 async def load_group(ctx: Context, subject: Subject, group_id: UUID, action: str = "read") -> GroupRow:
     """Load a group. Raises NotFound unless the caller may read it, Forbidden when only `action` is not allowed."""
-    return _checked(subject, await ctx.db.read(store.get_group, group_id), action)
+    return _checked(subject, await ctx.db.read(system_groups.get_group, group_id), action)
 
 
 async def load_group_by_name(ctx: Context, subject: Subject, organization: OrganizationRow, name: str) -> GroupRow:
-    return _checked(subject, await ctx.db.read(store.get_group_by_name, organization.id, name), "read")
+    return _checked(subject, await ctx.db.read(system_groups.get_group_by_name, organization.id, name), "read")
 
 
 def _checked(subject: Subject, row: GroupRow | None, action: str) -> GroupRow:
@@ -81,7 +82,7 @@ async def _list(tx: Tx, subject: Subject, organization: str, has_member: str, id
             )
     if has_member:
         member_id = await name_store.find_user(tx, has_member)
-        person = None if member_id is None else await user_store.get_user(tx, member_id)
+        person = None if member_id is None else await system_users.get_user(tx, member_id)
         if person is None or not may_name(subject, person):
             raise InvalidFields(
                 ("has_member", f'User "{has_member}" either does not exist, or you are unauthorized to view them'),

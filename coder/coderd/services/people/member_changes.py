@@ -26,7 +26,7 @@ from coder.coderd.services.people.role_assignment import (
     unknown_roles,
 )
 from coder.coderd.store.people import organizations as store
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
 from coder.domain.access.policy import Class, Subject
 
@@ -48,7 +48,7 @@ async def add_member(
 
     async def write(tx: Tx) -> None:
         # Lock the user first, as a login does, which also inserts memberships: the row references both.
-        locked = await user_store.get_user(tx, user.id, hold=True)
+        locked = await system_users.get_user(tx, user.id, hold=True)
         if locked is None or locked.deleted:
             raise NotFound
         require_default_roles(subject, await hold_organization(tx, organization.id))
@@ -57,7 +57,7 @@ async def add_member(
     message = f"{user.username} is already a member of {organization.display_name}"
     with constraint_refusals({"pk_organization_members": Invalid("User is already an organization member.", message)}):
         await ctx.db.run(write)
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
     if row is None:
         raise NotFound
     return member_view(row)
@@ -77,7 +77,7 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
 
     async def write(tx: Tx) -> None:
         await hold_roles_of_both(tx, subject, user.id, organization)
-        member = await store.get_member(tx, organization.id, user.id, lock=True)
+        member = await system_organizations.get_member(tx, organization.id, user.id, lock=True)
         if member is None:
             raise NotFound
         denying = await denying_roles(tx, organization.id, member.roles)
@@ -115,7 +115,7 @@ async def set_member_roles(
         await hold_roles_of_both(tx, subject, user.id, organization)
         if unknown:
             raise Invalid(f'"{unknown[0]}:{organization.id}" is not a supported role')
-        member = await store.get_member(tx, organization.id, user.id, lock=True)
+        member = await system_organizations.get_member(tx, organization.id, user.id, lock=True)
         if member is None:
             raise NotFound
         # Compare with the current roles: the caller must be allowed to undo a concurrent change.

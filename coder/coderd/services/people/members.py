@@ -18,6 +18,7 @@ from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
 from coder.coderd.store.people.users import UserFilter
 from coder.domain.access.policy import Object, Subject, scope_allows
@@ -54,7 +55,7 @@ async def get_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow, action: str = "read"
 ) -> MemberRow:
     """Load a member. Members of an organization may see each other. Raises NotFound."""
-    row = await ctx.db.read(store.get_member, organization.id, user.id)
+    row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
     if row is None or not reaches_member(subject, user.id):
         raise NotFound
     if action == "read" and may(subject, "read", organization_resource(organization.id)):

@@ -19,6 +19,7 @@ from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.services.people.organizations import hold_organization, organization_resource
 from coder.coderd.services.people.role_assignment import require_default_roles
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
 from coder.domain.access.policy import Class, Subject
@@ -97,11 +98,11 @@ async def _require_memberships(subject: Subject, organization_ids: Sequence[UUID
 
 async def _check_free(tx: Tx, new_user: NewUser) -> None:
     for organization_id in new_user.organization_ids:
-        if await organization_store.get_organization(tx, organization_id) is None:
+        if await system_organizations.get_organization(tx, organization_id) is None:
             raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
-    existing = await user_store.get_user_by_name(tx, new_user.username)
+    existing = await system_users.get_user_by_name(tx, new_user.username)
     if existing is None and new_user.email:
-        existing = await user_store.get_user_by_email(tx, new_user.email)
+        existing = await system_users.get_user_by_email(tx, new_user.email)
     if existing is not None:
         raise Conflict("User already exists.")
 
@@ -151,11 +152,11 @@ async def insert_in(tx: Tx, new_user: NewUser, hashed: str, pair: git_ssh_keys.K
         },
     )
     for organization_id in sorted(new_user.organization_ids):
-        if await organization_store.get_organization(tx, organization_id, hold=True) is None:
+        if await system_organizations.get_organization(tx, organization_id, hold=True) is None:
             raise NotFound  # deleted concurrently
         await organization_store.insert_member(tx, organization_id, user_id, now)
     await git_ssh_keys.insert(tx, user_id, pair, now)
-    row = await user_store.get_user(tx, user_id)
+    row = await system_users.get_user(tx, user_id)
     if row is None:  # inserted above, in this transaction
         raise NotFound
     return row

@@ -18,6 +18,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.people.role_assignment import require_assign, require_default_roles
 from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.site import site_settings
 from coder.domain.access.policy import Class, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
@@ -239,7 +240,7 @@ async def _joined_organizations(
     if after.organization_assign_default and (is_other_field or not before.organization_assign_default):
         ids.add((await organization_store.get_default_organization(tx)).id)
     rows = [
-        await organization_store.get_organization(tx, organization_id, hold=True) for organization_id in sorted(ids)
+        await system_organizations.get_organization(tx, organization_id, hold=True) for organization_id in sorted(ids)
     ]
     return [row for row in rows if row is not None]
 

@@ -17,6 +17,7 @@ from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.role_assignment import require_assign, unknown_roles
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import OrganizationRow as OrganizationRow
 from coder.domain.access.policy import Class, Object, Subject, Target, allowed_organizations, scope_allows
 
@@ -47,8 +48,8 @@ async def _find(tx: Tx, reference: str) -> OrganizationRow | None:
         return await store.get_default_organization(tx)
     organization_id = as_id(reference)
     if organization_id is None:
-        return await store.get_organization_by_name(tx, reference)
-    return await store.get_organization(tx, organization_id)
+        return await system_organizations.get_organization_by_name(tx, reference)
+    return await system_organizations.get_organization(tx, organization_id)
 
 
 async def list_organizations(ctx: Context, subject: Subject) -> list[OrganizationRow]:
@@ -97,7 +98,7 @@ async def _insert(tx: Tx, values: dict[str, Any], maker: UUID | None) -> Organiz
     await store.insert_organization(tx, values)
     if maker is not None:
         await store.insert_member(tx, values["id"], maker, values["created_at"], ["organization-admin"])
-    row = await store.get_organization(tx, values["id"])
+    row = await system_organizations.get_organization(tx, values["id"])
     if row is None:  # inserted above, in this transaction
         raise NotFound
     return row
@@ -142,14 +143,14 @@ async def _update(
 
 async def lock_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
     """Read an organization and lock it until the transaction ends. Raises NotFound after a concurrent deletion."""
-    return _require_found(await store.get_organization(tx, organization_id, lock=True))
+    return _require_found(await system_organizations.get_organization(tx, organization_id, lock=True))
 
 
 async def hold_organization(tx: Tx, organization_id: UUID) -> OrganizationRow:
     """Read an organization and prevent its deletion until the transaction ends, to add something to it. Raises
     NotFound.
     """
-    return _require_found(await store.get_organization(tx, organization_id, hold=True))
+    return _require_found(await system_organizations.get_organization(tx, organization_id, hold=True))
 
 
 def _require_found(row: OrganizationRow | None) -> OrganizationRow:

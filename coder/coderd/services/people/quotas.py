@@ -20,7 +20,7 @@ from coder.coderd.services.people import users
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.workspaces import builds as build_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
@@ -64,15 +64,15 @@ async def commit(tx: Tx, job_id: UUID, daily_cost: int) -> Quota:
     negative cost counts as zero: no workspace pays for another.
     """
     daily_cost = max(daily_cost, 0)
-    build = await build_store.get_build_by_job(tx, job_id)
-    workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build else None
+    build = await system_builds.get_build_by_job(tx, job_id)
+    workspace = await system_workspaces.get_workspace(tx, build.workspace_id) if build else None
     if build is None or workspace is None:
         raise Invalid("quotas are for builds of workspaces")
     await group_store.lock_quota(tx, workspace.owner_id)
     quota = await _quota(tx, workspace.organization_id, workspace.owner_id)
     # Only the newest build counts. It may have been counted already: a daemon may ask twice.
     consumed = quota.consumed - build.daily_cost + daily_cost
-    previous = await build_store.get_previous_build(tx, build)
+    previous = await system_builds.get_previous_build(tx, build)
     dearer = previous is None or daily_cost > previous.daily_cost
     if quota.budget != UNLIMITED and dearer and daily_cost > 0 and consumed > quota.budget:
         return Quota(quota.consumed, quota.budget, granted=False)
@@ -84,7 +84,7 @@ async def can_afford(tx: Tx, workspace: WorkspaceRow, owner_id: UUID) -> bool:
     """Whether a user's budget covers a running workspace of another owner. Locked until the transaction ends."""
     await group_store.lock_quota(tx, owner_id)
     quota = await _quota(tx, workspace.organization_id, owner_id)
-    build = await build_store.get_latest_build(tx, workspace.id)
+    build = await system_builds.get_latest_build(tx, workspace.id)
     cost = build.daily_cost if build else 0
     return quota.budget == UNLIMITED or cost == 0 or quota.consumed + cost <= quota.budget
 

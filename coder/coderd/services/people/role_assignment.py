@@ -13,8 +13,7 @@ from coder.api.base.refusals import Forbidden, Invalid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.people import custom_roles as role_store
-from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.domain.access.policy import Class, Subject
 from coder.domain.access.roles import IMPLICIT_ORGANIZATION_ROLE, ORGANIZATION_ROLES
@@ -87,7 +86,7 @@ async def hold_roles_of_both(
         return
     user_ids = sorted({subject.user_id, user_id})  # in a fixed order, or two transactions would deadlock
     lock = organization is None
-    users = {locked_id: await user_store.get_user(tx, locked_id, lock=lock, keep=not lock) for locked_id in user_ids}
+    users = {locked_id: await system_users.get_user(tx, locked_id, lock=lock, keep=not lock) for locked_id in user_ids}
     caller = users[subject.user_id]
     if (
         caller is None
@@ -99,7 +98,7 @@ async def hold_roles_of_both(
     if organization is None:
         return
     members = {
-        locked_id: await organization_store.get_member(tx, organization.id, locked_id, lock=True)
+        locked_id: await system_organizations.get_member(tx, organization.id, locked_id, lock=True)
         for locked_id in user_ids
     }
     membership = members[subject.user_id]

@@ -15,7 +15,7 @@ from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import is_email
 from coder.coderd.services.people import new_users, organization_settings, user_changes
 from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people.users import UserRow
 from coder.domain.access.policy import SYSTEM
 from coder.domain.login.identity import username_from
@@ -76,11 +76,11 @@ async def provision(ctx: Context, document: Mapping[str, Any]) -> UserRow:
         raise Invalid("no primary email provided")
     if not is_email(new_user.email):
         raise Invalid("the primary email is not an email address")
-    existing = await ctx.db.read(user_store.get_user_by_email, new_user.email)
+    existing = await ctx.db.read(system_users.get_user_by_email, new_user.email)
     if existing is not None:
         return await set_active(ctx, existing, new_user.active)
     name = username_from(new_user.username or new_user.email)
-    if await ctx.db.read(user_store.get_user_by_name, name) is not None:
+    if await ctx.db.read(system_users.get_user_by_name, name) is not None:
         raise Conflict(f'The username "{name}" is taken by a user with another email.')
     organizations = []
     sync = await ctx.db.read(organization_settings.load_organization_sync)
@@ -104,7 +104,7 @@ async def find(ctx: Context, ident: str) -> UserRow:
     NotFound.
     """
     try:
-        row = await ctx.db.read(user_store.get_user, UUID(ident))
+        row = await ctx.db.read(system_users.get_user, UUID(ident))
     except ValueError:
         row = None
     if row is None or row.deleted or row.login_type == "none":

@@ -15,6 +15,7 @@ from coder.coderd.services.people.new_users import NAME_INDEX
 from coder.coderd.services.people.role_assignment import hold_roles_of_both
 from coder.coderd.services.people.users import lock_user, user_resource
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserRow
 from coder.domain.access.policy import Class, Subject
@@ -33,7 +34,7 @@ async def update_profile(ctx: Context, subject: Subject, user: UserRow, request:
     if username != user.username:
         if not may(subject, "update", user_resource(user.id)):
             raise NotFound
-        existing = await ctx.db.read(user_store.get_user_by_name, username)
+        existing = await ctx.db.read(system_users.get_user_by_name, username)
         if existing is not None and existing.id != user.id:
             raise _name_conflict()
     now = ctx.clock.now()
@@ -163,7 +164,7 @@ async def _owns_workspaces(tx: Tx, user_id: UUID) -> bool:
 
 async def _change(tx: Tx, user_id: UUID, **values: Unpack[user_store.UserChanges]) -> UserRow:
     await user_store.update_user(tx, user_id, **values)
-    row = await user_store.get_user(tx, user_id)
+    row = await system_users.get_user(tx, user_id)
     if row is None:
         raise NotFound
     return row

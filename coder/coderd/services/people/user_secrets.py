@@ -30,6 +30,7 @@ from coder.coderd.services.foundation.sandbox import (
     refused_evaluation,
 )
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.people import system_user_secrets
 from coder.coderd.store.people import user_secrets as store
 from coder.coderd.store.people.user_secrets import UserSecretRow
 from coder.domain.access.policy import Class, Object, Subject
@@ -72,7 +73,7 @@ async def get_secret(ctx: Context, subject: Subject, user: UserRow, name: str) -
 
 async def _load(tx: Tx, subject: Subject, action: str, user_id: UUID, name: str) -> UserSecretRow:
     """Load a secret on which the caller may do `action`. Raises NotFound, Forbidden."""
-    row = await store.get_secret(tx, user_id, name)
+    row = await system_user_secrets.get_secret(tx, user_id, name)
     if row is None:
         raise NotFound
     require(subject, action, secret_object(row))

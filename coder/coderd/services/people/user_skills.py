@@ -16,6 +16,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.store.people import system_user_skills
 from coder.coderd.store.people import user_skills as store
 from coder.coderd.store.people.user_skills import SkillRow
 from coder.domain.access.policy import Class, Object, Subject
@@ -59,7 +60,7 @@ async def get_skill(ctx: Context, subject: Subject, user: UserRow, name: str) ->
 
 async def _load(ctx: Context, subject: Subject, action: str, user: UserRow, name: str) -> SkillRow:
     """Load a skill on which the caller may do `action`. Raises NotFound, Forbidden."""
-    row = await ctx.db.read(store.get_skill, user.id, name)
+    row = await ctx.db.read(system_user_skills.get_skill, user.id, name)
     if row is None:
         raise NotFound
     require(subject, action, _skill_object(row))

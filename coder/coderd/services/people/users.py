@@ -10,6 +10,7 @@ from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.users import UserFilter as UserFilter
 from coder.coderd.store.people.users import UserRow as UserRow
@@ -38,11 +39,11 @@ async def find_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
 
 async def _find(tx: Tx, subject: Subject, reference: str) -> UserRow | None:
     if reference == "me":
-        return await user_store.get_user(tx, subject.user_id)
+        return await system_users.get_user(tx, subject.user_id)
     user_id = as_id(reference)
     if user_id is None:
-        return await user_store.get_user_by_name(tx, reference)
-    return await user_store.get_user(tx, user_id)
+        return await system_users.get_user_by_name(tx, reference)
+    return await system_users.get_user(tx, user_id)
 
 
 async def find_account(ctx: Context, subject: Subject, reference: str) -> UserRow:
@@ -115,7 +116,7 @@ def narrow_to_key(subject: Subject, kind: str, filters: user_store.UserFilter) -
 
 async def lock_user(tx: Tx, user_id: UUID) -> UserRow:
     """Read a user and lock it until the transaction ends. State read before the transaction must not decide."""
-    row = await user_store.get_user(tx, user_id, lock=True)
+    row = await system_users.get_user(tx, user_id, lock=True)
     if row is None:
         raise NotFound
     return row

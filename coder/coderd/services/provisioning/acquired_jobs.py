@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Invalid
 from coder.coderd.services.provisioning.job_handlers import handlers_of
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.provisioning.jobs import JobRow as JobRow
 from coder.coderd.store.templates import files as file_store
+from coder.coderd.store.templates import system_files
 from coder.rpc.proto import provisionerd_pb2
 
 if TYPE_CHECKING:
@@ -35,8 +36,8 @@ async def _describe(tx: Tx, job: JobRow) -> provisionerd_pb2.AcquiredJob:
     size = await file_store.get_size(tx, job.file_id)
     if size is not None and size > MAX_MESSAGE:
         raise Invalid(f"payload was too big: {size} > {MAX_MESSAGE}")
-    file = await file_store.get_file(tx, job.file_id)
-    initiator = await user_store.get_user(tx, job.initiator_id)
+    file = await system_files.get_file(tx, job.file_id)
+    initiator = await system_users.get_user(tx, job.initiator_id)
     if file is None:
         raise Invalid("get template source archive: the file was deleted")
     return provisionerd_pb2.AcquiredJob(

@@ -16,6 +16,7 @@ from coder.coderd.services.access.authentication import Caller, authenticate, re
 from coder.coderd.services.provisioning.provisioner_keys import find_key, secret_digest
 from coder.coderd.store.engine.names import as_id
 from coder.coderd.store.people import organizations as organization_store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
 from coder.domain.access.credentials import Credentials
@@ -61,8 +62,8 @@ async def _find_organization(tx: Tx, reference: str) -> OrganizationRow | None:
         return await organization_store.get_default_organization(tx)
     organization_id = as_id(reference)
     if organization_id is None:
-        return await organization_store.get_organization_by_name(tx, reference)
-    return await organization_store.get_organization(tx, organization_id)
+        return await system_organizations.get_organization_by_name(tx, reference)
+    return await system_organizations.get_organization(tx, organization_id)
 
 
 async def admit(ctx: Context, application: DaemonApplication) -> DaemonAdmission:
@@ -138,7 +139,7 @@ async def require_admission(ctx: Context, organization_id: UUID, admission: Daem
         if admission.caller is not None:
             key, user = await recognize(ctx, admission.caller.credentials)
             # Site-wide roles do not show it. An organization with a provisioner key cannot be deleted.
-            if await ctx.db.read(organization_store.get_organization, organization_id) is None:
+            if await ctx.db.read(system_organizations.get_organization, organization_id) is None:
                 raise _NotAdmitted("the organization was deleted")
             _check_user(subject_of(ctx, user, key), organization_id, admission.tags)
         elif admission.key_id not in RESERVED_KEYS and not await ctx.db.read(store.has_key, admission.key_id):

@@ -21,6 +21,7 @@ from coder.coderd.services.provisioning.job_handlers import JobHandlers, handler
 from coder.coderd.services.provisioning.job_logs import append_logs
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.domain.provisioning.jobs import (
     JobLogLine,
@@ -112,7 +113,7 @@ async def require_own_job(tx: Tx, worker: Worker, job_id: str) -> JobRow:
         parsed_id = UUID(job_id)
     except ValueError as error:
         raise Invalid("parse job id: not a UUID") from error
-    job = await job_store.get_job(tx, parsed_id, lock=True)
+    job = await system_jobs.get_job(tx, parsed_id, lock=True)
     # Another worker's job, or a pending one, is answered like a missing job, so that its id reveals nothing.
     if job is None or job.worker_id != worker.id:
         raise Invalid("get job: no such job")

@@ -19,6 +19,7 @@ from coder.coderd.services.provisioning.resources import BadResultError
 from coder.coderd.store.engine.errors import DBAPIError, is_value_refused
 from coder.coderd.store.engine.turns import Turns
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.domain.provisioning.jobs import (
     LOST_AFTER,
@@ -115,7 +116,7 @@ async def abandon_job(ctx: Context, job_id: UUID, error: str) -> None:
 
 async def _abandon(tx: Tx, handlers: JobHandlers, job_id: UUID, error: str, now: datetime) -> JobRow | None:
     """Return the job, even if it already ended; None when there is none."""
-    job = await job_store.get_job(tx, job_id, lock=True)
+    job = await system_jobs.get_job(tx, job_id, lock=True)
     if job is None or job.completed_at is not None:
         return job
     await end_with_error(tx, job, error, error_code(error), now)
@@ -139,7 +140,7 @@ async def cancel_revoked(ctx: Context, worker: Worker) -> bool:
 async def _cancel_revoked(tx: Tx, worker_id: UUID, now: datetime) -> bool:
     jobs = await job_store.list_worker_jobs(tx, worker_id)
     for candidate in jobs:
-        job = await job_store.get_job(tx, candidate.id, lock=True)
+        job = await system_jobs.get_job(tx, candidate.id, lock=True)
         if job is None or job.completed_at is not None:
             continue
         await append_logs(tx, job, [JobLogLine(now, "provisioner_daemon", "error", "", REVOKED_LINE)])

@@ -19,6 +19,7 @@ from coder.coderd.services.provisioning.jobs import JOB_CHANGES
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow, LogRow
 from coder.domain.provisioning.jobs import JobLogLine, cap_logs
 
@@ -130,7 +131,7 @@ async def follow_logs(ctx: Context, job_id: UUID, after: int = 0) -> AsyncGenera
 
 async def _read_batch(tx: Tx, job_id: UUID, after: int) -> tuple[list[LogRow], bool]:
     # The job is read first: once it is complete, the lines read afterwards are all lines.
-    job = await job_store.get_job(tx, job_id)
+    job = await system_jobs.get_job(tx, job_id)
     rows = await job_store.list_logs(tx, job_id, after=after, limit=_PAGE)
     return rows, job is None or job.completed_at is not None
 

@@ -23,7 +23,7 @@ from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.domain.provisioning.queue import DaemonOffer
 from coder.domain.provisioning.tags import tags_match
 
@@ -140,7 +140,7 @@ class JobQueue:
 async def _notify_start(tx: Tx, job: JobRow) -> tuple[str, str]:
     """Notify watchers of the job's start; return reason and transition of its build, empty without one."""
     await notify_job_change(tx, job)
-    build = await build_store.get_build_by_job(tx, job.id) if job.type == "workspace_build" else None
+    build = await system_builds.get_build_by_job(tx, job.id) if job.type == "workspace_build" else None
     return (build.reason, build.transition) if build else ("", "")
 
 

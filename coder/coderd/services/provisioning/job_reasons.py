@@ -18,6 +18,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.provisioning.waiting_jobs import WaitExplanation, load_waiting
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import queue_forecast_queries as store
+from coder.coderd.store.provisioning import system_jobs
 from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.provisioning.queue_forecast import Forecast, NoForecast
 from coder.domain.provisioning.queue_reasons import (
@@ -54,7 +55,7 @@ async def park_job(ctx: Context, subject: Subject, organization_id: UUID, job_id
 
 
 async def _park(tx: Tx, job_id: UUID, parked: bool) -> None:
-    job = await job_store.get_job(tx, job_id, lock=True)
+    job = await system_jobs.get_job(tx, job_id, lock=True)
     if job is None or job.status != "pending":
         raise Invalid("The job does not wait for a provisioner.", "Only pending jobs can be parked.")
     await store.set_parked(tx, job_id, parked=parked)
@@ -73,7 +74,7 @@ async def _require(ctx: Context, subject: Subject, organization_id: UUID, job_id
 
 async def _load_owners(tx: Tx, job_id: UUID) -> tuple[UUID, set[UUID]] | None:
     """Return the organization of a job, and its initiator with the owner of its workspace."""
-    job = await job_store.get_job(tx, job_id)
+    job = await system_jobs.get_job(tx, job_id)
     if job is None:
         return None
     workspace = await job_store.get_job_workspace(tx, job_id)

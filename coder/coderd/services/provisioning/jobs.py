@@ -20,6 +20,7 @@ from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, Pro
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobDetail, JobRow
 from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.coderd.store.workspaces.change_feed import notify_change
@@ -57,7 +58,7 @@ async def cancel_job(tx: Tx, job_id: UUID, now: datetime) -> JobRow:
 
     Raises Invalid when the job already ended or was canceled.
     """
-    job = await job_store.get_job(tx, job_id, lock=True)
+    job = await system_jobs.get_job(tx, job_id, lock=True)
     if job is None or job.completed_at is not None:
         raise Invalid("Job has already completed!")
     if job.canceled_at is not None:
@@ -65,7 +66,7 @@ async def cancel_job(tx: Tx, job_id: UUID, now: datetime) -> JobRow:
     completed_at = now if job.started_at is None else None
     await job_store.update_job(tx, job.id, canceled_at=now, completed_at=completed_at, updated_at=now)
     await notify_job_change(tx, job)
-    changed = await job_store.get_job(tx, job_id)
+    changed = await system_jobs.get_job(tx, job_id)
     assert changed is not None  # noqa: S101 - this transaction locked the row
     return changed
 

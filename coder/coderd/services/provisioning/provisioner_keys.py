@@ -20,6 +20,7 @@ from coder.coderd.services.provisioning.provisioners import (
     load_daemons,
 )
 from coder.coderd.store.provisioning import provisioners as store
+from coder.coderd.store.provisioning import system_provisioners
 from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
 from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.provisioning.provisioners import RESERVED_KEYS, is_reserved_key
@@ -114,7 +115,7 @@ async def delete_key(ctx: Context, subject: Subject, organization_id: UUID, name
 
 
 async def _delete_key(tx: Tx, subject: Subject, organization_id: UUID, name: str) -> None:
-    key = await store.get_key_by_name(tx, organization_id, name)
+    key = await system_provisioners.get_key_by_name(tx, organization_id, name)
     if key is None:
         raise NotFound
     require(subject, "delete", _key_object(key))

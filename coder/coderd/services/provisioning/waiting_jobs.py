@@ -18,6 +18,7 @@ from coder.coderd.services.provisioning.queue_daemons import load_daemons
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning import queue_forecast_queries as store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.provisioning.queue_forecast_queries import RunningJob
 from coder.domain.provisioning.provisioners import is_stale
@@ -57,7 +58,7 @@ class WaitExplanation:
 
 async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> WaitExplanation:
     """Return why a job is pending; one transaction reads everything, so that the answer is consistent."""
-    job = await job_store.get_job(tx, job_id)
+    job = await system_jobs.get_job(tx, job_id)
     if job is None:
         raise NotFound
     if job.status != "pending":

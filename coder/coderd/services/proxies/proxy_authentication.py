@@ -10,7 +10,7 @@ from uuid import UUID
 from coder.api.base.refusals import Unauthenticated
 from coder.api.proxies.proxy_token import TOKEN_MISSING, TOKEN_REFUSED
 from coder.coderd.services.access.authentication import hash_secret
-from coder.coderd.store.proxies import workspace_proxies as store
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ async def authenticate_proxy(ctx: Context, token: str) -> ProxyCaller:
         proxy_id = UUID(identity)
     except ValueError:
         raise Unauthenticated(TOKEN_REFUSED, "It is written ID:SECRET.") from None
-    row = await ctx.db.read(store.find_proxy, str(proxy_id))
+    row = await ctx.db.read(system_workspace_proxies.find_proxy, str(proxy_id))
     stored = row.hashed_secret if row else b""
     if not hmac.compare_digest(stored, hash_secret(secret)) or row is None:
         raise Unauthenticated(TOKEN_REFUSED, "There is no such proxy, or its token was replaced.")

@@ -20,6 +20,7 @@ from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.proxies.proxy_authentication import ProxyCaller
 from coder.coderd.services.proxies.proxy_health import FIRST_REGION, ProxyHealth
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyReplicaRow, ProxyRow
 from coder.domain.apps.app_addresses import explain_wildcard
@@ -62,7 +63,7 @@ async def register(
     changed = {name: value for name, value in values.items() if getattr(row, name) != value}
     region, siblings = await ctx.db.run(_register, replica, changed, now)
     if "url" in changed or ctx.part(ProxyHealth).of(row).status != "ok":
-        stored = await ctx.db.read(store.find_proxy, str(row.id))
+        stored = await ctx.db.read(system_workspace_proxies.find_proxy, str(row.id))
         if stored is not None:  # check now: an administrator may wait for it to become healthy
             ctx.nursery.start_soon(_check_health, ctx, stored)
     return RegisterWorkspaceProxyResponse(

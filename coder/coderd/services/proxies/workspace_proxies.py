@@ -26,6 +26,7 @@ from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.proxies.proxy_health import ProxyHealth
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.coderd.store.proxies.workspace_proxies import ProxyRow
 from coder.domain.access.policy import Class, Object, Subject
@@ -94,7 +95,7 @@ async def get_proxy(ctx: Context, subject: Subject, reference: str) -> Workspace
 
 
 async def _load(ctx: Context, subject: Subject, reference: str, action: str) -> ProxyRow:
-    row = await ctx.db.read(store.find_proxy, reference)
+    row = await ctx.db.read(system_workspace_proxies.find_proxy, reference)
     if row is None or not may(subject, "read", Object("workspace_proxy", str(row.id))):
         raise NotFound
     require(subject, action, Object("workspace_proxy", str(row.id)))

@@ -24,7 +24,7 @@ from coder.coderd.services.workspaces.builds.build_requests import BuildRequest,
 from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, present_queued
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.domain.access.policy import Subject
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ async def _delete(
     tx: Tx, subject: Subject, task: TaskRow, request: BuildRequest, rules: BuildRules, now: datetime
 ) -> QueuedBuild | None:
     await store.forget_task(tx, task.id, now)
-    row = await workspace_store.get_workspace(tx, task.workspace_id) if task.workspace_id else None
+    row = await system_workspaces.get_workspace(tx, task.workspace_id) if task.workspace_id else None
     if row is None or row.deleted:
         return None
     return await enqueue_next_build(tx, subject, row.id, request, rules, now)

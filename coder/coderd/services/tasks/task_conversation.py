@@ -31,9 +31,10 @@ from coder.coderd.services.network.stream_http import AgentAnswer
 from coder.coderd.services.tasks.task_view import status_of_task
 from coder.coderd.services.tasks.tasks import load_task
 from coder.coderd.store.agents.agents import CurrentAgent
+from coder.coderd.store.tasks import system_tasks
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import SnapshotRow, TaskApp, TaskView
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.domain.access.policy import Class, Subject, Target
 from coder.domain.foundation.zero import ZERO_TIME
 from coder.domain.tasks.tasks import MAX_SNAPSHOT
@@ -93,7 +94,7 @@ async def _require_connect(ctx: Context, subject: Subject, view: TaskView) -> No
     row = view.task
     workspace = None
     if row.workspace_id is not None:
-        workspace = await ctx.db.read(workspace_store.get_workspace, row.workspace_id)
+        workspace = await ctx.db.read(system_workspaces.get_workspace, row.workspace_id)
     resource: Target = Class("workspace", owner_id=row.owner_id, organization_id=row.organization_id)
     if workspace is not None:
         resource = workspace_resource(workspace, dormant=False)
@@ -128,7 +129,7 @@ async def logs(ctx: Context, subject: Subject, owner_id: UUID, reference: str) -
         return TaskLogsResponse(logs=_entries(await _live_messages(ctx, view.app)))
     if status not in _STARTING and status != "paused":
         raise Conflict("Cannot fetch logs for task in current state.", f'Task status is "{status}".')
-    snapshot = await ctx.db.read(store.get_snapshot, view.task.id)
+    snapshot = await ctx.db.read(system_tasks.get_snapshot, view.task.id)
     if snapshot is None:
         return TaskLogsResponse(logs=[], snapshot=True)
     entries = _entries(msgspec.convert(snapshot.messages, list[_Message]))
@@ -229,7 +230,7 @@ async def store_snapshot(ctx: Context, location: CurrentAgent, task_id: UUID, fo
         raise Invalid(message, f'Only "{FORMAT}" is supported.', [("format", f"must be {FORMAT}")])
     if len(raw) > MAX_SNAPSHOT:
         raise TooLarge("Log snapshot payload too large.", f"The limit is {MAX_SNAPSHOT} bytes.")
-    task = await ctx.db.read(store.get_task_of, location.workspace_id)
+    task = await ctx.db.read(system_tasks.get_task_of, location.workspace_id)
     if task is None or task.id != task_id:
         raise NotFound
     try:

@@ -17,6 +17,7 @@ from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, rules_of
 from coder.coderd.services.workspaces.new_workspaces import CreateSpec, enqueue_first_build, name_taken
+from coder.coderd.store.tasks import system_tasks
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
 from coder.domain.access.policy import Class, Subject, decide
@@ -75,7 +76,7 @@ async def _create(
 
 
 async def _read(tx: Tx, task_id: UUID) -> TaskView:
-    view = await store.get_view(tx, task_id)
+    view = await system_tasks.get_view(tx, task_id)
     if view is None:
         raise NotFound
     return view

@@ -16,8 +16,7 @@ from coder.coderd.services.access.workspace_access import (
     template_resource,
 )
 from coder.coderd.store.tasks.tasks import TaskRow
-from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.domain.access.policy import Subject
 from coder.domain.tasks import tasks as rules
 
@@ -35,8 +34,8 @@ def missing_input() -> Invalid:
 
 async def check_version(tx: Tx, subject: Subject, version_id: UUID) -> UUID:
     """Return the organization of a template version that supports tasks. Raises NotFound, Invalid."""
-    version = await version_store.get_version(tx, version_id)
-    template = await template_store.get_template(tx, version.template_id) if version and version.template_id else None
+    version = await system_template_versions.get_version(tx, version_id)
+    template = await system_templates.get_template(tx, version.template_id) if version and version.template_id else None
     if version is None or template is None or not may(subject, "read", template_resource(template)):
         raise NotFound
     if not version.has_ai_task:

@@ -14,6 +14,7 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.tasks.task_requests import missing_input
 from coder.coderd.services.tasks.task_view import status_of_task
 from coder.coderd.store.engine.names import as_id
+from coder.coderd.store.tasks import system_tasks
 from coder.coderd.store.tasks import tasks as store
 from coder.coderd.store.tasks.tasks import TaskRow, TaskView
 from coder.domain.access.policy import Object, Subject, Target
@@ -31,9 +32,9 @@ async def load_task(ctx: Context, subject: Subject, owner_id: UUID, reference: s
     """Return a task of `owner_id` by id or name. Raises NotFound (also without read permission), Forbidden."""
     task_id = as_id(reference)
     if task_id is not None:
-        view = await ctx.db.read(store.get_view, task_id)
+        view = await ctx.db.read(system_tasks.get_view, task_id)
     else:
-        view = await ctx.db.read(store.get_view_by_name, owner_id, reference.replace("\x00", ""))
+        view = await ctx.db.read(system_tasks.get_view_by_name, owner_id, reference.replace("\x00", ""))
     if view is None or view.task.owner_id != owner_id:
         raise NotFound
     require(subject, "read", task_resource(view.task))

@@ -16,7 +16,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.templates import archives
 from coder.coderd.store.templates import files as store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_files, system_templates
 from coder.coderd.store.templates.files import FileRow
 from coder.domain.access.policy import Class, Object, Subject
 
@@ -98,7 +98,7 @@ async def download(ctx: Context, subject: Subject, file_id: UUID, target_format:
     `target_format` is "" for the archive as stored, or "zip". Large files are never in memory as a whole. Raises
     NotFound, Invalid.
     """
-    head = await ctx.db.read(store.get_file_head, file_id)
+    head = await ctx.db.read(system_files.get_file_head, file_id)
     if head is None or not await _may_read(ctx, subject, head):
         raise NotFound
     if target_format not in {"", "zip"}:
@@ -140,7 +140,7 @@ async def copy_stored(ctx: Context, file_id: UUID, target: BinaryIO) -> bool:
         offset += len(piece)
         if len(piece) < store.PIECE:
             break
-    return offset > 0 or await ctx.db.read(store.get_file_head, file_id) is not None
+    return offset > 0 or await ctx.db.read(system_files.get_file_head, file_id) is not None
 
 
 def _scratch() -> BinaryIO:
@@ -149,7 +149,7 @@ def _scratch() -> BinaryIO:
 
 async def require_file(ctx: Context, subject: Subject, file_id: UUID) -> None:
     """Require a file that the caller may read. Raises NotFound."""
-    row = await ctx.db.read(store.get_file_head, file_id)
+    row = await ctx.db.read(system_files.get_file_head, file_id)
     if row is None or not await _may_read(ctx, subject, row):
         raise NotFound("File not found.")
 
@@ -160,5 +160,5 @@ async def _may_read(ctx: Context, subject: Subject, row: FileRow) -> bool:
     resource = Object("file", str(row.id), owner_id=row.created_by, any_organization=own)
     if may(subject, "read", resource):
         return True
-    templates = await ctx.db.read(template_store.list_templates_of_file, row.id)
+    templates = await ctx.db.read(system_templates.list_templates_of_file, row.id)
     return any(may(subject, "update", template_resource(template)) for template in templates)

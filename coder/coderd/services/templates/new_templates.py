@@ -20,7 +20,8 @@ from coder.coderd.services.templates.template_checks import NAME_INDEX, check_se
 from coder.coderd.services.templates.template_schedules import read_schedule
 from coder.coderd.services.templates.templates import show_template
 from coder.coderd.services.templates.versions.loaded_versions import lock_version
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
@@ -51,16 +52,16 @@ async def _create(tx: Tx, subject: Subject, row: TemplateRow) -> None:
         loaded = await lock_version(tx, subject, row.active_version_id, "read")
     except NotFound as error:
         raise missing from error
-    version = await version_store.get_version(tx, row.active_version_id, lock=True)
+    version = await system_template_versions.get_version(tx, row.active_version_id, lock=True)
     if version is None or version.organization_id != row.organization_id:
         raise missing
     if version.template_id is not None:
         text = f"Template version {version.id} is already part of a template"
         raise InvalidFields(("template_version_id", "Template version is already part of a template"), message=text)
     require(subject, "update", loaded.resource)
-    if await store.get_template_by_name(tx, row.organization_id, row.name) is not None:
+    if await system_templates.get_template_by_name(tx, row.organization_id, row.name) is not None:
         raise name_taken(row.name)
-    job = await job_store.get_job(tx, version.job_id)
+    job = await system_jobs.get_job(tx, version.job_id)
     await store.insert_template(tx, replace(row, provisioner=job.provisioner if job else row.provisioner))
     await version_store.update_version(tx, version.id, template_id=row.id, updated_at=row.created_at)
 

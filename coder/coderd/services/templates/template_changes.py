@@ -19,8 +19,8 @@ from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule, write_changes
 from coder.coderd.services.templates.templates import show_template
-from coder.coderd.store.provisioning import jobs as job_store
-from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.provisioning import system_jobs
+from coder.coderd.store.templates import system_template_versions
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.access.policy import Subject
@@ -99,14 +99,14 @@ async def set_active_version(ctx: Context, subject: Subject, template_id: UUID, 
 
 async def _set_active(tx: Tx, subject: Subject, template_id: UUID, version_id: UUID, now: datetime) -> None:
     row = await lock_template(tx, subject, template_id)
-    version = await version_store.get_version(tx, version_id)
+    version = await system_template_versions.get_version(tx, version_id)
     if version is None or version.organization_id != row.organization_id:
         raise NotFound("Template version not found.")
     if version.template_id != row.id:
         raise Invalid("The provided template version doesn't belong to the specified template.")
     if version.archived:
         raise Invalid("The provided template version is archived.")
-    job = await job_store.get_job(tx, version.job_id)
+    job = await system_jobs.get_job(tx, version.job_id)
     if job is None or job.status != "succeeded":
         detail = f"Attempted to promote a version with a {job.status if job else 'missing'} build"
         raise Forbidden("Only versions that have been built successfully can be promoted.", detail)

@@ -16,6 +16,7 @@ from coder.api.templates.templates import CreateTemplateRequest, UpdateTemplateM
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification, NotificationSite
 from coder.coderd.store.access.keys import notify_sharing_revoked
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
@@ -98,7 +99,7 @@ async def write_changes(
 ) -> None:
     """Store changes of a row from `lock_template`, and apply them to existing workspaces."""
     await store.update_template(tx, before.id, **changes)
-    after = await store.get_template(tx, before.id)
+    after = await system_templates.get_template(tx, before.id)
     if after is None:  # impossible: this transaction locked the row
         raise NotFound
     await apply_template_schedule(tx, before, after, now, default_quiet_hours)

@@ -22,6 +22,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import load_template, template_resource
 from coder.coderd.services.templates.insights import count_daily_users
 from coder.coderd.services.templates.template_figures import Counts, TemplateFigures
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import BuildTime, TemplateRow, TemplateView
 from coder.coderd.store.templates.templates import TemplateSearch as TemplateSearch
@@ -46,7 +47,7 @@ async def get_template(ctx: Context, subject: Subject, template_id: UUID) -> Tem
 
 async def get_template_by_name(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> Template:
     """Return a template by name, ignoring case. Raises NotFound."""
-    row = await ctx.db.read(store.get_template_by_name, organization_id, name)
+    row = await ctx.db.read(system_templates.get_template_by_name, organization_id, name)
     if row is None or not may(subject, "read", template_resource(row)):
         raise NotFound
     return await show_template(ctx, row.id)
@@ -61,7 +62,7 @@ async def list_templates(ctx: Context, subject: Subject, which: TemplateSearch) 
 
 async def show_template(ctx: Context, template_id: UUID) -> Template:
     """Return a template as JSON, without a check of permissions. Raises NotFound."""
-    view = await ctx.db.read(store.get_view, template_id)
+    view = await ctx.db.read(system_templates.get_view, template_id)
     if view is None:
         raise NotFound
     return present_template(view, await ctx.part(TemplateFigures).get())

@@ -30,7 +30,7 @@ from coder.api.templates.templates import TemplateAppUsage
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.store.templates import insights as store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.insights import Usage
 from coder.domain.access.policy import Class, Subject
 
@@ -66,7 +66,7 @@ async def _require_insights(ctx: Context, subject: Subject, window: Window) -> N
 
     Unknown and deleted ids are no error for users who may view the insights of all templates, as recorded.
     """
-    templates = await ctx.db.read(template_store.get_templates, window.template_ids)
+    templates = await ctx.db.read(system_templates.get_templates, window.template_ids)
     active = [templates[key] for key in window.template_ids if key in templates and not templates[key].deleted]
     resources = [template_resource(template) for template in active]
     if len(active) < len(window.template_ids) or not active:

@@ -26,7 +26,7 @@ from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_access import require_creation
 from coder.coderd.services.wireguard.wireguard_client_view import list_owner_targets, present_client
 from coder.coderd.services.wireguard.wireguard_service import gateway_of
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 from coder.domain.network.overlay import read_public_key
@@ -92,7 +92,7 @@ async def add_client(
 
 
 async def _insert(tx: Tx, row: WireguardClientRow, event: AuditEvent, now: datetime) -> None:
-    user = await user_store.get_user(tx, row.user_id, lock=True)  # concurrent requests wait for each other
+    user = await system_users.get_user(tx, row.user_id, lock=True)  # concurrent requests wait for each other
     if user is None or user.deleted:
         raise NotFound
     if await client_store.count_clients(tx, row.user_id) >= MAX_CLIENTS:

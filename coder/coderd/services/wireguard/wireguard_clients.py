@@ -15,6 +15,7 @@ from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
 from coder.coderd.services.wireguard import wireguard_audit
 from coder.coderd.services.wireguard.wireguard_client_view import list_owner_targets, present_client
+from coder.coderd.store.wireguard import system_wireguard_clients
 from coder.coderd.store.wireguard import wireguard_clients as client_store
 from coder.coderd.store.wireguard.wireguard_clients import WireguardClientRow
 
@@ -55,7 +56,7 @@ async def _delete(tx: Tx, row: WireguardClientRow, event: AuditEvent, now: datet
 
 
 async def _find(ctx: Context, subject: Subject, user: UserRow, reference: str, action: str) -> WireguardClientRow:
-    row = await ctx.db.read(client_store.get_client, user.id, reference)
+    row = await ctx.db.read(system_wireguard_clients.get_client, user.id, reference)
     if row is None:
         raise NotFound
     require(subject, action, key_resource(user.id, str(row.id)))

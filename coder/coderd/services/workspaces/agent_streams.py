@@ -25,9 +25,9 @@ from coder.coderd.services.agents.agent_logs import present_logs
 from coder.coderd.services.workspaces.change_feed import PING_EVERY, WorkspaceChangeFeed
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agent_metadata as metadata_store
-from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import system_agents
 from coder.coderd.store.agents.agent_metadata import MetadataRow
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.domain.access.policy import Subject
 from coder.domain.foundation.zero import ZERO_TIME
 
@@ -48,7 +48,7 @@ async def require_agent_read(ctx: Context, subject: Subject, agent_id: UUID) -> 
 
 
 async def _may_read(ctx: Context, subject: Subject, agent_id: UUID) -> bool:
-    row = await ctx.db.read(workspace_store.get_workspace_of_agent, agent_id)
+    row = await ctx.db.read(system_workspaces.get_workspace_of_agent, agent_id)
     return row is not None and may(subject, "read", workspace_resource(row))
 
 
@@ -107,7 +107,7 @@ async def follow_logs(
     started = False
     with changes.watch(agent_id=agent_id, workspace_id=workspace_id) as watch:
         while not ctx.stopping.is_set():
-            location = await ctx.db.read(agent_store.get_current_agent, agent_id)
+            location = await ctx.db.read(system_agents.get_current_agent, agent_id)
             if not await _may_read(ctx, subject, agent_id):
                 return
             rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, limit=_LOG_PAGE)

@@ -22,12 +22,11 @@ from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.workspace_dormancy import make_dormant
-from coder.coderd.store.tasks import tasks as task_store
-from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.tasks import system_tasks
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as store
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import SYSTEM
 from coder.domain.notifications import notification_templates
@@ -93,7 +92,7 @@ async def _take_step(
         return None, None
     workspace, candidate = locked
     step = next_step(candidate, tick)
-    template = await template_store.get_template(tx, workspace.template_id)
+    template = await system_templates.get_template(tx, workspace.template_id)
     if step is None or template is None:
         return None, None
     build = None
@@ -122,7 +121,7 @@ async def _enqueue_step(
     request = prepare(request, BuildTarget(workspace.owner_id, template.id, workspace.id))
     await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
     if request.version_id is not None:
-        version = await version_store.get_version(tx, request.version_id)
+        version = await system_template_versions.get_version(tx, request.version_id)
         labels = {
             "name": workspace.name,
             "template_version_name": version.name if version else "",
@@ -136,7 +135,7 @@ async def _enqueue_step(
 
 async def _build_reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:
     """Return the build's reason; a task pauses when its workspace stops."""
-    if step.reason == "autostop" and await task_store.get_task_of(tx, workspace.id) is not None:
+    if step.reason == "autostop" and await system_tasks.get_task_of(tx, workspace.id) is not None:
         return "task_auto_pause"
     return step.reason
 
@@ -145,5 +144,5 @@ async def _build_version(tx: Tx, workspace: WorkspaceRow, template: TemplateRow,
     """Return the active version for a start if the owner or the template requires it; None keeps the last build's."""
     if step.transition != "start" or not (workspace.automatic_updates == "always" or template.require_active_version):
         return None
-    last = await build_store.get_latest_build(tx, workspace.id)
+    last = await system_builds.get_latest_build(tx, workspace.id)
     return None if last and last.template_version_id == template.active_version_id else template.active_version_id

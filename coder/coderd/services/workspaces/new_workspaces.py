@@ -22,9 +22,9 @@ from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.builds.queued_builds import QueuedBuild, load_queued_build
 from coder.coderd.services.workspaces.prebuild_claims import claim
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates.templates import TemplateRow
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow, WorkspaceView
 from coder.domain.access.policy import Class, Subject, decide
@@ -76,7 +76,7 @@ async def enqueue_first_build(
     template = await _select_template(tx, spec)
     _check_template(subject, template, spec, organization_id)
     await owner_identity.require_member(tx, subject, spec.owner_id, template.organization_id)
-    if await workspace_store.get_view_by_name(tx, spec.owner_id, spec.name) is not None:
+    if await system_workspaces.get_view_by_name(tx, spec.owner_id, spec.name) is not None:
         raise name_taken(spec.name)
     workspace = _new_row(spec, template, now)
     claimed = await claim(tx, workspace, request.preset_id)
@@ -84,7 +84,7 @@ async def enqueue_first_build(
         await workspace_store.insert_workspace(tx, workspace)
     workspace = claimed or workspace
     build = await enqueue_build(tx, subject, workspace, template, request, rules, now)
-    view = await workspace_store.get_view(tx, workspace.id)
+    view = await system_workspaces.get_view(tx, workspace.id)
     if view is None:
         raise NotFound
     return await load_queued_build(tx, build.id, rules, now), view
@@ -93,7 +93,7 @@ async def enqueue_first_build(
 async def _select_template(tx: Tx, spec: CreateSpec) -> TemplateRow:
     template_id = spec.template_id
     if spec.version_id is not None:
-        version = await version_store.get_version(tx, spec.version_id)
+        version = await system_template_versions.get_version(tx, spec.version_id)
         if version is None:
             raise Invalid(
                 f'Template version "{spec.version_id}" doesn\'t exist.',
@@ -111,7 +111,7 @@ async def _select_template(tx: Tx, spec: CreateSpec) -> TemplateRow:
             )
         template_id = version.template_id
     # The row is held: a concurrent deletion or loss of permission must not be followed by a new workspace.
-    template = await template_store.get_template(tx, template_id or _NIL, hold=True)
+    template = await system_templates.get_template(tx, template_id or _NIL, hold=True)
     if template is None:
         raise _no_template(template_id)
     return template

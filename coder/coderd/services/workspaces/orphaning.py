@@ -22,9 +22,10 @@ from coder.coderd.services.workspaces.builds.build_results import complete_build
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.workspace_inventory import load_inventory, require_abandonable
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.templates import system_templates
+from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.domain.access.policy import SYSTEM, Subject
 from coder.domain.provisioning.allowed_actions import allowed_actions, is_silent
@@ -57,15 +58,15 @@ async def _abandon(
     """Return the resources that may remain, and the job of the build that deleted the workspace."""
     workspace = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     require_abandonable(subject, workspace)
-    template = await template_store.get_template(tx, workspace.template_id)
+    template = await system_templates.get_template(tx, workspace.template_id)
     if template is None:
         raise NotFound
-    last = await build_store.get_latest_build(tx, workspace_id)
+    last = await system_builds.get_latest_build(tx, workspace_id)
     if last is not None:
         await _end_last(tx, last, now)
     inventory = await load_inventory(tx, workspace_id)
     build = await enqueue_build(tx, SYSTEM, workspace, template, request, BuildRules(), now)
-    job = await job_store.get_job(tx, build.job_id, lock=True)
+    job = await system_jobs.get_job(tx, build.job_id, lock=True)
     if job is None:
         raise NotFound
     await complete_build(tx, job, provisionerd_pb2.CompletedJob.WorkspaceBuild(), now)
@@ -77,7 +78,7 @@ async def _abandon(
 
 async def _end_last(tx: Tx, last: BuildRow, now: datetime) -> None:
     """End the last build if its daemon is silent. Raises Conflict while a daemon works on it."""
-    job = await job_store.get_job(tx, last.job_id, lock=True)
+    job = await system_jobs.get_job(tx, last.job_id, lock=True)
     if job is None or job.completed_at is not None:
         return
     if "abandon" not in allowed_actions(job.status, silent=is_silent(job.updated_at, now)):

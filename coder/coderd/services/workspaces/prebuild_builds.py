@@ -13,7 +13,8 @@ from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.prebuilds import PrebuildPreset
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
@@ -27,7 +28,7 @@ _PRIORITY = 1
 
 async def create_prebuild(tx: Tx, preset: PrebuildPreset, now: datetime, prepare: Prepare) -> list[EnqueuedBuild]:
     """Insert a prebuilt workspace and queue its start build; nothing for a deleted template."""
-    template = await template_store.get_template(tx, preset.template_id, hold=True)
+    template = await system_templates.get_template(tx, preset.template_id, hold=True)
     if template is None or template.deleted:
         return []
     workspace_id = new_uuid()
@@ -67,10 +68,10 @@ async def create_prebuild(tx: Tx, preset: PrebuildPreset, now: datetime, prepare
 
 async def delete_prebuild(tx: Tx, workspace_id: UUID, now: datetime) -> list[EnqueuedBuild]:
     """Queue a delete build. Return nothing if the workspace was claimed meanwhile or is being built."""
-    workspace = await workspace_store.get_workspace(tx, workspace_id, lock=True)
+    workspace = await system_workspaces.get_workspace(tx, workspace_id, lock=True)
     if workspace is None or workspace.deleted or workspace.owner_id != PREBUILDS_USER_ID:
         return []
-    template = await template_store.get_template(tx, workspace.template_id)
+    template = await system_templates.get_template(tx, workspace.template_id)
     if template is None:
         return []
     request = BuildRequest("delete", PREBUILDS_USER_ID, ephemeral=frozenset(), priority=_PRIORITY)

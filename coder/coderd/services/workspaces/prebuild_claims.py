@@ -18,7 +18,7 @@ from coder.coderd.services.people import quotas
 from coder.coderd.store.access.keys import notify_sharing_revoked
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.coderd.store.workspaces import port_shares
+from coder.coderd.store.workspaces import port_shares, system_workspaces
 from coder.coderd.store.workspaces import prebuilds as prebuild_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.change_feed import notify_change
@@ -42,7 +42,7 @@ async def claim(tx: Tx, requested: WorkspaceRow, preset_id: UUID | None) -> Work
     if preset_id is None:
         return None
     workspace_id = await prebuild_store.lock_claimable(tx, preset_id)
-    prebuilt = await workspace_store.get_workspace(tx, workspace_id) if workspace_id else None
+    prebuilt = await system_workspaces.get_workspace(tx, workspace_id) if workspace_id else None
     if prebuilt is None or workspace_id is None or not await quotas.can_afford(tx, prebuilt, requested.owner_id):
         return None
     changes: workspace_store.WorkspaceChanges = {
@@ -66,7 +66,7 @@ async def claim(tx: Tx, requested: WorkspaceRow, preset_id: UUID | None) -> Work
     await port_shares.delete_port_shares(tx, workspace_id)
     await notify_sharing_revoked(tx)
     await notify_change(tx, "state", owner_id=PREBUILDS_USER_ID, workspace_id=workspace_id)
-    return await workspace_store.get_workspace(tx, workspace_id)
+    return await system_workspaces.get_workspace(tx, workspace_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,7 @@ async def watch_claim(
             missed = payload == RESYNC and not await ctx.db.read(prebuild_store.may_be_claimed, workspace_id)
             if payload != str(workspace_id) and not (missed and only_prebuilt):
                 continue
-            workspace = await ctx.db.read(workspace_store.get_workspace, workspace_id)
+            workspace = await ctx.db.read(system_workspaces.get_workspace, workspace_id)
             if workspace is not None:
                 yield {"workspace_id": str(workspace_id), "reason": CLAIMED, "owner_id": str(workspace.owner_id)}
 

@@ -13,7 +13,7 @@ from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.services.workspaces.workspace_settings import edit_workspace
 from coder.coderd.services.workspaces.workspaces import present
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
@@ -41,7 +41,7 @@ async def _set_dormant(tx: Tx, subject: Subject, workspace_id: UUID, dormant: bo
     if (row.dormant_at is not None) == dormant:
         return False
     require(subject, "update", workspace_resource(row))
-    template = await template_store.get_template(tx, row.template_id)
+    template = await system_templates.get_template(tx, row.template_id)
     deletes_after = template.time_til_dormant_autodelete_ms if template else 0
     values: workspace_store.WorkspaceChanges = {"dormant_at": None, "deleting_at": None, "last_used_at": now}
     if dormant:

@@ -9,7 +9,7 @@ from coder.api.base.refusals import Gone
 from coder.api.workspaces.workspace_inventory import RemainingResource, WorkspaceInventory
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, workspace_resource
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject
 from coder.domain.workspaces.inventory import read_inventory
@@ -34,8 +34,8 @@ def require_abandonable(subject: Subject, workspace: WorkspaceRow) -> None:
 
 async def load_inventory(tx: Tx, workspace_id: UUID) -> WorkspaceInventory:
     """Return the resources in the last build's state."""
-    last = await build_store.get_latest_build(tx, workspace_id)
-    state = await build_store.get_state(tx, last.id) if last is not None else b""
+    last = await system_builds.get_latest_build(tx, workspace_id)
+    state = await system_builds.get_state(tx, last.id) if last is not None else b""
     resources = read_inventory(state or b"")
     return WorkspaceInventory(
         workspace_id=workspace_id,

@@ -19,8 +19,8 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace, workspace_resource
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.workspaces.workspace_settings import edit_workspace
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces.change_feed import notify_change
 from coder.domain.access.policy import Subject
@@ -48,7 +48,7 @@ async def _set_autostart(
     tx: Tx, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceAutostartRequest, now: datetime
 ) -> None:
     row = (await lock_workspace(tx, subject, workspace_id)).workspace
-    template = await template_store.get_template(tx, row.template_id)
+    template = await system_templates.get_template(tx, row.template_id)
     days = template.autostart_days if template else 127
     check_request(request)
     schedule = request.schedule or None
@@ -67,7 +67,7 @@ async def _set_ttl(
     tx: Tx, subject: Subject, workspace_id: UUID, request: UpdateWorkspaceTTLRequest, now: datetime
 ) -> None:
     view = await lock_workspace(tx, subject, workspace_id)
-    template = await template_store.get_template(tx, view.workspace.template_id)
+    template = await system_templates.get_template(tx, view.workspace.template_id)
     if template is not None and not template.allow_user_autostop:
         raise Invalid("Error updating workspace time until shutdown.", "Custom autostop TTL is not allowed.")
     check_request(request)

@@ -20,8 +20,7 @@ from coder.coderd.services.access.workspace_access import load_workspace, lock_w
 from coder.coderd.services.workspaces.workspace_settings import edit_workspace
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.access.keys import notify_sharing_revoked
-from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
 from coder.domain.access.policy import Subject
 
@@ -116,14 +115,14 @@ async def _lock_shareable(
     """
     if ctx.config.disable_workspace_sharing:
         raise Forbidden("Workspace sharing is disabled for this deployment.")
-    organization = await organization_store.get_organization(tx, organization_id, hold=True)
+    organization = await system_organizations.get_organization(tx, organization_id, hold=True)
     if organization is None:
         raise NotFound
     row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
     if organization.workspace_sharing == "none":
         raise Forbidden("Workspace sharing is disabled for this organization.")
     if organization.workspace_sharing == "service_accounts":
-        owner = await user_store.get_user(tx, row.owner_id)
+        owner = await system_users.get_user(tx, row.owner_id)
         if owner is None or not owner.is_service_account:
             raise Forbidden(
                 "Workspace sharing is limited to service accounts in this organization.",

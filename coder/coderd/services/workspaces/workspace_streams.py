@@ -25,7 +25,7 @@ from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.workspaces.change_feed import PING_EVERY, WorkspaceChangeFeed
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace, strict_tags
 from coder.coderd.store.agents.agents import AgentRow
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject
 from coder.domain.agents.agents import status_changes_at
@@ -91,7 +91,7 @@ class Snapshots:
     async def _read(self, workspace_id: UUID) -> WorkspaceSnapshot | None:
         ctx, version = self._ctx, self._changes.version(workspace_id)
         now = ctx.clock.now()
-        view = await ctx.db.read(workspace_store.get_view, workspace_id)
+        view = await ctx.db.read(system_workspaces.get_view, workspace_id)
         if view is None:
             return None
         page = await ctx.db.read(load_page, [view.latest], now, strict=strict_tags(ctx))

@@ -21,8 +21,8 @@ from coder.coderd.services.access.workspace_access import (
 from coder.coderd.services.workspaces.workspace_search import read_search
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace, strict_tags
 from coder.coderd.store.engine.names import as_uuid
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces import workspace_search as search_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspace_search import WorkspacePage, WorkspaceReaders, WorkspaceSearch
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject, allowed_ids, scope_allows
@@ -49,7 +49,7 @@ async def get_workspace_by_name(
     ctx: Context, subject: Subject, owner_id: UUID, name: str, *, include_deleted: bool = False
 ) -> Workspace:
     """Return a workspace by owner and name. Raises NotFound."""
-    view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name, include_deleted=include_deleted)
+    view = await ctx.db.read(system_workspaces.get_view_by_name, owner_id, name, include_deleted=include_deleted)
     if view is None or not may(subject, "read", workspace_resource(view.workspace)):
         raise NotFound
     return await present(ctx, view)

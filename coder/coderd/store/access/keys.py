@@ -86,7 +86,7 @@ class KeyUser:
         return Rights(frozenset(self.rbac_roles), self.organization_roles, self.group_ids, self.custom_roles)
 
 
-_KEY_COLUMNS = tuple(api_keys.c[name] for name in KeyRow.__slots__)
+KEY_COLUMNS = tuple(api_keys.c[name] for name in KeyRow.__slots__)
 _USER_NAMES = KeyUser.__slots__[:13]
 _USER_COLUMNS = tuple(users.c[name] for name in _USER_NAMES)
 
@@ -114,7 +114,7 @@ def _extra(sql: Any, name: str) -> Any:
 
 _ROLE_COLUMNS = (_extra(_MEMBERSHIPS, "memberships"), _extra(_GROUPS, "groups"), _extra(_CUSTOM, "custom"))
 _FIND_CALLER = (
-    select(*_KEY_COLUMNS, *_USER_COLUMNS, *_ROLE_COLUMNS)
+    select(*KEY_COLUMNS, *_USER_COLUMNS, *_ROLE_COLUMNS)
     .select_from(api_keys.join(users, users.c.id == api_keys.c.user_id))
     .where(api_keys.c.id == bindparam("key_id"))
 )
@@ -159,7 +159,7 @@ async def find_caller(tx: Tx, key_id: str) -> tuple[KeyRow, KeyUser] | None:
     row = (await tx.execute(_FIND_CALLER, {"key_id": key_id})).one_or_none()
     if row is None:
         return None
-    count = len(_KEY_COLUMNS)
+    count = len(KEY_COLUMNS)
     return KeyRow(*row[:count]), _user(row[count:])
 
 
@@ -206,28 +206,17 @@ async def insert_key(tx: Tx, row: KeyRow) -> None:
     await tx.execute(insert(api_keys).values({name: getattr(row, name) for name in KeyRow.__slots__}))
 
 
-async def get_key(tx: Tx, key_id: str) -> KeyRow | None:
-    row = (await tx.execute(select(*_KEY_COLUMNS).where(api_keys.c.id == key_id))).one_or_none()
-    return None if row is None else KeyRow(*row)
-
-
 async def hold_key(tx: Tx, key_id: str) -> bool:
     """Return whether the key exists; it is not deleted until the transaction ends."""
     statement = select(api_keys.c.id).where(api_keys.c.id == key_id).with_for_update(read=True, key_share=True)
     return (await tx.execute(statement)).one_or_none() is not None
 
 
-async def get_token_by_name(tx: Tx, user_id: UUID, name: str) -> KeyRow | None:
-    condition = and_(api_keys.c.user_id == user_id, api_keys.c.token_name == name, api_keys.c.login_type == "token")
-    row = (await tx.execute(select(*_KEY_COLUMNS).where(condition))).one_or_none()
-    return None if row is None else KeyRow(*row)
-
-
 async def list_tokens(tx: Tx, user_id: UUID | None, expired_before: datetime | None) -> list[tuple[KeyRow, str]]:
     """Return tokens with their owners' names, by token name. `expired_before` leaves out tokens that expired before
     then."""
     statement = (
-        select(*_KEY_COLUMNS, users.c.username)
+        select(*KEY_COLUMNS, users.c.username)
         .join(users, users.c.id == api_keys.c.user_id)
         .where(api_keys.c.login_type == "token")
         .order_by(api_keys.c.token_name.collate("C"))
@@ -253,7 +242,7 @@ def _sessions_of(user_id: UUID) -> ColumnElement[bool]:
 async def list_sessions(tx: Tx, user_id: UUID, now: datetime) -> list[KeyRow]:
     """Return the valid session keys of a user, last used first. A key with a name belongs to a program."""
     statement = (
-        select(*_KEY_COLUMNS)
+        select(*KEY_COLUMNS)
         .where(_sessions_of(user_id), api_keys.c.expires_at > now)
         .order_by(api_keys.c.last_used.desc(), api_keys.c.id)
         .limit(MAX_LISTED_SESSIONS)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, select, text
 
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.tables.agents import workspace_agent_metadata
@@ -43,14 +43,27 @@ async def list_metadata(tx: Tx, agent_id: UUID) -> list[MetadataRow]:
     return [MetadataRow(*row) for row in await tx.execute(_METADATA, {"agent_id": agent_id})]
 
 
-async def update_metadata(
-    tx: Tx, agent_id: UUID, results: Mapping[str, tuple[str, str]], collected_at: datetime
-) -> None:
-    """Store `results`: key -> (value, error). Keys the build does not define are ignored."""
-    table = workspace_agent_metadata
-    for key, (value, error) in results.items():
-        await tx.execute(
-            update(table)
-            .where(table.c.agent_id == agent_id, table.c.key == key)
-            .values(value=value, error=error, collected_at=collected_at)
-        )
+_UPDATE = text(
+    "UPDATE workspace_agent_metadata m SET value = report.value, error = report.error, collected_at = report.at "
+    "FROM unnest(CAST(:agents AS uuid[]), CAST(:keys AS text[]), CAST(:values AS text[]), CAST(:errors AS text[]), "
+    "CAST(:times AS timestamptz[])) AS report(agent_id, key, value, error, at) "
+    "WHERE m.agent_id = report.agent_id AND m.key = report.key"
+)
+
+
+async def update_metadata(tx: Tx, results: Mapping[tuple[UUID, str], tuple[str, str, datetime]]) -> None:
+    """Store `results`: (agent id, key) -> (value, error, time): one statement for any number of agents.
+
+    Keys the build does not define are ignored.
+    """
+    if not results:
+        return
+    places = sorted(results)
+    values: dict[str, list[Any]] = {
+        "agents": [agent_id for agent_id, _ in places],
+        "keys": [key for _, key in places],
+        "values": [results[place][0] for place in places],
+        "errors": [results[place][1] for place in places],
+        "times": [results[place][2] for place in places],
+    }
+    await tx.execute(_UPDATE, values)

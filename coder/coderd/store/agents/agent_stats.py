@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, TypedDict, Unpack
 from uuid import UUID
@@ -39,3 +40,8 @@ class AgentStats(TypedDict, total=False):
 async def insert_stats(tx: Tx, **values: Unpack[AgentStats]) -> None:
     """Insert one report of an agent's statistics; names as in the table."""
     await tx.execute(insert(workspace_agent_stats).values(**values))
+
+
+async def insert_all_stats(tx: Tx, rows: Sequence[AgentStats]) -> None:
+    """Insert reports of many agents: one statement. All of them set the same columns."""
+    await tx.execute(insert(workspace_agent_stats), [dict(row) for row in rows])

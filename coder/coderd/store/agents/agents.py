@@ -6,13 +6,14 @@ An agent may connect to the server while its build is the newest of a living wor
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import JSON, ColumnElement, Select, and_, bindparam, exists, func, select, update
+from sqlalchemy import JSON, ColumnElement, Select, and_, any_, bindparam, exists, func, select, text, update
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 
 from coder.coderd.store.agents.agent_apps import AppRow, put_app
@@ -37,7 +38,6 @@ from coder.coderd.store.tables.workspaces import workspaces
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-_agents = workspace_agents
 _IDS = bindparam("ids", type_=ARRAY(Uuid))
 
 
@@ -118,9 +118,9 @@ class AgentDetail:
     log_sources: list[LogSourceRow]
 
 
-AGENT_COLUMNS = tuple(_agents.c[field.name] for field in fields(AgentRow))
+AGENT_COLUMNS = tuple(workspace_agents.c[field.name] for field in fields(AgentRow))
 
-_PLACE: Select[Any] = (
+PLACE: Select[Any] = (
     select(
         *AGENT_COLUMNS,
         workspaces.c.id,
@@ -136,32 +136,27 @@ _PLACE: Select[Any] = (
         workspace_builds.c.id,
         workspace_builds.c.build_number,
     )
-    .join(workspace_builds, workspace_builds.c.job_id == _agents.c.job_id)
+    .join(workspace_builds, workspace_builds.c.job_id == workspace_agents.c.job_id)
     .join(
         workspaces,
         # the newest build only: an older build's agents are history
         and_(workspaces.c.id == workspace_builds.c.workspace_id, workspaces.c.latest_build_id == workspace_builds.c.id),
     )
     .join(users, users.c.id == workspaces.c.owner_id)
-    .where(~workspaces.c.deleted, ~_agents.c.deleted)
+    .where(~workspaces.c.deleted, ~workspace_agents.c.deleted)
 )
 
 
-def _current_agent(row: Any) -> CurrentAgent:
+def current_agent(row: Any) -> CurrentAgent:
     count = len(AGENT_COLUMNS)
     return CurrentAgent(AgentRow(*row[:count]), *row[count:])
-
-
-async def get_agent(tx: Tx, agent_id: UUID) -> AgentRow | None:
-    row = (await tx.execute(select(*AGENT_COLUMNS).where(_agents.c.id == agent_id))).one_or_none()
-    return AgentRow(*row) if row else None
 
 
 _tokens = workspace_agent_tokens
 _OF_PLACE = and_(
     _tokens.c.workspace_id == workspaces.c.id,
-    _tokens.c.agent_name == _agents.c.name,
-    _tokens.c.template_token == _agents.c.auth_token,
+    _tokens.c.agent_name == workspace_agents.c.name,
+    _tokens.c.template_token == workspace_agents.c.auth_token,
 )
 _newer = _tokens.alias("newer")
 _REPLACED = exists().where(
@@ -179,36 +174,68 @@ async def get_agent_by_token(tx: Tx, token: UUID) -> CurrentAgent | None:
     Terraform keeps a token over builds, so older rows may carry it, too.
     """
     template_is_out = exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
-    row = (await tx.execute(_PLACE.where(_agents.c.auth_token == token, ~template_is_out))).first()
+    row = (await tx.execute(PLACE.where(workspace_agents.c.auth_token == token, ~template_is_out))).first()
     if row is not None:
-        return _current_agent(row)
-    rotated = _PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == token, ~_REPLACED)
+        return current_agent(row)
+    rotated = PLACE.join(_tokens, _OF_PLACE).where(_tokens.c.token == token, ~_REPLACED)
     row = (await tx.execute(rotated)).first()
-    return replace(_current_agent(row), rotated_token=token) if row else None
+    return replace(current_agent(row), rotated_token=token) if row else None
+
+
+@dataclass(frozen=True, slots=True)
+class ValidToken:
+    """Agent that a token belongs to now."""
+
+    agent_id: UUID
+    build_id: UUID
+    owner_status: str
+
+
+_VALID = (workspace_agents.c.auth_token, workspace_agents.c.id, workspace_builds.c.id, users.c.status)
+_ANY_TOKEN = any_(bindparam("tokens", type_=ARRAY(Uuid)))
+_BY_TEMPLATE_TOKENS = PreparedStatement(
+    PLACE.with_only_columns(*_VALID, maintain_column_froms=True).where(
+        workspace_agents.c.auth_token == _ANY_TOKEN, ~exists().where(_OF_PLACE, _tokens.c.used_at.is_not(None))
+    )
+)
+_BY_ROTATED_TOKENS = PreparedStatement(
+    PLACE.with_only_columns(_tokens.c.token, *_VALID[1:], maintain_column_froms=True)
+    .join(_tokens, _OF_PLACE)
+    .where(_tokens.c.token == _ANY_TOKEN, ~_REPLACED)
+)
+
+
+async def find_valid_tokens(tx: Tx, tokens: Collection[UUID]) -> dict[UUID, ValidToken]:
+    """Return what `get_agent_by_token` would answer about many tokens, as far as a later check needs it."""
+    rows = await _BY_TEMPLATE_TOKENS.fetch(tx, tokens=list(tokens))
+    valid = {row[0]: ValidToken(*row[1:]) for row in rows}
+    if others := [token for token in tokens if token not in valid]:
+        valid |= {row[0]: ValidToken(*row[1:]) for row in await _BY_ROTATED_TOKENS.fetch(tx, tokens=others)}
+    return valid
 
 
 async def list_agents_by_instance(tx: Tx, instance_id: str) -> list[CurrentAgent]:
     """Return the current agents that report this cloud machine, newest first."""
-    query = _PLACE.where(_agents.c.auth_instance_id == instance_id).order_by(_agents.c.created_at.desc()).limit(100)
-    return [_current_agent(row) for row in await tx.execute(query)]
-
-
-async def get_current_agent(tx: Tx, agent_id: UUID) -> CurrentAgent | None:
-    """Return a current agent; None for an agent of an older build."""
-    row = (await tx.execute(_PLACE.where(_agents.c.id == agent_id))).first()
-    return _current_agent(row) if row else None
+    query = (
+        PLACE.where(workspace_agents.c.auth_instance_id == instance_id)
+        .order_by(workspace_agents.c.created_at.desc())
+        .limit(100)
+    )
+    return [current_agent(row) for row in await tx.execute(query)]
 
 
 async def list_current_agents(tx: Tx, owner_id: UUID) -> list[CurrentAgent]:
     """Return every current agent of an owner's living workspaces."""
-    rows = await tx.execute(_PLACE.where(workspaces.c.owner_id == owner_id).order_by(_agents.c.id))
-    return [_current_agent(row) for row in rows]
+    rows = await tx.execute(PLACE.where(workspaces.c.owner_id == owner_id).order_by(workspace_agents.c.id))
+    return [current_agent(row) for row in rows]
 
 
 async def list_agents_where(tx: Tx, condition: ColumnElement[bool]) -> list[CurrentAgent]:
     """Return every current agent of living workspaces that match a condition on them (and their owners)."""
-    rows = await tx.execute(_PLACE.where(condition).order_by(users.c.username, workspaces.c.name, _agents.c.name))
-    return [_current_agent(row) for row in rows]
+    rows = await tx.execute(
+        PLACE.where(condition).order_by(users.c.username, workspaces.c.name, workspace_agents.c.name)
+    )
+    return [current_agent(row) for row in rows]
 
 
 _sources = workspace_agent_log_sources
@@ -225,36 +252,33 @@ _SOURCES_OF_AGENT = (
             type_=JSON,
         )
     )
-    .where(_sources.c.agent_id == _agents.c.id)
+    .where(_sources.c.agent_id == workspace_agents.c.id)
     .scalar_subquery()
 )
-_DETAILS = select(*AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~_agents.c.deleted)
-_BY_JOBS = PreparedStatement(_DETAILS.where(_agents.c.job_id == func.any(_IDS)))
+DETAILS = select(*AGENT_COLUMNS, _SOURCES_OF_AGENT).where(~workspace_agents.c.deleted)
+_BY_JOBS = PreparedStatement(DETAILS.where(workspace_agents.c.job_id == func.any(_IDS)))
 
 
 async def list_agents_of_jobs(tx: Tx, job_ids: Sequence[UUID]) -> list[AgentDetail]:
-    return [_detail(row) for row in await _BY_JOBS.fetch(tx, ids=job_ids)]
+    return [agent_detail(row) for row in await _BY_JOBS.fetch(tx, ids=job_ids)]
 
 
-async def get_agent_detail(tx: Tx, agent_id: UUID) -> AgentDetail | None:
-    row = (await tx.execute(_DETAILS.where(_agents.c.id == agent_id))).one_or_none()
-    return _detail(row) if row else None
-
-
-def _detail(row: Any) -> AgentDetail:
+def agent_detail(row: Any) -> AgentDetail:
     agent = AgentRow(*row[:-1])
     sources = [LogSourceRow(agent.id, UUID(s[0]), json_time(s[1]), s[2], s[3]) for s in row[-1] or ()]
     return AgentDetail(agent, sources)
 
 
 async def list_sub_agents(tx: Tx, parent_id: UUID) -> list[AgentRow]:
-    query = select(*AGENT_COLUMNS).where(_agents.c.parent_id == parent_id, ~_agents.c.deleted)
-    return [AgentRow(*row) for row in await tx.execute(query.order_by(_agents.c.name))]
+    query = select(*AGENT_COLUMNS).where(workspace_agents.c.parent_id == parent_id, ~workspace_agents.c.deleted)
+    return [AgentRow(*row) for row in await tx.execute(query.order_by(workspace_agents.c.name))]
 
 
 async def count_sub_agents_made(tx: Tx, job_id: UUID) -> tuple[int, int]:
     """Return how many sub-agents and applications were created since a build, hidden ones included."""
-    created = select(_agents.c.id).where(_agents.c.job_id == job_id, _agents.c.parent_id.is_not(None))
+    created = select(workspace_agents.c.id).where(
+        workspace_agents.c.job_id == job_id, workspace_agents.c.parent_id.is_not(None)
+    )
     apps = select(func.count()).where(workspace_apps.c.agent_id.in_(created)).scalar_subquery()
     row = (await tx.execute(select(func.count(), apps).select_from(created.subquery()))).one()
     return row[0], row[1]
@@ -270,7 +294,7 @@ async def insert_agents(
     metadata: Sequence[MetadataRow] = (),
 ) -> None:
     """Insert agents with everything a build defines for them."""
-    await insert_rows(tx, _agents, (column_values(row) for row in agents))
+    await insert_rows(tx, workspace_agents, (column_values(row) for row in agents))
     for app in apps:
         await put_app(tx, app)
     await insert_rows(tx, workspace_agent_scripts, (column_values(row, "exit_code", "status") for row in scripts))
@@ -283,7 +307,11 @@ async def delete_older_agents(tx: Tx, workspace_id: UUID, job_id: UUID) -> None:
     older = select(workspace_builds.c.job_id).where(
         workspace_builds.c.workspace_id == workspace_id, workspace_builds.c.job_id != job_id
     )
-    await tx.execute(update(_agents).where(_agents.c.job_id.in_(older), ~_agents.c.deleted).values(deleted=True))
+    await tx.execute(
+        update(workspace_agents)
+        .where(workspace_agents.c.job_id.in_(older), ~workspace_agents.c.deleted)
+        .values(deleted=True)
+    )
 
 
 class AgentChanges(TypedDict, total=False):
@@ -326,54 +354,76 @@ class AgentChanges(TypedDict, total=False):
 
 async def update_agent(tx: Tx, agent_id: UUID, **values: Unpack[AgentChanges]) -> None:
     """Set columns by name: lifecycle, startup facts, connection times."""
-    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
+    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(**values))
 
 
 async def end_first_start(tx: Tx, agent_id: UUID, at: datetime) -> bool:
     """Record the end of a start; False when the agent has ended one before."""
-    query = update(_agents).where(_agents.c.id == agent_id, _agents.c.first_ready_at.is_(None))
-    return (await tx.execute(query.values(first_ready_at=at).returning(_agents.c.id))).first() is not None
+    query = update(workspace_agents).where(
+        workspace_agents.c.id == agent_id, workspace_agents.c.first_ready_at.is_(None)
+    )
+    return (await tx.execute(query.values(first_ready_at=at).returning(workspace_agents.c.id))).first() is not None
 
 
-async def mark_connected(
-    tx: Tx,
-    agent_id: UUID,
-    link: UUID,
-    now: datetime,
-    *,
-    api_version: str | None = None,
-    path: dict[str, Any] | None = None,
-) -> None:
-    """Record that a link opened (with an `api_version`) or is alive; `path` is how its pings are answered."""
+async def mark_connected(tx: Tx, agent_id: UUID, link: UUID, now: datetime, *, api_version: str) -> None:
+    """Record that a link opened; `mark_alive` records that it is alive."""
     values: dict[str, Any] = {
-        "link_id": func.coalesce(_agents.c.link_id, link),
-        "first_connected_at": func.coalesce(_agents.c.first_connected_at, now),
+        "link_id": link,
+        "api_version": api_version,
+        "first_connected_at": func.coalesce(workspace_agents.c.first_connected_at, now),
         "last_connected_at": now,
+        "disconnected_at": None,
         "updated_at": now,
     }
-    if api_version is not None:
-        values |= {"api_version": api_version, "link_id": link}
-    if path is not None:
-        values |= {"path_vitals": path, "path_vitals_at": now}
-    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(**values))
+    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(**values))
+
+
+@dataclass(frozen=True, slots=True)
+class AliveLink:
+    """Link of an agent that is alive, with the readings of its pings."""
+
+    agent_id: UUID
+    link_id: UUID
+    path: dict[str, Any] | None
+
+
+_MARK_ALIVE = text(
+    "UPDATE workspace_agents a SET link_id = COALESCE(a.link_id, alive.link), "
+    "first_connected_at = COALESCE(a.first_connected_at, :now), last_connected_at = :now, updated_at = :now, "
+    "path_vitals = COALESCE(CAST(alive.path AS jsonb), a.path_vitals), "
+    "path_vitals_at = CASE WHEN alive.path IS NULL THEN a.path_vitals_at ELSE :now END "
+    "FROM unnest(CAST(:ids AS uuid[]), CAST(:links AS uuid[]), CAST(:paths AS text[])) AS alive(id, link, path) "
+    "WHERE a.id = alive.id"
+)
+
+
+async def mark_alive(tx: Tx, links: Mapping[UUID, AliveLink], now: datetime) -> None:
+    """Record that links, by their agents' ids, are alive: one statement for any number."""
+    ids = sorted(links)
+    values = {
+        "ids": ids,
+        "links": [links[agent_id].link_id for agent_id in ids],
+        "paths": [None if links[agent_id].path is None else json.dumps(links[agent_id].path) for agent_id in ids],
+    }
+    await tx.execute(_MARK_ALIVE, {"now": now, **values})
 
 
 async def mark_disconnected(tx: Tx, agent_id: UUID, link: UUID, now: datetime) -> bool:
-    """Record that the link closed. `now` must be later than the last `mark_connected` to count. False when a newer link
+    """Record that the link closed. `now` must be later than the last `mark_alive` to count. False when a newer link
     is open."""
-    disconnected = update(_agents).where(_agents.c.id == agent_id, _agents.c.link_id == link)
-    query = disconnected.values(disconnected_at=now, updated_at=now, link_id=None).returning(_agents.c.id)
+    disconnected = update(workspace_agents).where(workspace_agents.c.id == agent_id, workspace_agents.c.link_id == link)
+    query = disconnected.values(disconnected_at=now, updated_at=now, link_id=None).returning(workspace_agents.c.id)
     return (await tx.execute(query)).first() is not None
 
 
 async def delete_agent(tx: Tx, agent_id: UUID) -> None:
     """Hide a sub-agent; its history stays."""
-    await tx.execute(update(_agents).where(_agents.c.id == agent_id).values(deleted=True))
+    await tx.execute(update(workspace_agents).where(workspace_agents.c.id == agent_id).values(deleted=True))
 
 
 async def count_log_sources(tx: Tx, agent_id: UUID) -> int:
     """Return the number of log sources; other transactions add none until this one ends."""
-    await tx.execute(select(_agents.c.id).where(_agents.c.id == agent_id).with_for_update())
+    await tx.execute(select(workspace_agents.c.id).where(workspace_agents.c.id == agent_id).with_for_update())
     query = select(func.count()).where(_sources.c.agent_id == agent_id)
     return int((await tx.execute(query)).scalar_one())
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Required, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import and_, delete, func, insert, select, update
+from sqlalchemy import and_, delete, func, insert, select, text, update
 
 from coder.coderd.store.tables.agents import workspace_agent_disconnects as disconnects
 from coder.coderd.store.tables.agents import workspace_agents as agents
@@ -96,8 +98,22 @@ async def count_causes(tx: Tx, workspace_id: UUID, agent_name: str, causes: set[
     return int((await tx.execute(select(func.count()).select_from(disconnects).where(condition))).scalar_one())
 
 
-async def put_vitals(tx: Tx, agent_id: UUID, host: dict[str, Any], at: datetime) -> None:
-    await tx.execute(update(agents).where(agents.c.id == agent_id).values(host_vitals=host, host_vitals_at=at))
+_PUT_VITALS = text(
+    "UPDATE workspace_agents a SET host_vitals = CAST(report.host AS jsonb), host_vitals_at = report.at "
+    "FROM unnest(CAST(:ids AS uuid[]), CAST(:hosts AS text[]), CAST(:times AS timestamptz[])) "
+    "AS report(id, host, at) WHERE a.id = report.id"
+)
+
+
+async def put_vitals(tx: Tx, readings: Mapping[UUID, tuple[dict[str, Any], datetime]]) -> None:
+    """Store the readings of machines and their times, by agent: one statement for any number."""
+    ids = sorted(readings)
+    values = {
+        "ids": ids,
+        "hosts": [json.dumps(readings[agent_id][0]) for agent_id in ids],
+        "times": [readings[agent_id][1] for agent_id in ids],
+    }
+    await tx.execute(_PUT_VITALS, values)
 
 
 async def get_vitals(tx: Tx, agent_id: UUID) -> VitalsRow:

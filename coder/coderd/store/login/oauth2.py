@@ -101,7 +101,7 @@ class TokenRow:
 
 
 _CONSENTS = 7305  # seed of their advisory locks: distinct from the numbered locks
-_APPS = tuple(oauth2_provider_apps.c[name] for name in OAuth2AppRow.__slots__)
+APPS = tuple(oauth2_provider_apps.c[name] for name in OAuth2AppRow.__slots__)
 _SECRETS = tuple(oauth2_provider_app_secrets.c[name] for name in OAuth2SecretRow.__slots__)
 _CODES = tuple(oauth2_provider_app_codes.c[name] for name in CodeRow.__slots__)
 _TOKENS = tuple(oauth2_provider_app_tokens.c[name] for name in TokenRow.__slots__)
@@ -109,7 +109,7 @@ _TOKENS = tuple(oauth2_provider_app_tokens.c[name] for name in TokenRow.__slots_
 
 async def list_apps(tx: Tx, user_id: UUID | None) -> list[OAuth2AppRow]:
     """Return applications by name, newest first; with `user_id` only those the user consented to."""
-    statement = select(*_APPS).order_by(
+    statement = select(*APPS).order_by(
         oauth2_provider_apps.c.name.collate("C"), oauth2_provider_apps.c.created_at.desc()
     )
     if user_id is not None:
@@ -118,11 +118,6 @@ async def list_apps(tx: Tx, user_id: UUID | None) -> list[OAuth2AppRow]:
             exists().where(tokens.c.app_id == oauth2_provider_apps.c.id, tokens.c.user_id == user_id)
         )
     return [OAuth2AppRow(*row) for row in await tx.execute(statement)]
-
-
-async def get_app(tx: Tx, app_id: UUID) -> OAuth2AppRow | None:
-    row = (await tx.execute(select(*_APPS).where(oauth2_provider_apps.c.id == app_id))).one_or_none()
-    return None if row is None else OAuth2AppRow(*row)
 
 
 async def insert_app(tx: Tx, row: OAuth2AppRow, secret: OAuth2SecretRow | None = None) -> None:
@@ -143,7 +138,7 @@ async def lock_app(tx: Tx, app_id: UUID) -> OAuth2AppRow | None:
 
 
 async def _get_app(tx: Tx, app_id: UUID, *, read: bool) -> OAuth2AppRow | None:
-    statement = select(*_APPS).where(oauth2_provider_apps.c.id == app_id).with_for_update(read=read, key_share=read)
+    statement = select(*APPS).where(oauth2_provider_apps.c.id == app_id).with_for_update(read=read, key_share=read)
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else OAuth2AppRow(*row)
 

@@ -30,7 +30,7 @@ class InboxRow:
     created_at: datetime
 
 
-_COLUMNS = tuple(table.c[name] for name in InboxRow.__slots__)
+COLUMNS = tuple(table.c[name] for name in InboxRow.__slots__)
 PAGE = 25
 
 
@@ -44,7 +44,7 @@ async def list_inbox(
     before: UUID | None = None,
 ) -> list[InboxRow]:
     """Return entries, newest first, a page of 25; equal times are ordered by id, so that pages lose none."""
-    statement = select(*_COLUMNS).where(table.c.user_id == user_id)
+    statement = select(*COLUMNS).where(table.c.user_id == user_id)
     if targets:
         statement = statement.where(table.c.targets.contains(list(targets)))
     if templates:
@@ -60,12 +60,6 @@ async def list_inbox(
     return [InboxRow(*row) for row in await tx.execute(statement)]
 
 
-async def get_inbox(tx: Tx, user_id: UUID, notification_id: UUID) -> InboxRow | None:
-    statement = select(*_COLUMNS).where(table.c.id == notification_id, table.c.user_id == user_id)
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else InboxRow(*row)
-
-
 async def count_unread(tx: Tx, user_id: UUID) -> int:
     statement = select(func.count()).where(table.c.user_id == user_id, table.c.read_at.is_(None))
     return int((await tx.execute(statement)).scalar_one())
@@ -76,7 +70,7 @@ async def set_read(tx: Tx, user_id: UUID, notification_id: UUID, read_at: dateti
         update(table)
         .where(table.c.id == notification_id, table.c.user_id == user_id)
         .values(read_at=read_at)
-        .returning(*_COLUMNS)
+        .returning(*COLUMNS)
     )
     row = (await tx.execute(statement)).one_or_none()
     return None if row is None else InboxRow(*row)

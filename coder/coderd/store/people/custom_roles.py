@@ -30,12 +30,12 @@ class CustomRoleRow:
     updated_at: datetime
 
 
-_COLUMNS = tuple(custom_roles.c[name] for name in CustomRoleRow.__slots__)
+COLUMNS = tuple(custom_roles.c[name] for name in CustomRoleRow.__slots__)
 
 
 async def list_roles(tx: Tx, organization_id: UUID, names: Sequence[str] | None = None) -> list[CustomRoleRow]:
     """Return roles by name; only those of `names` when given."""
-    statement = select(*_COLUMNS).where(custom_roles.c.organization_id == organization_id)
+    statement = select(*COLUMNS).where(custom_roles.c.organization_id == organization_id)
     if names is not None:
         statement = statement.where(custom_roles.c.name.in_(names))
     return [CustomRoleRow(*row) for row in await tx.execute(statement.order_by(custom_roles.c.name))]
@@ -48,13 +48,6 @@ async def hold_roles(tx: Tx, organization_id: UUID, names: Sequence[str]) -> set
     statement = select(custom_roles.c.name).where(*condition).order_by(custom_roles.c.id)
     rows = await tx.execute(statement.with_for_update(read=True, key_share=True))
     return {row[0] for row in rows}
-
-
-async def get_role(tx: Tx, organization_id: UUID, name: str, *, lock: bool = False) -> CustomRoleRow | None:
-    condition = (custom_roles.c.organization_id == organization_id, custom_roles.c.name == name)
-    statement = select(*_COLUMNS).where(*condition)
-    row = (await tx.execute(statement.with_for_update() if lock else statement)).one_or_none()
-    return None if row is None else CustomRoleRow(*row)
 
 
 async def insert_role(tx: Tx, row: CustomRoleRow) -> None:

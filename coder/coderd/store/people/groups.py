@@ -56,7 +56,7 @@ _COUNT = (
     .correlate(groups)
     .scalar_subquery()
 )
-_GROUPS = (
+GROUPS = (
     select(
         *(groups.c[name] for name in GroupRow.__slots__[:7]),
         organizations.c.name,
@@ -69,17 +69,6 @@ _GROUPS = (
 )
 
 
-async def get_group(tx: Tx, group_id: UUID) -> GroupRow | None:
-    row: Any = (await tx.execute(_GROUPS.where(groups.c.id == group_id))).one_or_none()
-    return None if row is None else GroupRow(*row)
-
-
-async def get_group_by_name(tx: Tx, organization_id: UUID, name: str) -> GroupRow | None:
-    statement = _GROUPS.where(groups.c.organization_id == organization_id, groups.c.name == name)
-    row: Any = (await tx.execute(statement)).one_or_none()
-    return None if row is None else GroupRow(*row)
-
-
 async def list_groups(
     tx: Tx,
     *,
@@ -88,7 +77,7 @@ async def list_groups(
     ids: Sequence[UUID] = (),
 ) -> list[GroupRow]:
     """Return groups by name that match all conditions."""
-    statement = _GROUPS
+    statement = GROUPS
     if organization_id is not None:
         statement = statement.where(groups.c.organization_id == organization_id)
     if has_member is not None:

@@ -54,8 +54,8 @@ class MemberRow:
     is_service_account: bool
 
 
-_ORGANIZATION = tuple(organizations.c[name] for name in OrganizationRow.__slots__)
-_MEMBER = (
+ORGANIZATION = tuple(organizations.c[name] for name in OrganizationRow.__slots__)
+MEMBER = (
     *(organization_members.c[name] for name in ("organization_id", "user_id", "created_at", "updated_at", "roles")),
     *(users.c[name] for name in ("username", "name", "email", "avatar_url", "status", "login_type", "last_seen_at")),
     users.c.created_at.label("user_created_at"),
@@ -63,41 +63,16 @@ _MEMBER = (
     users.c.rbac_roles,
     users.c.is_service_account,
 )
-_MEMBERS = (
-    select(*_MEMBER)
-    .join(users, users.c.id == organization_members.c.user_id)
-    .where(~users.c.deleted, ~users.c.is_system)
-)
-
-
-async def get_organization(
-    tx: Tx, organization_id: UUID, *, lock: bool = False, hold: bool = False
-) -> OrganizationRow | None:
-    """Return an organization. `lock` excludes all other transactions until this one ends: for changes, and for checks
-    of its content. `hold` excludes only those: many may rely on the row concurrently, and add objects."""
-    statement = select(*_ORGANIZATION).where(organizations.c.id == organization_id, ~organizations.c.deleted)
-    if lock or hold:
-        statement = statement.with_for_update(read=not lock, key_share=not lock)
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else OrganizationRow(*row)
-
-
-async def get_organization_by_name(tx: Tx, name: str) -> OrganizationRow | None:
-    statement = select(*_ORGANIZATION).where(
-        func.lower(organizations.c.name) == func.lower(name), ~organizations.c.deleted
-    )
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else OrganizationRow(*row)
 
 
 async def get_default_organization(tx: Tx) -> OrganizationRow:
-    statement = select(*_ORGANIZATION).where(organizations.c.is_default)
+    statement = select(*ORGANIZATION).where(organizations.c.is_default)
     return OrganizationRow(*(await tx.execute(statement)).one())
 
 
 async def list_organizations(tx: Tx, ids: Sequence[UUID] | None = None) -> list[OrganizationRow]:
     """Return organizations by name; only those of `ids` when given."""
-    statement = select(*_ORGANIZATION).where(~organizations.c.deleted)
+    statement = select(*ORGANIZATION).where(~organizations.c.deleted)
     if ids is not None:
         statement = statement.where(organizations.c.id.in_(ids))
     statement = statement.order_by(func.lower(organizations.c.name))
@@ -106,7 +81,7 @@ async def list_organizations(tx: Tx, ids: Sequence[UUID] | None = None) -> list[
 
 async def list_organizations_of(tx: Tx, user_id: UUID) -> list[OrganizationRow]:
     statement = (
-        select(*_ORGANIZATION)
+        select(*ORGANIZATION)
         .join(organization_members, organization_members.c.organization_id == organizations.c.id)
         .where(organization_members.c.user_id == user_id, ~organizations.c.deleted)
         .order_by(func.lower(organizations.c.name))
@@ -196,16 +171,6 @@ async def hold_members(tx: Tx, organization_id: UUID, user_ids: Collection[UUID]
     return {row[0] for row in await tx.execute(statement.with_for_update(read=True, key_share=True))}
 
 
-async def get_member(tx: Tx, organization_id: UUID, user_id: UUID, *, lock: bool = False) -> MemberRow | None:
-    """Return a membership. `lock` keeps others from changing it until the transaction ends."""
-    statement = _MEMBERS.where(
-        organization_members.c.organization_id == organization_id, organization_members.c.user_id == user_id
-    )
-    statement = statement.with_for_update(of=organization_members) if lock else statement
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else MemberRow(*row)
-
-
 async def is_active_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool:
     """Return whether a living, unsuspended user belongs to the organization. A dormant user does: the next login
     makes the account active."""
@@ -225,7 +190,7 @@ async def is_active_member(tx: Tx, organization_id: UUID, user_id: UUID) -> bool
 async def list_members(tx: Tx, organization_id: UUID, which: UserFilter) -> tuple[list[MemberRow], int]:
     """Return a page of members by username and their number (0 when the page is empty)."""
     statement = (
-        select(*_MEMBER, func.count().over())
+        select(*MEMBER, func.count().over())
         .join(users, users.c.id == organization_members.c.user_id)
         .where(organization_members.c.organization_id == organization_id, *conditions(which))
         .order_by(func.lower(users.c.username))

@@ -29,21 +29,15 @@ class UserSecretRow:
     updated_at: datetime
 
 
-_COLUMNS = tuple(user_secrets.c[name] for name in UserSecretRow.__slots__)
+COLUMNS = tuple(user_secrets.c[name] for name in UserSecretRow.__slots__)
 
 
 async def list_secrets(tx: Tx, user_id: UUID, *, enabled_only: bool = False) -> list[UserSecretRow]:
     """Return secrets by name."""
-    statement = select(*_COLUMNS).where(user_secrets.c.user_id == user_id).order_by(user_secrets.c.name)
+    statement = select(*COLUMNS).where(user_secrets.c.user_id == user_id).order_by(user_secrets.c.name)
     if enabled_only:
         statement = statement.where(user_secrets.c.enabled)
     return [UserSecretRow(*row) for row in await tx.execute(statement)]
-
-
-async def get_secret(tx: Tx, user_id: UUID, name: str) -> UserSecretRow | None:
-    statement = select(*_COLUMNS).where(user_secrets.c.user_id == user_id, user_secrets.c.name == name)
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else UserSecretRow(*row)
 
 
 async def insert_secret(tx: Tx, row: UserSecretRow) -> None:

@@ -26,19 +26,13 @@ class SkillRow:
     updated_at: datetime
 
 
-_COLUMNS = tuple(user_skills.c[name] for name in SkillRow.__slots__)
+COLUMNS = tuple(user_skills.c[name] for name in SkillRow.__slots__)
 
 
 async def list_skills(tx: Tx, user_id: UUID) -> list[SkillRow]:
     """Return skills by name."""
-    statement = select(*_COLUMNS).where(user_skills.c.user_id == user_id).order_by(user_skills.c.name)
+    statement = select(*COLUMNS).where(user_skills.c.user_id == user_id).order_by(user_skills.c.name)
     return [SkillRow(*row) for row in await tx.execute(statement)]
-
-
-async def get_skill(tx: Tx, user_id: UUID, name: str) -> SkillRow | None:
-    statement = select(*_COLUMNS).where(user_skills.c.user_id == user_id, user_skills.c.name == name)
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else SkillRow(*row)
 
 
 async def insert_skill(tx: Tx, row: SkillRow) -> None:

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import delete, func, insert, literal_column, or_, select, text, update
+from sqlalchemy import delete, func, insert, or_, select, text, update
 from sqlalchemy.dialects.postgresql import aggregate_order_by
 from sqlalchemy.dialects.postgresql import insert as upsert
 
@@ -65,7 +65,7 @@ class UserFilter:
 
 
 USER_COLUMNS = tuple(users.c[name] for name in UserRow.__slots__ if name != "organization_ids")
-_ORGANIZATIONS = (
+ORGANIZATIONS = (
     select(
         func.array_agg(
             aggregate_order_by(  # the default organization first: clients use the first
@@ -80,58 +80,17 @@ _ORGANIZATIONS = (
     .scalar_subquery()
     .label("organization_ids")
 )
-_SELECT = select(*USER_COLUMNS, _ORGANIZATIONS)
 
 
-def _row(values: Any) -> UserRow:
+def user_row(values: Any) -> UserRow:
     fields = dict(zip(UserRow.__slots__, values, strict=True))
     return UserRow(**{**fields, "organization_ids": values[-1] or ()})
-
-
-async def get_user(
-    tx: Tx, user_id: UUID, *, lock: bool = False, hold: bool = False, keep: bool = False
-) -> UserRow | None:
-    """Return a user by id, deleted ones too. Until the transaction ends
-
-    - `lock` keeps others from changing the user, and waits for holders: before the user's grants are revoked;
-    - `hold` excludes only `lock`: before the user receives a grant that a lock revokes;
-    - `keep` keeps others from changing the user, and does not wait for rows that only reference it: for code that
-      relies on the row, and continues with workspaces or templates. A transaction that has locked one of those
-      references users in its rows (a build its initiator, a version its author), which waits for a `lock`.
-    """
-    statement = _SELECT.where(users.c.id == user_id)
-    if lock or hold or keep:
-        statement = statement.with_for_update(of=users, read=hold, key_share=not lock)
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else _row(row)
 
 
 async def hold_users(tx: Tx, user_ids: Collection[UUID]) -> None:
     """Hold several users, in the one order that all locks of several users follow."""
     statement = select(users.c.id).where(users.c.id.in_(user_ids)).order_by(users.c.id)
     await tx.execute(statement.with_for_update(read=True, key_share=True))
-
-
-async def get_user_by_name(tx: Tx, username: str) -> UserRow | None:
-    """Return a living user by name, regardless of case."""
-    statement = _SELECT.where(func.lower(users.c.username) == func.lower(username), ~users.c.deleted)
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else _row(row)
-
-
-async def get_user_by_email(tx: Tx, email: str) -> UserRow | None:
-    # Same expression as the index, without a parameter, or the index would not be used.
-    same = func.lower(users.c.email) == func.lower(email), users.c.email != literal_column("''")
-    statement = _SELECT.where(*same, ~users.c.deleted, ~users.c.is_system)
-    row = (await tx.execute(statement)).one_or_none()
-    return None if row is None else _row(row)
-
-
-async def list_by_ids(tx: Tx, ids: Sequence[UUID]) -> list[UserRow]:
-    """Return users by ids, deleted ones too, in no order."""
-    if not ids:
-        return []
-    return [_row(row) for row in await tx.execute(_SELECT.where(users.c.id.in_(list(ids))))]
 
 
 async def count_users(tx: Tx) -> int:
@@ -161,12 +120,12 @@ async def has_other_owner(tx: Tx, user_id: UUID) -> bool:
 
 async def list_users(tx: Tx, which: UserFilter) -> tuple[list[UserRow], int]:
     """Return a page in the order of names, and their total number (0 when the page is empty)."""
-    statement = select(*USER_COLUMNS, _ORGANIZATIONS, func.count().over()).where(*conditions(which))
+    statement = select(*USER_COLUMNS, ORGANIZATIONS, func.count().over()).where(*conditions(which))
     statement = statement.order_by(func.lower(users.c.username)).offset(which.offset)
     if which.limit:
         statement = statement.limit(which.limit)
     rows = list(await tx.execute(statement))
-    return [_row(row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
+    return [user_row(row[:-1]) for row in rows], (rows[0][-1] if rows else 0)
 
 
 def conditions(which: UserFilter) -> list[Any]:

@@ -28,7 +28,6 @@ from coder.domain.provisioning.tags import UNTAGGED, Tags
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-_jobs = provisioner_jobs
 _logs = provisioner_job_logs
 
 
@@ -78,21 +77,25 @@ class JobRow:
         return UUID(text) if text else None
 
 
-_JOB_COLUMNS = tuple(_jobs.c[field.name] for field in fields(JobRow))
+JOB_COLUMNS = tuple(provisioner_jobs.c[field.name] for field in fields(JobRow))
 
 STATUS: ColumnElement[str] = case(
-    (_jobs.c.error != "", "failed"),
-    (and_(_jobs.c.completed_at.is_not(None), _jobs.c.canceled_at.is_not(None)), "canceled"),
-    (_jobs.c.completed_at.is_not(None), "succeeded"),
-    (_jobs.c.canceled_at.is_not(None), "canceling"),
-    (_jobs.c.started_at.is_(None), "pending"),
+    (provisioner_jobs.c.error != "", "failed"),
+    (and_(provisioner_jobs.c.completed_at.is_not(None), provisioner_jobs.c.canceled_at.is_not(None)), "canceled"),
+    (provisioner_jobs.c.completed_at.is_not(None), "succeeded"),
+    (provisioner_jobs.c.canceled_at.is_not(None), "canceling"),
+    (provisioner_jobs.c.started_at.is_(None), "pending"),
     else_="running",
 )
 """`derive_status` (coder/domain/provisioning/jobs.py) as SQL."""
 
 _BATCH = 1000
 """Rows of one statement."""
-_WAITING = and_(_jobs.c.started_at.is_(None), _jobs.c.completed_at.is_(None), _jobs.c.canceled_at.is_(None))
+_WAITING = and_(
+    provisioner_jobs.c.started_at.is_(None),
+    provisioner_jobs.c.completed_at.is_(None),
+    provisioner_jobs.c.canceled_at.is_(None),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,32 +140,15 @@ class JobDetail:
 
 
 async def insert_job(tx: Tx, job: JobRow) -> None:
-    await tx.execute(insert(_jobs).values(column_values(job)))
-
-
-async def get_job(tx: Tx, job_id: UUID, *, lock: bool = False) -> JobRow | None:
-    """Return a job. `lock` keeps others from changing it until the transaction ends."""
-    query = select(*_JOB_COLUMNS).where(_jobs.c.id == job_id)
-    if lock:
-        query = query.with_for_update()
-    row = (await tx.execute(query)).one_or_none()
-    return JobRow(*row) if row else None
-
-
-async def get_jobs(tx: Tx, job_ids: Collection[UUID]) -> dict[UUID, JobRow]:
-    """Return the existing jobs by id."""
-    if not job_ids:
-        return {}
-    rows = await tx.execute(select(*_JOB_COLUMNS).where(_jobs.c.id.in_(job_ids)))
-    return {row.id: JobRow(*row) for row in rows}
+    await tx.execute(insert(provisioner_jobs).values(column_values(job)))
 
 
 def _tags_match(tags: Tags, *, strict: bool) -> ColumnElement[bool]:
     # `tags_match` (coder/domain/provisioning/tags.py) as SQL;
     # tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
-    included: ColumnElement[bool] = _jobs.c.tags.contained_by(literal(dict(tags), JSONB))
+    included: ColumnElement[bool] = provisioner_jobs.c.tags.contained_by(literal(dict(tags), JSONB))
     if strict and dict(tags) != dict(UNTAGGED):
-        return and_(included, not_(_jobs.c.tags == literal(dict(UNTAGGED), JSONB)))
+        return and_(included, not_(provisioner_jobs.c.tags == literal(dict(UNTAGGED), JSONB)))
     return included
 
 
@@ -181,23 +167,23 @@ async def acquire_job(
     SKIP LOCKED: daemons never wait for each other.
     """
     chosen = (
-        select(_jobs.c.id)
+        select(provisioner_jobs.c.id)
         .where(
             _WAITING,
-            _jobs.c.organization_id == organization_id,
-            _jobs.c.provisioner.in_(provisioners),
+            provisioner_jobs.c.organization_id == organization_id,
+            provisioner_jobs.c.provisioner.in_(provisioners),
             _tags_match(tags, strict=strict),
         )
-        .order_by(_jobs.c.priority, _jobs.c.created_at, _jobs.c.id)
+        .order_by(provisioner_jobs.c.priority, provisioner_jobs.c.created_at, provisioner_jobs.c.id)
         .limit(1)
         .with_for_update(skip_locked=True)
         .scalar_subquery()
     )
     query = (
-        update(_jobs)
-        .where(_jobs.c.id == chosen)
+        update(provisioner_jobs)
+        .where(provisioner_jobs.c.id == chosen)
         .values(started_at=now, updated_at=now, worker_id=worker_id)
-        .returning(*_JOB_COLUMNS)
+        .returning(*JOB_COLUMNS)
     )
     row = (await tx.execute(query)).one_or_none()
     return JobRow(*row) if row else None
@@ -227,52 +213,58 @@ class JobChanges(TypedDict, total=False):
 
 
 async def update_job(tx: Tx, job_id: UUID, **values: Unpack[JobChanges]) -> None:
-    await tx.execute(update(_jobs).where(_jobs.c.id == job_id).values(**values))
+    await tx.execute(update(provisioner_jobs).where(provisioner_jobs.c.id == job_id).values(**values))
 
 
 async def list_waiting(tx: Tx, organization_ids: Collection[UUID]) -> list[JobRequirements]:
     """Return every pending job of these organizations."""
     query = select(
-        _jobs.c.id,
-        _jobs.c.organization_id,
-        _jobs.c.provisioner,
-        _jobs.c.tags,
-        _jobs.c.priority,
-        _jobs.c.created_at,
-    ).where(_WAITING, _jobs.c.organization_id.in_(organization_ids))
+        provisioner_jobs.c.id,
+        provisioner_jobs.c.organization_id,
+        provisioner_jobs.c.provisioner,
+        provisioner_jobs.c.tags,
+        provisioner_jobs.c.priority,
+        provisioner_jobs.c.created_at,
+    ).where(_WAITING, provisioner_jobs.c.organization_id.in_(organization_ids))
     return [JobRequirements(*row) for row in await tx.execute(query)]
 
 
 async def list_worker_jobs(tx: Tx, worker_id: UUID) -> list[JobRow]:
     """Return the unfinished jobs of a daemon."""
-    query = select(*_JOB_COLUMNS).where(
-        _jobs.c.worker_id == worker_id, _jobs.c.completed_at.is_(None), _jobs.c.started_at.is_not(None)
+    query = select(*JOB_COLUMNS).where(
+        provisioner_jobs.c.worker_id == worker_id,
+        provisioner_jobs.c.completed_at.is_(None),
+        provisioner_jobs.c.started_at.is_not(None),
     )
     return [JobRow(*row) for row in await tx.execute(query)]
 
 
 def _is_silent(hung_since: datetime, pending_since: datetime) -> ColumnElement[bool]:
     silent = or_(
-        and_(_jobs.c.started_at.is_not(None), _jobs.c.updated_at <= hung_since),
+        and_(provisioner_jobs.c.started_at.is_not(None), provisioner_jobs.c.updated_at <= hung_since),
         # A parked job waits for its daemon without limit (store/provisioning/queue_forecast_queries.py).
         and_(
-            _jobs.c.started_at.is_(None),
-            _jobs.c.updated_at <= pending_since,
-            func.coalesce(_jobs.c.input["wait_for_provisioner"].astext, "false") != "true",
+            provisioner_jobs.c.started_at.is_(None),
+            provisioner_jobs.c.updated_at <= pending_since,
+            func.coalesce(provisioner_jobs.c.input["wait_for_provisioner"].astext, "false") != "true",
         ),
     )
-    return and_(_jobs.c.completed_at.is_(None), silent)
+    return and_(provisioner_jobs.c.completed_at.is_(None), silent)
 
 
 async def list_silent_jobs(tx: Tx, hung_since: datetime, pending_since: datetime) -> list[UUID]:
     """Return jobs without updates for too long, the most silent first."""
-    query = select(_jobs.c.id).where(_is_silent(hung_since, pending_since)).order_by(_jobs.c.updated_at)
+    query = (
+        select(provisioner_jobs.c.id)
+        .where(_is_silent(hung_since, pending_since))
+        .order_by(provisioner_jobs.c.updated_at)
+    )
     return list((await tx.execute(query)).scalars())
 
 
 async def lock_silent_job(tx: Tx, job_id: UUID, hung_since: datetime, pending_since: datetime) -> JobRow | None:
     """Lock a silent job, if it is still silent and not locked by another transaction."""
-    query = select(*_JOB_COLUMNS).where(_jobs.c.id == job_id, _is_silent(hung_since, pending_since))
+    query = select(*JOB_COLUMNS).where(provisioner_jobs.c.id == job_id, _is_silent(hung_since, pending_since))
     row = (await tx.execute(query.with_for_update(skip_locked=True))).one_or_none()
     return JobRow(*row) if row else None
 
@@ -291,28 +283,28 @@ class JobFilter:
 
 async def list_jobs(tx: Tx, organization_id: UUID, which: JobFilter) -> list[JobDetail]:
     """Return jobs, newest first."""
-    query = _detail_query().where(_jobs.c.organization_id == organization_id)
+    query = _detail_query().where(provisioner_jobs.c.organization_id == organization_id)
     if which.ids:
-        query = query.where(_jobs.c.id.in_(which.ids))
+        query = query.where(provisioner_jobs.c.id.in_(which.ids))
     if which.statuses:
         query = query.where(STATUS.in_(which.statuses))
     if which.tags:
-        query = query.where(_jobs.c.tags.contained_by(literal(dict(which.tags), JSONB)))
+        query = query.where(provisioner_jobs.c.tags.contained_by(literal(dict(which.tags), JSONB)))
     if which.initiator_id is not None:
-        query = query.where(_jobs.c.initiator_id == which.initiator_id)
-    query = query.order_by(_jobs.c.created_at.desc(), _jobs.c.id)
+        query = query.where(provisioner_jobs.c.initiator_id == which.initiator_id)
+    query = query.order_by(provisioner_jobs.c.created_at.desc(), provisioner_jobs.c.id)
     if which.limit:
         query = query.limit(which.limit)
-    count = len(_JOB_COLUMNS)
+    count = len(JOB_COLUMNS)
     return [JobDetail(JobRow(*row[:count]), *row[count:]) for row in await tx.execute(query)]
 
 
 def _detail_query() -> Select[Any]:
     version = template_versions.alias("version")
-    by_input = _jobs.c.input["template_version_id"].astext
-    build_job = workspace_builds.c.job_id == _jobs.c.id
+    by_input = provisioner_jobs.c.input["template_version_id"].astext
+    build_job = workspace_builds.c.job_id == provisioner_jobs.c.id
     return select(
-        *_JOB_COLUMNS,
+        *JOB_COLUMNS,
         func.coalesce(provisioner_daemons.c.name, ""),
         func.coalesce(version.c.name, ""),
         version.c.template_id,
@@ -323,7 +315,7 @@ def _detail_query() -> Select[Any]:
         func.coalesce(workspaces.c.name, ""),
         func.coalesce(workspace_builds.c.transition, ""),
     ).select_from(
-        _jobs.outerjoin(provisioner_daemons, provisioner_daemons.c.id == _jobs.c.worker_id)
+        provisioner_jobs.outerjoin(provisioner_daemons, provisioner_daemons.c.id == provisioner_jobs.c.worker_id)
         .outerjoin(workspace_builds, build_job)
         .outerjoin(workspaces, workspaces.c.id == workspace_builds.c.workspace_id)
         .outerjoin(

@@ -26,8 +26,6 @@ _daemons = provisioner_daemons
 KEY_DELETED = "provisioner_key_deleted"
 """NOTIFY channel: the id of a deleted key, whose daemons must disconnect."""
 
-_keys = provisioner_keys
-
 
 @dataclass(frozen=True, slots=True)
 class DaemonRow:
@@ -72,7 +70,7 @@ class DaemonJob:
 
 
 _DAEMON_COLUMNS = tuple(_daemons.c[field.name] for field in fields(DaemonRow))
-_KEY_COLUMNS = tuple(_keys.c[field.name] for field in fields(ProvisionerKeyRow))
+KEY_COLUMNS = tuple(provisioner_keys.c[field.name] for field in fields(ProvisionerKeyRow))
 
 
 def daemon_columns() -> tuple[Column[Any], ...]:
@@ -220,24 +218,22 @@ async def list_daemon_jobs(tx: Tx, daemon_ids: Collection[UUID]) -> list[DaemonJ
 
 async def insert_key(tx: Tx, key: ProvisionerKeyRow) -> None:
     """Insert a key. Raises IntegrityError on `ix_provisioner_keys_organization_id_name` when the name is taken."""
-    await tx.execute(insert(_keys).values(column_values(key)))
+    await tx.execute(insert(provisioner_keys).values(column_values(key)))
 
 
 async def get_key_by_secret(tx: Tx, hashed_secret: bytes) -> ProvisionerKeyRow | None:
-    row = (await tx.execute(select(*_KEY_COLUMNS).where(_keys.c.hashed_secret == hashed_secret))).one_or_none()
-    return ProvisionerKeyRow(*row) if row else None
-
-
-async def get_key_by_name(tx: Tx, organization_id: UUID, name: str) -> ProvisionerKeyRow | None:
-    query = select(*_KEY_COLUMNS).where(
-        _keys.c.organization_id == organization_id, func.lower(_keys.c.name) == func.lower(name)
-    )
-    row = (await tx.execute(query)).one_or_none()
+    row = (
+        await tx.execute(select(*KEY_COLUMNS).where(provisioner_keys.c.hashed_secret == hashed_secret))
+    ).one_or_none()
     return ProvisionerKeyRow(*row) if row else None
 
 
 async def list_keys(tx: Tx, organization_id: UUID) -> list[ProvisionerKeyRow]:
-    query = select(*_KEY_COLUMNS).where(_keys.c.organization_id == organization_id).order_by(_keys.c.created_at)
+    query = (
+        select(*KEY_COLUMNS)
+        .where(provisioner_keys.c.organization_id == organization_id)
+        .order_by(provisioner_keys.c.created_at)
+    )
     return [ProvisionerKeyRow(*row) for row in await tx.execute(query)]
 
 
@@ -245,15 +241,18 @@ async def get_key_names(tx: Tx, key_ids: Collection[UUID]) -> dict[UUID, str]:
     if not key_ids:
         return {}
     return {
-        row.id: row.name for row in await tx.execute(select(_keys.c.id, _keys.c.name).where(_keys.c.id.in_(key_ids)))
+        row.id: row.name
+        for row in await tx.execute(
+            select(provisioner_keys.c.id, provisioner_keys.c.name).where(provisioner_keys.c.id.in_(key_ids))
+        )
     }
 
 
 async def has_key(tx: Tx, key_id: UUID) -> bool:
-    return (await tx.execute(select(_keys.c.id).where(_keys.c.id == key_id))).first() is not None
+    return (await tx.execute(select(provisioner_keys.c.id).where(provisioner_keys.c.id == key_id))).first() is not None
 
 
 async def delete_key(tx: Tx, key_id: UUID) -> None:
     """Delete a key and notify its daemons."""
-    await tx.execute(delete(_keys).where(_keys.c.id == key_id))
+    await tx.execute(delete(provisioner_keys).where(provisioner_keys.c.id == key_id))
     await notify(tx, KEY_DELETED, str(key_id))

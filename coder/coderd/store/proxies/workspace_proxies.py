@@ -10,7 +10,6 @@ from uuid import UUID
 from sqlalchemy import delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql
 
-from coder.coderd.store.engine.names import called
 from coder.coderd.store.tables.proxies import workspace_proxies, workspace_proxy_replicas
 
 if TYPE_CHECKING:
@@ -48,20 +47,13 @@ class ProxyReplicaRow:
     updated_at: datetime
 
 
-_SELECT = select(*(workspace_proxies.c[name] for name in ProxyRow.__slots__)).where(~workspace_proxies.c.deleted)
+SELECT = select(*(workspace_proxies.c[name] for name in ProxyRow.__slots__)).where(~workspace_proxies.c.deleted)
 
 
 async def list_proxies(tx: Tx) -> list[ProxyRow]:
     """Return proxies by name."""
-    statement = _SELECT.order_by(func.lower(workspace_proxies.c.name))
+    statement = SELECT.order_by(func.lower(workspace_proxies.c.name))
     return [ProxyRow(*row) for row in await tx.execute(statement)]
-
-
-async def find_proxy(tx: Tx, reference: str) -> ProxyRow | None:
-    """Return a proxy by id or name."""
-    is_named = func.lower(workspace_proxies.c.name) == func.lower(reference)
-    row = (await tx.execute(called(_SELECT, reference, workspace_proxies.c.id, is_named))).one_or_none()
-    return None if row is None else ProxyRow(*row)
 
 
 async def get_region_id(tx: Tx, proxy_id: UUID) -> int:

@@ -115,7 +115,7 @@ class SnapshotRow:
 
 
 _builds = workspace_builds
-_COLUMNS = tuple(tasks.c[field.name] for field in fields(TaskRow))
+COLUMNS = tuple(tasks.c[field.name] for field in fields(TaskRow))
 _BUILD = (_builds.c.build_number, _builds.c.transition, STATUS, _builds.c.created_at)
 _APP = (workspace_apps.c.id, workspace_apps.c.slug, workspace_apps.c.url, workspace_apps.c.health)
 _AROUND = (
@@ -135,8 +135,8 @@ _SAID = literal_column(
         ORDER BY s.created_at DESC LIMIT 1)""",
     JSON,
 )
-_VIEW: Select[Any] = (
-    select(*_COLUMNS, *_AROUND, *_BUILD, *_APP, _SAID.label("said"), *AGENT_COLUMNS)
+VIEW: Select[Any] = (
+    select(*COLUMNS, *_AROUND, *_BUILD, *_APP, _SAID.label("said"), *AGENT_COLUMNS)
     .select_from(tasks)
     .join(users, users.c.id == tasks.c.owner_id)
     .join(template_versions, template_versions.c.id == tasks.c.template_version_id)
@@ -150,11 +150,11 @@ _VIEW: Select[Any] = (
         and_(workspace_agents.c.id == workspace_apps.c.agent_id, workspace_agents.c.job_id == _builds.c.job_id),
     )
 )
-_LIVING = tasks.c.deleted_at.is_(None)
+LIVING = tasks.c.deleted_at.is_(None)
 
 
-def _make(row: Any) -> TaskView:
-    around = len(_COLUMNS)
+def task_row(row: Any) -> TaskView:
+    around = len(COLUMNS)
     build = around + len(_AROUND)
     app = build + len(_BUILD)
     status_at = app + len(_APP)
@@ -167,30 +167,17 @@ def _make(row: Any) -> TaskView:
     return TaskView(TaskRow(*row[:around]), *rest)
 
 
-async def get_view(tx: Tx, task_id: UUID) -> TaskView | None:
-    """Return a living task."""
-    row = (await tx.execute(_VIEW.where(_LIVING, tasks.c.id == task_id))).one_or_none()
-    return _make(row) if row else None
-
-
-async def get_view_by_name(tx: Tx, owner_id: UUID, name: str) -> TaskView | None:
-    """Return a living task of an owner, without regard to case."""
-    query = _VIEW.where(_LIVING, tasks.c.owner_id == owner_id, func.lower(tasks.c.name) == func.lower(name))
-    row = (await tx.execute(query)).one_or_none()
-    return _make(row) if row else None
-
-
 async def list_views(tx: Tx, which: TaskFilter, readers: TaskReaders) -> list[TaskView]:
     """Return tasks, newest first."""
-    conditions = [_LIVING, _may_read(readers)]
+    conditions = [LIVING, _may_read(readers)]
     if which.owner_id is not None:
         conditions.append(tasks.c.owner_id == which.owner_id)
     if which.organization_id is not None:
         conditions.append(tasks.c.organization_id == which.organization_id)
     if which.ids is not None:
         conditions.append(tasks.c.id.in_(list(which.ids)))
-    query = _VIEW.where(*conditions).order_by(tasks.c.created_at.desc(), tasks.c.id)
-    return [_make(row) for row in await tx.execute(query)]
+    query = VIEW.where(*conditions).order_by(tasks.c.created_at.desc(), tasks.c.id)
+    return [task_row(row) for row in await tx.execute(query)]
 
 
 def _may_read(readers: TaskReaders) -> ColumnElement[bool]:
@@ -198,13 +185,6 @@ def _may_read(readers: TaskReaders) -> ColumnElement[bool]:
         return true()
     own = and_(tasks.c.owner_id == readers.user_id, tasks.c.organization_id.in_(list(readers.own_in)))
     return or_(own, tasks.c.organization_id.in_(list(readers.organization_ids)))
-
-
-async def get_task_of(tx: Tx, workspace_id: UUID, *, deleted: bool = False) -> TaskRow | None:
-    """Return the task of a workspace; deleted ones with `deleted`."""
-    query = select(*_COLUMNS).where(tasks.c.workspace_id == workspace_id).order_by(tasks.c.created_at.desc()).limit(1)
-    row = (await tx.execute(query if deleted else query.where(_LIVING))).one_or_none()
-    return TaskRow(*row) if row else None
 
 
 async def insert_task(tx: Tx, row: TaskRow) -> None:
@@ -216,21 +196,15 @@ async def set_prompt(tx: Tx, task_id: UUID, prompt: str) -> None:
 
 
 async def forget_task(tx: Tx, task_id: UUID, now: datetime) -> None:
-    await tx.execute(update(tasks).where(tasks.c.id == task_id, _LIVING).values(deleted_at=now))
+    await tx.execute(update(tasks).where(tasks.c.id == task_id, LIVING).values(deleted_at=now))
 
 
 async def forget_task_of(tx: Tx, workspace_id: UUID, now: datetime) -> None:
     """Delete the task of a deleted workspace."""
-    await tx.execute(update(tasks).where(tasks.c.workspace_id == workspace_id, _LIVING).values(deleted_at=now))
+    await tx.execute(update(tasks).where(tasks.c.workspace_id == workspace_id, LIVING).values(deleted_at=now))
 
 
 async def put_snapshot(tx: Tx, task_id: UUID, row: SnapshotRow) -> None:
     values = {"messages": row.messages, "created_at": row.created_at}
     statement = upsert(task_snapshots).values(task_id=task_id, **values)
     await tx.execute(statement.on_conflict_do_update(index_elements=["task_id"], set_=values))
-
-
-async def get_snapshot(tx: Tx, task_id: UUID) -> SnapshotRow | None:
-    query = select(task_snapshots.c.messages, task_snapshots.c.created_at).where(task_snapshots.c.task_id == task_id)
-    row = (await tx.execute(query)).one_or_none()
-    return SnapshotRow(*row) if row else None

@@ -34,21 +34,6 @@ class FileRow:
     data: bytes
 
 
-_COLUMNS = tuple(files.c[name] for name in FileRow.__slots__)
-
-
-async def get_file(tx: Tx, file_id: UUID) -> FileRow | None:
-    row = (await tx.execute(select(*_COLUMNS).where(files.c.id == file_id))).one_or_none()
-    return None if row is None else FileRow(*row)
-
-
-async def get_file_head(tx: Tx, file_id: UUID) -> FileRow | None:
-    """Return a file without its data."""
-    columns = [column for column in _COLUMNS if column.name != "data"]
-    row = (await tx.execute(select(*columns).where(files.c.id == file_id))).one_or_none()
-    return None if row is None else FileRow(data=b"", **row._mapping)
-
-
 async def get_size(tx: Tx, file_id: UUID) -> int | None:
     """Return the bytes of the file's data; None if it was deleted."""
     statement = select(func.octet_length(files.c.data)).where(files.c.id == file_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
@@ -31,10 +31,8 @@ from coder.coderd.store.tables.workspaces import workspaces
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-_versions = template_versions
 _parameters = template_version_parameters
 _variables = template_version_variables
-_presets = template_version_presets
 _tags = template_version_workspace_tags
 
 
@@ -125,14 +123,14 @@ class PresetRow:
     created_at: datetime
 
 
-_COLUMNS = tuple(_versions.c[field.name] for field in fields(VersionRow))
-_COUNT = len(_COLUMNS)
+COLUMNS = tuple(template_versions.c[field.name] for field in fields(VersionRow))
+_COUNT = len(COLUMNS)
 
 
 async def insert_version(tx: Tx, version: VersionRow) -> None:
     """Insert a version. Raises IntegrityError on `uq_template_versions_template_id_name` when the template has that
     name."""
-    await tx.execute(insert(_versions).values(column_values(version)))
+    await tx.execute(insert(template_versions).values(column_values(version)))
 
 
 class VersionChanges(TypedDict, total=False):
@@ -156,46 +154,17 @@ class VersionChanges(TypedDict, total=False):
 
 async def update_version(tx: Tx, version_id: UUID, **values: Unpack[VersionChanges]) -> None:
     """Update a version. Raises IntegrityError like `insert_version`."""
-    await tx.execute(update(_versions).where(_versions.c.id == version_id).values(**values))
+    await tx.execute(update(template_versions).where(template_versions.c.id == version_id).values(**values))
 
 
-async def get_version(tx: Tx, version_id: UUID, *, lock: bool = False) -> VersionRow | None:
-    query = select(*_COLUMNS).where(_versions.c.id == version_id)
-    if lock:
-        query = query.with_for_update()
-    row = (await tx.execute(query)).one_or_none()
-    return VersionRow(*row) if row else None
-
-
-async def get_versions(tx: Tx, version_ids: Collection[UUID]) -> dict[UUID, VersionRow]:
-    """Return the existing versions by id."""
-    if not version_ids:
-        return {}
-    rows = await tx.execute(select(*_COLUMNS).where(_versions.c.id.in_(version_ids)))
-    return {row.id: VersionRow(*row) for row in rows}
-
-
-def _views() -> Select[Any]:
-    return select(*_COLUMNS, users.c.username, users.c.name, users.c.avatar_url).join(
-        users, users.c.id == _versions.c.created_by
+def select_views() -> Select[Any]:
+    return select(*COLUMNS, users.c.username, users.c.name, users.c.avatar_url).join(
+        users, users.c.id == template_versions.c.created_by
     )
 
 
-def _view(row: Any) -> VersionView:
+def version_view(row: Any) -> VersionView:
     return VersionView(VersionRow(*row[:_COUNT]), *row[_COUNT:])
-
-
-async def get_view(tx: Tx, version_id: UUID) -> VersionView | None:
-    row = (await tx.execute(_views().where(_versions.c.id == version_id))).one_or_none()
-    return _view(row) if row else None
-
-
-async def get_view_by_name(tx: Tx, template_id: UUID, name: str) -> VersionView | None:
-    query = _views().where(_versions.c.template_id == template_id, func.lower(_versions.c.name) == func.lower(name))
-    # Names are case-sensitively unique; of two that differ in case the exact match wins.
-    rows = [_view(row) for row in await tx.execute(query)]
-    rows.sort(key=lambda view: view.version.name != name)
-    return rows[0] if rows else None
 
 
 async def list_views(
@@ -208,33 +177,17 @@ async def list_views(
     offset: int = 0,
 ) -> list[VersionView]:
     """Return versions, oldest first; `after` starts behind that one."""
-    query = _views().where(_versions.c.template_id == template_id)
+    query = select_views().where(template_versions.c.template_id == template_id)
     if not include_archived:
-        query = query.where(_versions.c.archived.is_(False))
+        query = query.where(template_versions.c.archived.is_(False))
     if after is not None:
-        later = _versions.c.created_at > after.created_at
-        same = and_(_versions.c.created_at == after.created_at, _versions.c.id > after.id)
+        later = template_versions.c.created_at > after.created_at
+        same = and_(template_versions.c.created_at == after.created_at, template_versions.c.id > after.id)
         query = query.where(or_(later, same))
-    query = query.order_by(_versions.c.created_at, _versions.c.id)
+    query = query.order_by(template_versions.c.created_at, template_versions.c.id)
     if limit:
         query = query.limit(limit)
-    return [_view(row) for row in await tx.execute(query.offset(offset))]
-
-
-async def get_previous_view(tx: Tx, version: VersionRow) -> VersionView | None:
-    """Return the newest version of the same template that is older than this one."""
-    query = (
-        _views()
-        .where(
-            _versions.c.organization_id == version.organization_id,
-            _versions.c.template_id == version.template_id,
-            _versions.c.created_at < version.created_at,
-        )
-        .order_by(_versions.c.created_at.desc())
-        .limit(1)
-    )
-    row = (await tx.execute(query)).one_or_none()
-    return _view(row) if row else None
+    return [version_view(row) for row in await tx.execute(query.offset(offset))]
 
 
 async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: datetime) -> list[UUID]:
@@ -250,20 +203,24 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
         .select_from(workspace_builds.join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id))
         .where(
             workspaces.c.deleted.is_(False),
-            workspace_builds.c.template_version_id == _versions.c.id,
+            workspace_builds.c.template_version_id == template_versions.c.id,
             workspace_builds.c.build_number == newest,
         )
-        .correlate(_versions)
+        .correlate(template_versions)
     )
     unfinished = exists(
         select(provisioner_jobs.c.id)
-        .where(provisioner_jobs.c.id == _versions.c.job_id, STATUS.in_(("pending", "running", "canceling")))
-        .correlate(_versions)
+        .where(provisioner_jobs.c.id == template_versions.c.job_id, STATUS.in_(("pending", "running", "canceling")))
+        .correlate(template_versions)
     )
-    active = exists(select(templates.c.id).where(templates.c.active_version_id == _versions.c.id).correlate(_versions))
+    active = exists(
+        select(templates.c.id)
+        .where(templates.c.active_version_id == template_versions.c.id)
+        .correlate(template_versions)
+    )
     conditions = [
-        _versions.c.template_id == template_id,
-        _versions.c.archived.is_(False),
+        template_versions.c.template_id == template_id,
+        template_versions.c.archived.is_(False),
         ~in_use,
         ~unfinished,
         ~active,
@@ -272,15 +229,15 @@ async def archive_unused(tx: Tx, template_id: UUID, *, only_failed: bool, now: d
         conditions.append(
             exists(
                 select(provisioner_jobs.c.id)
-                .where(provisioner_jobs.c.id == _versions.c.job_id, STATUS == "failed")
-                .correlate(_versions)
+                .where(provisioner_jobs.c.id == template_versions.c.job_id, STATUS == "failed")
+                .correlate(template_versions)
             )
         )
     query = (
-        update(_versions)
+        update(template_versions)
         .where(*conditions)
         .values(archived=True, updated_at=now)
-        .returning(_versions.c.id, _versions.c.name)
+        .returning(template_versions.c.id, template_versions.c.name)
     )
     rows = (await tx.execute(query)).all()
     return [row.id for row in sorted(rows, key=lambda row: row.name)]
@@ -315,21 +272,21 @@ async def list_variables(tx: Tx, version_id: UUID) -> list[VariableRow]:
 
 
 async def replace_presets(tx: Tx, version_id: UUID, rows: Sequence[PresetRow]) -> None:
-    await tx.execute(delete(_presets).where(_presets.c.template_version_id == version_id))
-    await insert_rows(tx, _presets, (column_values(row) for row in rows))
+    await tx.execute(
+        delete(template_version_presets).where(template_version_presets.c.template_version_id == version_id)
+    )
+    await insert_rows(tx, template_version_presets, (column_values(row) for row in rows))
 
 
 async def list_presets(tx: Tx, version_id: UUID) -> list[PresetRow]:
     """Return presets by name."""
-    columns = [_presets.c[field.name] for field in fields(PresetRow)]
-    query = select(*columns).where(_presets.c.template_version_id == version_id).order_by(func.lower(_presets.c.name))
+    columns = [template_version_presets.c[field.name] for field in fields(PresetRow)]
+    query = (
+        select(*columns)
+        .where(template_version_presets.c.template_version_id == version_id)
+        .order_by(func.lower(template_version_presets.c.name))
+    )
     return [PresetRow(*row) for row in await tx.execute(query)]
-
-
-async def get_preset(tx: Tx, preset_id: UUID) -> PresetRow | None:
-    columns = [_presets.c[field.name] for field in fields(PresetRow)]
-    row = (await tx.execute(select(*columns).where(_presets.c.id == preset_id))).one_or_none()
-    return PresetRow(*row) if row else None
 
 
 async def replace_workspace_tags(tx: Tx, version_id: UUID, tags: Mapping[str, str]) -> None:

@@ -104,8 +104,8 @@ class BuildTime:
     p95: float
 
 
-_COLUMNS = tuple(templates.c[field.name] for field in fields(TemplateRow))
-_COUNT = len(_COLUMNS)
+COLUMNS = tuple(templates.c[field.name] for field in fields(TemplateRow))
+COUNT = len(COLUMNS)
 
 
 async def insert_template(tx: Tx, template: TemplateRow) -> None:
@@ -155,49 +155,9 @@ async def update_template(tx: Tx, template_id: UUID, **values: Unpack[TemplateCh
     await tx.execute(update(templates).where(templates.c.id == template_id).values(**values))
 
 
-async def get_template(tx: Tx, template_id: UUID, *, lock: bool = False, hold: bool = False) -> TemplateRow | None:
-    """Return a template, deleted ones too. `lock` keeps others from changing it until the transaction ends; `hold`
-    excludes only `lock`, so that many may rely on the row concurrently."""
-    query = select(*_COLUMNS).where(templates.c.id == template_id)
-    if lock or hold:
-        query = query.with_for_update(read=not lock, key_share=not lock)
-    row = (await tx.execute(query)).one_or_none()
-    return TemplateRow(*row) if row else None
-
-
-async def list_templates_of_file(tx: Tx, file_id: UUID) -> list[TemplateRow]:
-    """Return the templates with a version of this archive."""
-    versions = (
-        select(template_versions.c.template_id)
-        .join(provisioner_jobs, provisioner_jobs.c.id == template_versions.c.job_id)
-        .where(provisioner_jobs.c.file_id == file_id)
-    )
-    rows = await tx.execute(select(*_COLUMNS).where(templates.c.id.in_(versions)))
-    return [TemplateRow(*row) for row in rows]
-
-
-async def get_templates(tx: Tx, template_ids: Collection[UUID]) -> dict[UUID, TemplateRow]:
-    """Return the existing templates by id."""
-    if not template_ids:
-        return {}
-    rows = await tx.execute(select(*_COLUMNS).where(templates.c.id.in_(template_ids)))
-    return {row.id: TemplateRow(*row) for row in rows}
-
-
-async def get_template_by_name(tx: Tx, organization_id: UUID, name: str) -> TemplateRow | None:
-    """Return a living one, ignoring the case of its name."""
-    query = select(*_COLUMNS).where(
-        templates.c.organization_id == organization_id,
-        func.lower(templates.c.name) == func.lower(name),
-        templates.c.deleted.is_(False),
-    )
-    row = (await tx.execute(query)).one_or_none()
-    return TemplateRow(*row) if row else None
-
-
-def _views() -> Select[Any]:
+def select_views() -> Select[Any]:
     return select(
-        *_COLUMNS, organizations.c.name, organizations.c.display_name, organizations.c.icon, users.c.username
+        *COLUMNS, organizations.c.name, organizations.c.display_name, organizations.c.icon, users.c.username
     ).select_from(
         templates.join(organizations, organizations.c.id == templates.c.organization_id).join(
             users, users.c.id == templates.c.created_by
@@ -205,19 +165,14 @@ def _views() -> Select[Any]:
     )
 
 
-async def get_view(tx: Tx, template_id: UUID) -> TemplateView | None:
-    row = (await tx.execute(_views().where(templates.c.id == template_id))).one_or_none()
-    return TemplateView(TemplateRow(*row[:_COUNT]), *row[_COUNT:]) if row else None
-
-
 async def list_views(tx: Tx, which: TemplateSearch) -> list[TemplateView]:
     """Return templates by name."""
     rows: Iterable[Any] = await (_ALL.fetch(tx) if which == TemplateSearch() else tx.execute(_ordered(which)))
-    return [TemplateView(TemplateRow(*row[:_COUNT]), *row[_COUNT:]) for row in rows]
+    return [TemplateView(TemplateRow(*row[:COUNT]), *row[COUNT:]) for row in rows]
 
 
 def _ordered(which: TemplateSearch) -> Select[Any]:
-    return _filtered(_views(), which).order_by(func.lower(templates.c.name), templates.c.id)
+    return _filtered(select_views(), which).order_by(func.lower(templates.c.name), templates.c.id)
 
 
 def _filtered(query: Select[Any], which: TemplateSearch) -> Select[Any]:

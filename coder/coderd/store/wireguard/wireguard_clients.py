@@ -10,7 +10,6 @@ from uuid import UUID
 
 from sqlalchemy import ColumnElement, case, delete, func, insert, select, update
 
-from coder.coderd.store.engine.names import called
 from coder.coderd.store.tables.people import users
 from coder.coderd.store.tables.wireguard import wireguard_clients, wireguard_reach
 
@@ -58,7 +57,7 @@ class WatchedClient:
     known: Reach
 
 
-_COLUMNS = tuple(wireguard_clients.c[name] for name in WireguardClientRow.__slots__)
+COLUMNS = tuple(wireguard_clients.c[name] for name in WireguardClientRow.__slots__)
 _reach = wireguard_reach.c
 
 
@@ -71,7 +70,7 @@ async def insert_client(tx: Tx, row: WireguardClientRow) -> None:
 async def list_clients(tx: Tx, user_id: UUID) -> list[WireguardClientRow]:
     """Return a user's clients by name, expired ones too."""
     query = (
-        select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id).order_by(func.lower(wireguard_clients.c.name))
+        select(*COLUMNS).where(wireguard_clients.c.user_id == user_id).order_by(func.lower(wireguard_clients.c.name))
     )
     return [WireguardClientRow(*row) for row in await tx.execute(query)]
 
@@ -82,14 +81,6 @@ async def count_clients(tx: Tx, user_id: UUID) -> int:
     return int((await tx.execute(query)).scalar_one())
 
 
-async def get_client(tx: Tx, user_id: UUID, reference: str) -> WireguardClientRow | None:
-    """Return a user's client by name (without regard to case) or id."""
-    own_clients = select(*_COLUMNS).where(wireguard_clients.c.user_id == user_id)
-    is_named = func.lower(wireguard_clients.c.name) == func.lower(reference)
-    row = (await tx.execute(called(own_clients, reference, wireguard_clients.c.id, is_named))).one_or_none()
-    return WireguardClientRow(*row) if row else None
-
-
 async def delete_client(tx: Tx, client_id: UUID) -> None:
     await tx.execute(delete(wireguard_clients).where(wireguard_clients.c.id == client_id))
 
@@ -98,13 +89,13 @@ async def list_watched(tx: Tx, now: datetime) -> list[WatchedClient]:
     """Return every client with access, and clients without it whose end is not in the audit log yet."""
     standing = _standing(now)
     query = (
-        select(*_COLUMNS, users.c.username, standing, _reach.standing, _reach.workspaces, _reach.revision)
+        select(*COLUMNS, users.c.username, standing, _reach.standing, _reach.workspaces, _reach.revision)
         .join(users, users.c.id == wireguard_clients.c.user_id)
         .join(wireguard_reach, _reach.client_id == wireguard_clients.c.id)
         .where((standing == ACTIVE) | (standing != _reach.standing) & (_reach.standing != EXPIRED))
         .order_by(wireguard_clients.c.user_id, wireguard_clients.c.created_at)
     )
-    count = len(_COLUMNS)
+    count = len(COLUMNS)
     return [
         WatchedClient(WireguardClientRow(*row[:count]), row[count], row[count + 1], Reach(*row[count + 2 :]))
         for row in await tx.execute(query)

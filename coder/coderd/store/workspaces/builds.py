@@ -26,7 +26,6 @@ from coder.domain.workspaces.builds import build_status
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
-_builds = workspace_builds
 _parameters = workspace_build_parameters
 
 
@@ -73,7 +72,7 @@ class BuildView:
         return build_status(self.build.transition, self.job.status)
 
 
-BUILD_COLUMNS = tuple(_builds.c[field.name] for field in fields(BuildRow))
+BUILD_COLUMNS = tuple(workspace_builds.c[field.name] for field in fields(BuildRow))
 JOB_COLUMNS = tuple(provisioner_jobs.c[field.name] for field in fields(JobRow))
 _BUILD_COUNT, _JOB_COUNT = len(BUILD_COLUMNS), len(JOB_COLUMNS)
 initiators = users.alias("initiator")
@@ -91,13 +90,13 @@ VIEW_COLUMNS = (
 )
 """Columns of `make_view`, in order; the view of a workspace selects them, too."""
 
-_VIEW: Select[Any] = (
+VIEW: Select[Any] = (
     select(*VIEW_COLUMNS)
-    .select_from(_builds)
-    .join(provisioner_jobs, provisioner_jobs.c.id == _builds.c.job_id)
-    .join(template_versions, template_versions.c.id == _builds.c.template_version_id)
-    .join(initiators, initiators.c.id == _builds.c.initiator_id)
-    .join(workspaces, workspaces.c.id == _builds.c.workspace_id)
+    .select_from(workspace_builds)
+    .join(provisioner_jobs, provisioner_jobs.c.id == workspace_builds.c.job_id)
+    .join(template_versions, template_versions.c.id == workspace_builds.c.template_version_id)
+    .join(initiators, initiators.c.id == workspace_builds.c.initiator_id)
+    .join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id)
     .join(owners, owners.c.id == workspaces.c.owner_id)
 )
 
@@ -106,17 +105,6 @@ def make_view(row: Any) -> BuildView:
     """Return a view from a row of VIEW_COLUMNS."""
     jobs_end = _BUILD_COUNT + _JOB_COUNT
     return BuildView(BuildRow(*row[:_BUILD_COUNT]), JobRow(*row[_BUILD_COUNT:jobs_end]), *row[jobs_end:])
-
-
-async def get_view(tx: Tx, build_id: UUID) -> BuildView | None:
-    row = (await tx.execute(_VIEW.where(_builds.c.id == build_id))).one_or_none()
-    return make_view(row) if row else None
-
-
-async def get_view_by_number(tx: Tx, workspace_id: UUID, number: int) -> BuildView | None:
-    query = _VIEW.where(_builds.c.workspace_id == workspace_id, _builds.c.build_number == number)
-    row = (await tx.execute(query)).one_or_none()
-    return make_view(row) if row else None
 
 
 async def list_views(
@@ -129,47 +117,22 @@ async def list_views(
     offset: int = 0,
 ) -> list[BuildView]:
     """Return builds, newest first. `after`: only builds with a higher number than that one. `limit` 0 is all."""
-    query = _VIEW.where(_builds.c.workspace_id == workspace_id).order_by(_builds.c.build_number.desc())
+    query = VIEW.where(workspace_builds.c.workspace_id == workspace_id).order_by(workspace_builds.c.build_number.desc())
     if since is not None:
-        query = query.where(_builds.c.created_at > since)
+        query = query.where(workspace_builds.c.created_at > since)
     if after is not None:
-        earlier = _builds.alias("earlier")
+        earlier = workspace_builds.alias("earlier")
         number = select(earlier.c.build_number).where(earlier.c.id == after).scalar_subquery()
-        query = query.where(_builds.c.build_number > number)
+        query = query.where(workspace_builds.c.build_number > number)
     if limit:
         query = query.limit(limit)
     return [make_view(row) for row in await tx.execute(query.offset(offset))]
 
 
-async def get_build(tx: Tx, build_id: UUID) -> BuildRow | None:
-    row = (await tx.execute(select(*BUILD_COLUMNS).where(_builds.c.id == build_id))).one_or_none()
-    return BuildRow(*row) if row else None
-
-
-async def get_build_by_job(tx: Tx, job_id: UUID) -> BuildRow | None:
-    row = (await tx.execute(select(*BUILD_COLUMNS).where(_builds.c.job_id == job_id))).one_or_none()
-    return BuildRow(*row) if row else None
-
-
-async def get_latest_build(tx: Tx, workspace_id: UUID) -> BuildRow | None:
-    query = select(*BUILD_COLUMNS).where(_builds.c.workspace_id == workspace_id)
-    row = (await tx.execute(query.order_by(_builds.c.build_number.desc()).limit(1))).one_or_none()
-    return BuildRow(*row) if row else None
-
-
-async def get_previous_build(tx: Tx, build: BuildRow) -> BuildRow | None:
-    """Return the build before `build` of the same workspace."""
-    query = select(*BUILD_COLUMNS).where(
-        _builds.c.workspace_id == build.workspace_id, _builds.c.build_number < build.build_number
-    )
-    row = (await tx.execute(query.order_by(_builds.c.build_number.desc()).limit(1))).one_or_none()
-    return BuildRow(*row) if row else None
-
-
 async def insert_build(tx: Tx, build: BuildRow, *, state: bytes | None, parameters: Mapping[str, str]) -> None:
     """Insert the build with its parameters, and move the workspace's `latest_build_id` to it."""
     values = column_values(build)
-    await tx.execute(insert(_builds).values(**values, provisioner_state=state))
+    await tx.execute(insert(workspace_builds).values(**values, provisioner_state=state))
     if parameters:
         rows = [{"workspace_build_id": build.id, "name": name, "value": value} for name, value in parameters.items()]
         await tx.execute(insert(_parameters), rows)
@@ -202,13 +165,7 @@ class BuildChanges(TypedDict, total=False):
 
 async def update_build(tx: Tx, build_id: UUID, **values: Unpack[BuildChanges]) -> None:
     """Set columns by name."""
-    await tx.execute(update(_builds).where(_builds.c.id == build_id).values(**values))
-
-
-async def get_state(tx: Tx, build_id: UUID) -> bytes:
-    """Return the Terraform state that the build left (or inherited from the one before); empty when there is none."""
-    result = await tx.execute(select(_builds.c.provisioner_state).where(_builds.c.id == build_id))
-    return bytes(result.scalar_one_or_none() or b"")
+    await tx.execute(update(workspace_builds).where(workspace_builds.c.id == build_id).values(**values))
 
 
 async def set_state(tx: Tx, build_id: UUID, state: bytes) -> None:
@@ -225,26 +182,26 @@ async def list_last_parameters(tx: Tx, owner_id: UUID, template_id: UUID) -> dic
     query = (
         select(_parameters.c.name, _parameters.c.value)
         .ext(distinct_on(_parameters.c.name))
-        .join(_builds, _builds.c.id == _parameters.c.workspace_build_id)
-        .join(workspaces, workspaces.c.id == _builds.c.workspace_id)
+        .join(workspace_builds, workspace_builds.c.id == _parameters.c.workspace_build_id)
+        .join(workspaces, workspaces.c.id == workspace_builds.c.workspace_id)
         .where(workspaces.c.owner_id == owner_id, workspaces.c.template_id == template_id)
-        .order_by(_parameters.c.name, _builds.c.created_at.desc())
+        .order_by(_parameters.c.name, workspace_builds.c.created_at.desc())
     )
     return {row[0]: row[1] for row in await tx.execute(query)}
 
 
 async def settle_cost(tx: Tx, build_id: UUID) -> None:
     """Set the build's cost to its granted quota, 0 if it requested none."""
-    cost = func.coalesce(_builds.c.granted_cost, 0)
-    await tx.execute(update(_builds).where(_builds.c.id == build_id).values(daily_cost=cost))
+    cost = func.coalesce(workspace_builds.c.granted_cost, 0)
+    await tx.execute(update(workspace_builds).where(workspace_builds.c.id == build_id).values(daily_cost=cost))
 
 
 async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
     """Return the daily credits of an owner's living workspaces."""
     query = (
-        select(func.coalesce(func.sum(_builds.c.daily_cost), 0))
+        select(func.coalesce(func.sum(workspace_builds.c.daily_cost), 0))
         .select_from(workspaces)
-        .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
+        .join(workspace_builds, workspace_builds.c.id == workspaces.c.latest_build_id)
         .where(
             workspaces.c.owner_id == owner_id,
             workspaces.c.organization_id == organization_id,

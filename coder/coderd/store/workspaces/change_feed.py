@@ -58,6 +58,11 @@ async def notify_changes(tx: Tx, kind: Kind, places: Sequence[tuple[UUID, UUID]]
     await notify_all(tx, CHANNEL, [_payload(kind, owner_id, workspace_id) for owner_id, workspace_id in places])
 
 
+async def notify_agents(tx: Tx, kind: Kind, places: Sequence[tuple[UUID, UUID, UUID]]) -> None:
+    """Notify changes of many agents, each with owner and workspace before it: one statement for any number."""
+    await notify_all(tx, CHANNEL, [_payload(kind, *place) for place in places])
+
+
 def _payload(kind: Kind, owner_id: UUID, workspace_id: UUID, agent_id: UUID | None = None) -> str:
     return f"{kind} {owner_id} {workspace_id} {agent_id or ''}"
 

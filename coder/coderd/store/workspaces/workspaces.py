@@ -14,7 +14,6 @@ from sqlalchemy.dialects.postgresql import insert
 from coder.coderd.store.agents.agent_apps import AppStatusRow, app_status_from
 from coder.coderd.store.agents.agents import CurrentAgent, list_agents_where
 from coder.coderd.store.engine.metadata import Uuid
-from coder.coderd.store.tables.agents import workspace_agents
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.coderd.store.tables.people import organizations
@@ -24,8 +23,6 @@ from coder.coderd.store.workspaces.builds import VIEW_COLUMNS, BuildView, initia
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
-
-_builds = workspace_builds
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +91,9 @@ class WorkspaceView:
         return self.latest.owner_username
 
 
-_COLUMNS = tuple(workspaces.c[f.name] for f in fields(WorkspaceRow))
+COLUMNS = tuple(workspaces.c[f.name] for f in fields(WorkspaceRow))
 _TEMPLATE_COLUMNS = tuple(templates.c[f.name] for f in fields(TemplateBrief))
-_COUNT, _TEMPLATE_COUNT = len(_COLUMNS), len(_TEMPLATE_COLUMNS)
+_COUNT, _TEMPLATE_COUNT = len(COLUMNS), len(_TEMPLATE_COLUMNS)
 
 # A stored key that is not an id must not fail whole lists.
 _KEY = "CASE WHEN key ~* '^[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}$' THEN key::uuid END"
@@ -125,7 +122,7 @@ _TASK = literal_column(
 
 VIEW: Select[Any] = (
     select(
-        *_COLUMNS,
+        *COLUMNS,
         organizations.c.name,
         *_TEMPLATE_COLUMNS,
         _ACTORS.label("actors"),
@@ -137,10 +134,10 @@ VIEW: Select[Any] = (
     .join(organizations, organizations.c.id == workspaces.c.organization_id)
     .join(templates, templates.c.id == workspaces.c.template_id)
     .join(owners, owners.c.id == workspaces.c.owner_id)
-    .join(_builds, _builds.c.id == workspaces.c.latest_build_id)
-    .join(provisioner_jobs, provisioner_jobs.c.id == _builds.c.job_id)
-    .join(template_versions, template_versions.c.id == _builds.c.template_version_id)
-    .join(initiators, initiators.c.id == _builds.c.initiator_id)
+    .join(workspace_builds, workspace_builds.c.id == workspaces.c.latest_build_id)
+    .join(provisioner_jobs, provisioner_jobs.c.id == workspace_builds.c.job_id)
+    .join(template_versions, template_versions.c.id == workspace_builds.c.template_version_id)
+    .join(initiators, initiators.c.id == workspace_builds.c.initiator_id)
 )
 
 
@@ -158,44 +155,9 @@ def workspace_from(row: Any) -> WorkspaceView:
     )
 
 
-async def get_view(tx: Tx, workspace_id: UUID) -> WorkspaceView | None:
-    """Return a workspace, deleted ones too."""
-    row = (await tx.execute(VIEW.where(workspaces.c.id == workspace_id))).one_or_none()
-    return workspace_from(row) if row else None
-
-
-async def get_view_by_name(tx: Tx, owner_id: UUID, name: str, *, include_deleted: bool = False) -> WorkspaceView | None:
-    """Return a workspace by name without regard to case; with `include_deleted` the youngest, living before deleted."""
-    query = VIEW.where(workspaces.c.owner_id == owner_id, func.lower(workspaces.c.name) == func.lower(name))
-    if not include_deleted:
-        query = query.where(~workspaces.c.deleted)
-    query = query.order_by(workspaces.c.deleted, workspaces.c.created_at.desc()).limit(1)
-    row = (await tx.execute(query)).one_or_none()
-    return workspace_from(row) if row else None
-
-
-async def get_workspace(tx: Tx, workspace_id: UUID, *, lock: bool = False) -> WorkspaceRow | None:
-    """Return a workspace. `lock` keeps others from building or editing it until the transaction ends."""
-    query = select(*_COLUMNS).where(workspaces.c.id == workspace_id)
-    row = (await tx.execute(query.with_for_update() if lock else query)).one_or_none()
-    return WorkspaceRow(*row) if row else None
-
-
-async def get_workspace_of_agent(tx: Tx, agent_id: UUID) -> WorkspaceRow | None:
-    """Return the workspace of any agent, including deleted workspaces and older builds."""
-    query = (
-        select(*_COLUMNS)
-        .join(_builds, _builds.c.workspace_id == workspaces.c.id)
-        .join(workspace_agents, workspace_agents.c.job_id == _builds.c.job_id)
-        .where(workspace_agents.c.id == agent_id)
-    )
-    row = (await tx.execute(query)).one_or_none()
-    return WorkspaceRow(*row) if row else None
-
-
 async def list_with_owners(tx: Tx, ids: Sequence[UUID]) -> list[tuple[WorkspaceRow, str]]:
     """Return workspaces, deleted ones too, with their owners' user names."""
-    query = select(*_COLUMNS, owners.c.username).join(owners, owners.c.id == workspaces.c.owner_id)
+    query = select(*COLUMNS, owners.c.username).join(owners, owners.c.id == workspaces.c.owner_id)
     rows = await tx.execute(query.where(workspaces.c.id.in_(ids)))
     return [(WorkspaceRow(*row[:_COUNT]), row[_COUNT]) for row in rows]
 

@@ -21,7 +21,7 @@ from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.apps.app_usage import AppUsage
-from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.templates import insights
 from coder.coderd.store.workspaces.port_shares import PortShareRow, put_port_share
@@ -319,12 +319,12 @@ async def _sign_in_handover(s: Scene, token: str) -> None:
     assert (await s.get("/api/v2/users/me", token=key)).status_code in {403, 404}
     assert (await s.get(path, token=key)).status_code in {403, 404}
     # a script of that host may have read the address with the key: it opens this workspace and nothing else
-    row = await s.world.ctx.db.read(key_store.get_key, key.partition("-")[0])
+    row = await s.world.ctx.db.read(system_keys.get_key, key.partition("-")[0])
     assert row is not None and list(row.allow_list) == [f"workspace:{s.agent.workspace['id']}"]
     nowhere = await s.get(path.replace("all--dev--admin", "all--gone--admin"), token=token)
     sealed = parse_qs(urlsplit(nowhere.headers["location"]).query)[app_headers.API_KEY_QUERY][0]
     useless = await app_tokens.open_key_untrusted(s.world.ctx, sealed)
-    row = await s.world.ctx.db.read(key_store.get_key, useless.partition("-")[0])
+    row = await s.world.ctx.db.read(system_keys.get_key, useless.partition("-")[0])
     assert row is not None and list(row.allow_list) == [f"workspace:{UUID(int=0)}"]
     assert (await s.host("all--dev--admin", token=useless)).status_code != 200
     assert (await s.get(path.replace("http%3A%2F%2F", "http%3A%2F%2F%3Ax%40"), token=token)).status_code == 400

@@ -49,7 +49,7 @@ async def test_recorded_address_is_the_clients() -> None:
     }
     async with running_coderd(first_user=True, **settings) as world:
         created = await world.post("/api/v2/users/me/keys", headers={"X-Forwarded-For": "1.2.3.4"})
-        from coder.coderd.store.access.keys import get_key
+        from coder.coderd.store.access.system_keys import get_key
 
         row = await world.ctx.db.read(get_key, created.json()["key"].split("-")[0])
         assert row is not None

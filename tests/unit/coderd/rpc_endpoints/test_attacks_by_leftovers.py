@@ -27,8 +27,8 @@ from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.services.network import resume_tokens
 from coder.coderd.services.network.resume_tokens import ResumeBinding
-from coder.coderd.store.agents.agents import get_agent
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.agents.system_agents import get_agent
+from coder.coderd.store.provisioning import system_jobs
 from coder.domain.foundation.signed_tokens import sign
 from coder.net.errors import HttpError
 from coder.rpc.errors import RpcClosed, RpcError
@@ -390,7 +390,7 @@ async def _waiting_version(world: World, how: dict[str, Any], tags: dict[str, st
 
 
 async def _status_of(world: World, job_id: UUID) -> str:
-    job = await world.ctx.db.read(job_store.get_job, job_id)
+    job = await world.ctx.db.read(system_jobs.get_job, job_id)
     assert job is not None
     return job.status
 

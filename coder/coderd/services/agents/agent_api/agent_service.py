@@ -19,12 +19,13 @@ from coder.coderd.services.agents.agent_api.log_calls import LogCalls
 from coder.coderd.services.agents.agent_api.state_calls import StateCalls
 from coder.coderd.services.agents.agent_api.sub_agent_calls import SubAgentCalls
 from coder.coderd.services.agents.agent_api.usage_calls import UsageCalls
+from coder.coderd.services.agents.agent_api.vitals_calls import VitalsCalls
 from coder.coderd.services.agents.report_budgets import ReportBudgets
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.rpc.calls import Handlers, Unary
 from coder.rpc.errors import RpcError, unimplemented
 from coder.rpc.proto import agent_pb2
-from coder.rpc.services import AGENT
+from coder.rpc.services import AGENT, AGENT_REPORTS
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -44,10 +45,12 @@ class AgentService:
         table: CallTable = {"PushContextState": (_refuse, agent_pb2.PushContextStateRequest)}
         for group in (ConfigurationCalls, StateCalls, LogCalls, UsageCalls, AppCalls, SubAgentCalls):
             table |= group(self._ctx, self._current).calls()
-        return {
-            AGENT + name: Unary(self._limited(name, self._checked(fn) if name in GIVE_SECRETS else fn), request)
-            for name, (fn, request) in table.items()
-        }
+        named = {AGENT + name: call for name, call in table.items()}
+        named |= {AGENT_REPORTS + name: call for name, call in VitalsCalls(self._ctx, self._current).calls().items()}
+        return {path: self._handler(path.rpartition("/")[2], *call) for path, call in named.items()}
+
+    def _handler(self, name: str, answer: Callable[[Any], Awaitable[Message]], request: type[Message]) -> Unary:
+        return Unary(self._limited(name, self._checked(answer) if name in GIVE_SECRETS else answer), request)
 
     def _limited(self, name: str, answer: Callable[[Any], Awaitable[Message]]) -> Callable[[Any], Awaitable[Message]]:
         budgets = self._ctx.part(ReportBudgets)

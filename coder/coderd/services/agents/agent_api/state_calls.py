@@ -12,8 +12,8 @@ from coder.coderd.services.agents import ready_times
 from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change, update_agent
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import clean_text, time_of, uuid_untrusted
+from coder.coderd.services.agents.report_batches import MetadataReport, ReportBatches
 from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.store.agents import agent_metadata as metadata_store
 from coder.coderd.store.agents import agent_scripts as script_store
 from coder.coderd.store.agents.agents import CurrentAgent
 from coder.coderd.store.workspaces.change_feed import Kind as Change
@@ -111,7 +111,8 @@ class StateCalls:
                 dropped = True
                 continue
             results_by_key[clean_text(item.key)] = _trimmed_result(item.result)
-        await self._ctx.db.run(_write_metadata, self._current, results_by_key, self._ctx.clock.now())
+        report = MetadataReport(self._current, results_by_key, self._ctx.clock.now())
+        await self._ctx.part(ReportBatches).metadata.add(report)
         if dropped:
             raise RpcError(0, f"metadata keys of {size} bytes exceeded {MAX_KEYS} bytes")
 
@@ -133,11 +134,6 @@ async def _end_start(
 ) -> ready_times.ReadyTime | None:
     await update_agent(tx, current, "lifecycle", values)
     return await ready_times.measure(tx, current, ended_at)
-
-
-async def _write_metadata(tx: Tx, current: CurrentAgent, results: dict[str, tuple[str, str]], now: datetime) -> None:
-    await metadata_store.update_metadata(tx, current.agent.id, results, now)
-    await notify_agent_change(tx, current, "metadata")
 
 
 async def _insert_timing(tx: Tx, current: CurrentAgent, script_id: UUID, timing: agent_pb2.Timing) -> None:

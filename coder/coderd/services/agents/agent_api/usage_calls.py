@@ -10,17 +10,16 @@ from uuid import UUID
 from google.protobuf.empty_pb2 import Empty
 
 from coder.appproxy.metrics.metric_families import Kind
-from coder.coderd.services.activity.deadlines import bump_deadline
 from coder.coderd.services.activity.last_use import LastUse
-from coder.coderd.services.agents.agent_api.agent_changes import notify_agent_change
 from coder.coderd.services.agents.agent_api.call_table import CallTable
 from coder.coderd.services.agents.agent_api.message_fields import address_untrusted, clean_text, time_of, uuid_untrusted
+from coder.coderd.services.agents.report_batches import ReportBatches, StatsReport
 from coder.coderd.services.audit import connection_log
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedSample
 from coder.coderd.services.telemetry.metrics import Metrics
-from coder.coderd.store.agents import agent_stats as stats_store
+from coder.coderd.store.agents.agent_stats import AgentStats
 from coder.coderd.store.agents.agents import CurrentAgent
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2
 
@@ -72,7 +71,9 @@ class UsageCalls:
     async def _store_stats(self, stats: agent_pb2.Stats) -> None:
         """Store a report; usage of the workspace extends its deadline."""
         now = self._ctx.clock.now()
-        if await self._ctx.db.run(_insert_stats, self._current, stats, now):
+        report = stats_report(self._current, stats, now)
+        await self._ctx.part(ReportBatches).stats.add(report)
+        if report.is_used:
             self._ctx.part(LastUse).note(self._current.workspace_id, now)
         if stats.metrics and self._ctx.config.prometheus_collect_agent_stats:
             samples = (
@@ -90,7 +91,7 @@ class UsageCalls:
     async def _names(self) -> tuple[str, str, str, str]:
         """Return the names of the agent, its template, its owner and its workspace."""
         if self._template_name is None:
-            template = await self._ctx.db.read(template_store.get_template, self._current.template_id)
+            template = await self._ctx.db.read(system_templates.get_template, self._current.template_id)
             self._template_name = template.name if template else ""
         return self._current.agent.name, self._template_name, self._current.owner_username, self._current.workspace_name
 
@@ -107,12 +108,11 @@ class UsageCalls:
         await self._ctx.db.run(_record_ended, self._current, connection_id, kind, ip, at, code, reason)
 
 
-async def _insert_stats(tx: Tx, current: CurrentAgent, stats: agent_pb2.Stats, now: datetime) -> bool:
-    """Insert statistics; return whether the workspace is in use."""
+def stats_report(current: CurrentAgent, stats: agent_pb2.Stats, now: datetime) -> StatsReport:
+    """Return the report to store; the workspace is in use while it has connections or sessions."""
     sessions = _session_counts(stats)
     latency = stats.connection_median_latency_ms
-    await stats_store.insert_stats(
-        tx,
+    values = AgentStats(
         created_at=now,
         user_id=current.owner_id,
         workspace_id=current.workspace_id,
@@ -126,13 +126,12 @@ async def _insert_stats(tx: Tx, current: CurrentAgent, stats: agent_pb2.Stats, n
         tx_packets=stats.tx_packets,
         tx_bytes=stats.tx_bytes,
         usage=False,
-        **{f"session_count_{name}": count for name, count in sessions.items()},
+        session_count_vscode=sessions["vscode"],
+        session_count_jetbrains=sessions["jetbrains"],
+        session_count_reconnecting_pty=sessions["reconnecting_pty"],
+        session_count_ssh=sessions["ssh"],
     )
-    is_used = stats.connection_count > 0 or any(sessions.values())
-    if is_used:
-        await bump_deadline(tx, current.build_id, now)
-        await notify_agent_change(tx, current, "stats")
-    return is_used
+    return StatsReport(current, values, stats.connection_count > 0 or any(sessions.values()), now)
 
 
 async def _record_ended(

@@ -14,6 +14,7 @@ from uuid import UUID
 from coder.api.base.refusals import Invalid
 from coder.coderd.services.provisioning.job_handlers import JobUpdate
 from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.templates import system_template_versions
 from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.templates.template_versions import VariableRow
 from coder.domain.provisioning.jobs import clean_text
@@ -107,7 +108,7 @@ def _user_values(job: JobRow) -> dict[str, str]:
 
 
 async def require_version(tx: Tx, job: JobRow) -> store.VersionRow:
-    version = await store.get_version(tx, job.version_id) if job.version_id else None
+    version = await system_template_versions.get_version(tx, job.version_id) if job.version_id else None
     if version is None:
         raise Invalid("the template version of the job was deleted")
     return version

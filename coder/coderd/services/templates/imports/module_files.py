@@ -18,6 +18,7 @@ from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import files as file_store
+from coder.coderd.store.templates import system_files
 from coder.coderd.store.templates import template_versions as version_store
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ async def find_module_file(ctx: Context, worker: Worker, file_id: str) -> Module
 async def _find_module_file(tx: Tx, worker_id: UUID, file_id: UUID) -> ModuleFile | None:
     if not await version_store.is_module_file_of_worker(tx, worker_id, file_id):
         return None
-    head = await file_store.get_file_head(tx, file_id)
+    head = await system_files.get_file_head(tx, file_id)
     return ModuleFile(file_id, bytes.fromhex(head.hash), await file_store.get_size(tx, file_id) or 0) if head else None
 
 

@@ -17,7 +17,7 @@ from coder.coderd.services.provisioning.jobs import cancel_job, load_queue_posit
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.templates.versions.loaded_versions import load_version
 from coder.coderd.services.templates.versions.version_contents import show_resources
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.domain.access.policy import Class, Subject, Target
 from coder.domain.provisioning.queue import NO_POSITION
@@ -65,7 +65,7 @@ async def start_dry_run(
 async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> JobRow:
     """Load a dry run. Raises NotFound, Forbidden (another user's)."""
     await load_version(ctx, subject, version_id)
-    job = await ctx.db.read(job_store.get_job, job_id)
+    job = await ctx.db.read(system_jobs.get_job, job_id)
     if job is None or job.type != "template_version_dry_run" or job.version_id != version_id:
         raise NotFound
     if not may(subject, "read", _as_workspace(job)):

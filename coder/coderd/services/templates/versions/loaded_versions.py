@@ -9,10 +9,9 @@ from uuid import UUID
 from coder.api.base.refusals import NotFound
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import template_resource
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.templates import template_versions as store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates.template_versions import VersionRow
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.access.policy import Class, Subject, Target
@@ -48,9 +47,9 @@ async def lock_version(tx: Tx, subject: Subject, version_id: UUID, action: str =
 
     The version's own row is not locked here: an import locks its job first, and the caller locks the row to write it.
     """
-    seen = await store.get_version(tx, version_id)
+    seen = await system_template_versions.get_version(tx, version_id)
     if seen is not None and seen.template_id is not None:
-        await template_store.get_template(tx, seen.template_id, lock=True)
+        await system_templates.get_template(tx, seen.template_id, lock=True)
     return _required(subject, await _load(tx, version_id), action)
 
 
@@ -62,9 +61,9 @@ def _required(subject: Subject, loaded: LoadedVersion | None, action: str) -> Lo
 
 
 async def _load(tx: Tx, version_id: UUID) -> LoadedVersion | None:
-    version = await store.get_version(tx, version_id)
+    version = await system_template_versions.get_version(tx, version_id)
     if version is None:
         return None
-    template = await template_store.get_template(tx, version.template_id) if version.template_id else None
-    job = await job_store.get_job(tx, version.job_id)
+    template = await system_templates.get_template(tx, version.template_id) if version.template_id else None
+    job = await system_jobs.get_job(tx, version.job_id)
     return LoadedVersion(version, template, job) if job is not None else None

@@ -19,7 +19,7 @@ from coder.coderd.services.templates.files import require_file
 from coder.coderd.services.templates.versions.template_version_view import present_version
 from coder.coderd.services.templates.versions.version_insertion import insert_version
 from coder.coderd.services.templates.versions.version_specs import VersionSpec, with_all_tags
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.access.policy import Class, Subject
 from coder.domain.provisioning.tags import normalize_tags
@@ -76,7 +76,7 @@ async def _target(
         if not may(subject, "create", Class("template", organization_id=organization_id)):
             raise NotFound  # the same answer as for users who cannot read it (recorded)
         return None
-    row = await ctx.db.read(template_store.get_template, body.template_id)
+    row = await ctx.db.read(system_templates.get_template, body.template_id)
     if row is None or row.deleted or row.organization_id != organization_id:
         raise NotFound("Template does not exist.")
     if not may(subject, "create", template_resource(row)):

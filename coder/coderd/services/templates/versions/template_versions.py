@@ -24,9 +24,9 @@ from coder.coderd.services.templates.versions.loaded_versions import load_versio
 from coder.coderd.services.templates.versions.template_version_view import (
     present_version,
 )
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as store
-from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.templates.template_versions import VersionView
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.domain.access.policy import Subject
@@ -54,20 +54,20 @@ async def show_version(ctx: Context, version_id: UUID) -> TemplateVersion:
 
 
 async def _read_version(tx: Tx, version_id: UUID, now: datetime, strict: bool) -> TemplateVersion | None:
-    view = await store.get_view(tx, version_id)
+    view = await system_template_versions.get_view(tx, version_id)
     if view is None:
         return None
     version = (await _present_all(tx, [view], now, strict))[0]
     if isinstance(version.job.completed_at, datetime) and version.job.completed_at > view.version.updated_at:
         # The import ended between the two statements, so the version is outdated. A client that waits for the end must
         # not get it.
-        view = await store.get_view(tx, version_id) or view
+        view = await system_template_versions.get_view(tx, version_id) or view
         version = (await _present_all(tx, [view], now, strict))[0]
     return version
 
 
 async def _present_all(tx: Tx, views: Sequence[VersionView], now: datetime, strict: bool) -> list[TemplateVersion]:
-    jobs = await job_store.get_jobs(tx, [view.version.job_id for view in views])
+    jobs = await system_jobs.get_jobs(tx, [view.version.job_id for view in views])
     places = await load_queue_positions(tx, list(jobs.values()), now, strict=strict)
     versions = []
     for view in views:
@@ -97,7 +97,7 @@ async def list_versions(ctx: Context, subject: Subject, template_id: UUID, page:
 async def _list(tx: Tx, template_id: UUID, page: VersionPage, now: datetime, strict: bool) -> list[TemplateVersion]:
     after = None
     if page.after_id is not None:
-        after = await store.get_version(tx, page.after_id)
+        after = await system_template_versions.get_version(tx, page.after_id)
         if after is None or after.template_id != template_id:
             raise Invalid(f'Record at "after_id" ("{page.after_id}") does not exists.')
     views = await store.list_views(
@@ -114,7 +114,7 @@ async def _list(tx: Tx, template_id: UUID, page: VersionPage, now: datetime, str
 async def get_version_by_name(ctx: Context, subject: Subject, template: TemplateRow, name: str) -> TemplateVersion:
     """Return a version by name. Raises NotFound with the name."""
     require(subject, "read", template_resource(template))
-    view = await ctx.db.read(store.get_view_by_name, template.id, name)
+    view = await ctx.db.read(system_template_versions.get_view_by_name, template.id, name)
     if view is None:
         raise NotFound(f'No template version found by name "{name}".')
     return await show_version(ctx, view.version.id)
@@ -125,16 +125,16 @@ async def get_previous_version(
 ) -> TemplateVersion | None:
     """Return the version before the one with that name; None for the first version."""
     require(subject, "read", template_resource(template))
-    view = await ctx.db.read(store.get_view_by_name, template.id, name)
+    view = await ctx.db.read(system_template_versions.get_view_by_name, template.id, name)
     if view is None:
         raise NotFound(f'No template version found by name "{name}".')
-    previous = await ctx.db.read(store.get_previous_view, view.version)
+    previous = await ctx.db.read(system_template_versions.get_previous_view, view.version)
     return await show_version(ctx, previous.version.id) if previous is not None else None
 
 
 async def find_template(ctx: Context, subject: Subject, organization_id: UUID, name: str) -> TemplateRow:
     """Return a template by name. Raises NotFound."""
-    row = await ctx.db.read(template_store.get_template_by_name, organization_id, name)
+    row = await ctx.db.read(system_templates.get_template_by_name, organization_id, name)
     if row is None or not may(subject, "read", template_resource(row)):
         raise NotFound
     return row

@@ -19,6 +19,7 @@ from coder.coderd.services.provisioning.jobs import cancel_job
 from coder.coderd.services.templates.versions.loaded_versions import _load, load_version, lock_version
 from coder.coderd.services.templates.versions.new_template_versions import name_taken
 from coder.coderd.services.templates.versions.template_versions import show_version
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.templates import templates as template_store
 from coder.domain.access.policy import Subject
@@ -70,7 +71,7 @@ async def archive_version(ctx: Context, subject: Subject, version_id: UUID, *, a
 
 async def _archive(tx: Tx, subject: Subject, version_id: UUID, archived: bool, now: datetime) -> None:
     await lock_version(tx, subject, version_id)
-    version = await store.get_version(tx, version_id, lock=True)
+    version = await system_template_versions.get_version(tx, version_id, lock=True)
     if version is None:
         raise NotFound
     if version.archived == archived:
@@ -86,7 +87,7 @@ async def _archive(tx: Tx, subject: Subject, version_id: UUID, archived: bool, n
 
 async def archive_unused(ctx: Context, subject: Subject, template_id: UUID, *, everything: bool) -> list[UUID]:
     """Archive failed versions, or all versions that are not in use; return their ids."""
-    template = await ctx.db.read(template_store.get_template, template_id)
+    template = await ctx.db.read(system_templates.get_template, template_id)
     if template is None or template.deleted or not may(subject, "read", template_resource(template)):
         raise NotFound
     if not may(subject, "update", template_resource(template)):

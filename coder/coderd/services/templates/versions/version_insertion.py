@@ -18,8 +18,10 @@ from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.templates.examples import find_example
 from coder.coderd.services.templates.versions.version_specs import VersionSpec, no_example, with_last_values
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
 from coder.coderd.store.templates import files as file_store
+from coder.coderd.store.templates import system_files, system_template_versions
 from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.templates.template_versions import VersionRow, VersionView
 from coder.domain.access.policy import Subject
@@ -51,7 +53,7 @@ async def insert_version(
     job = await enqueue_job(tx, new, now)
     if spec.failure:
         await job_store.update_job(tx, job.id, started_at=now, completed_at=now, updated_at=now, error=spec.failure)
-        job = await job_store.get_job(tx, job.id) or job
+        job = await system_jobs.get_job(tx, job.id) or job
     version = VersionRow(
         id=version_id,
         template_id=spec.template.id if spec.template else None,
@@ -70,7 +72,7 @@ async def insert_version(
         external_auth_providers=[],
     )
     await store.insert_version(tx, version)
-    view = await store.get_view(tx, version_id)
+    view = await system_template_versions.get_view(tx, version_id)
     if view is None:
         raise NotFound
     return view, job, await match_provisioners(tx, job, now, strict=strict)
@@ -78,7 +80,7 @@ async def insert_version(
 
 async def _file(tx: Tx, spec: VersionSpec, now: datetime) -> UUID:
     if spec.file_id is not None:
-        file = await file_store.get_file_head(tx, spec.file_id)
+        file = await system_files.get_file_head(tx, spec.file_id)
         if file is None:
             raise NotFound("File not found.")
         return file.id

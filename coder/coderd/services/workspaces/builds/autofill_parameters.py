@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.coderd.services.access.authorization import require
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces import builds as build_store
 from coder.domain.access.policy import Object, Subject
 
@@ -24,7 +24,7 @@ async def autofill_parameters(ctx: Context, subject: Subject, owner_id: UUID, te
 
 
 async def _autofill(tx: Tx, owner_id: UUID, template_id: UUID) -> dict[str, str]:
-    template = await template_store.get_template(tx, template_id)
+    template = await system_templates.get_template(tx, template_id)
     if template is None:
         return {}
     definitions = await version_store.list_parameters(tx, template.active_version_id)

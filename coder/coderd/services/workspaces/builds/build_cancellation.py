@@ -20,7 +20,7 @@ from coder.coderd.services.access.workspace_access import (
 from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.workspaces.builds.build_results import touch_ended_build
 from coder.coderd.services.workspaces.builds.builds import load_build
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject
@@ -63,7 +63,7 @@ def _may_cancel(job: JobRow, now: datetime) -> bool:
 async def _cancel(tx: Tx, subject: Subject, build: BuildRow, expect: str, now: datetime) -> None:
     # Checked again on locked rows: meanwhile the workspace may have got another owner, and a daemon may have acquired
     # the job. The job is locked first, in the order in which a build is completed.
-    job = await job_store.get_job(tx, build.job_id, lock=True)
+    job = await system_jobs.get_job(tx, build.job_id, lock=True)
     workspace = await lock_workspace(tx, subject, build.workspace_id)
     if expect and job is not None and job.status != expect:
         raise Precondition("Job is not in the expected state.", f'Expected: "{expect}", actual: "{job.status}".')

@@ -12,9 +12,9 @@ from coder.api.base.refusals import Failed, Forbidden, Invalid
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, StaleValuesError
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import system_template_versions
 from coder.coderd.store.templates.template_versions import VersionRow
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces.builds import BuildRow
@@ -34,7 +34,7 @@ async def select_version(
 ) -> tuple[VersionRow, JobRow]:
     """Return the requested, last or active version, and its import job. Raises Invalid, Failed."""
     version_id = request.version_id or (last.template_version_id if last else template.active_version_id)
-    version = await version_store.get_version(tx, version_id)
+    version = await system_template_versions.get_version(tx, version_id)
     if version is None or version.organization_id != template.organization_id:
         raise Invalid("template version does not exist", f"get template version {version_id}: no such version")
     if version.template_id != template.id:
@@ -43,7 +43,7 @@ async def select_version(
             "template version doesn't match template",
             f"templateVersion.TemplateID = {{UUID:{version.template_id} Valid:{valid}}}, template.ID = {template.id}",
         )
-    job = await job_store.get_job(tx, version.job_id)
+    job = await system_jobs.get_job(tx, version.job_id)
     if job is None:
         raise Failed("The import job of the template version does not exist.")
     _check_import(version, job)

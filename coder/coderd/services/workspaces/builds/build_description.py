@@ -19,10 +19,10 @@ from coder.coderd.services.templates.imports.import_messages import variable_val
 from coder.coderd.services.workspaces.builds.build_metadata import build_metadata, set_prebuild_stage
 from coder.coderd.services.workspaces.builds.build_session_token import create_session_token, revoke_session_token
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.templates import template_versions as version_store
+from coder.coderd.store.templates import system_template_versions
 from coder.coderd.store.workspaces import build_owner as owner_store
 from coder.coderd.store.workspaces import builds as build_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
 
@@ -52,14 +52,14 @@ async def _describe(
 ) -> tuple[provisionerd_pb2.AcquiredJob.WorkspaceBuild, UUID | None, list[str]]:
     """Return the build's message, the owner whose tokens it gets (None: no owner's), and the ids of the external auth
     providers the template requires."""
-    build = await build_store.get_build_by_job(tx, job.id)
-    workspace = await workspace_store.get_workspace(tx, build.workspace_id) if build is not None else None
+    build = await system_builds.get_build_by_job(tx, job.id)
+    workspace = await system_workspaces.get_workspace(tx, build.workspace_id) if build is not None else None
     if build is None or workspace is None:
         raise Invalid("get workspace build: not found")
     owner = await owner_store.get_owner_facts(tx, workspace.owner_id, workspace.organization_id)
     if owner is None:
         raise Invalid("get owner: not found")
-    previous = await build_store.get_previous_build(tx, build)
+    previous = await system_builds.get_previous_build(tx, build)
     is_delivered = await owner_identity.is_delivered(tx, workspace.owner_id, workspace.organization_id)
     if not is_delivered:
         owner = replace(owner, ssh_private_key="")
@@ -68,7 +68,7 @@ async def _describe(
     await revoke_session_token(tx, workspace)
     if is_delivered:
         metadata.workspace_owner_session_token = await create_session_token(tx, build, workspace, owner, config, now)
-    version = await version_store.get_version(tx, build.template_version_id)
+    version = await system_template_versions.get_version(tx, build.template_version_id)
     providers = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
     build_message = provisionerd_pb2.AcquiredJob.WorkspaceBuild(
         workspace_build_id=str(build.id),
@@ -77,7 +77,7 @@ async def _describe(
         previous_parameter_values=await _parameters(tx, previous) if previous is not None else [],
         variable_values=await variable_values(tx, build.template_version_id),
         metadata=metadata,
-        state=await build_store.get_state(tx, build.id),
+        state=await system_builds.get_state(tx, build.id),
         log_level=build.log_level,
     )
     return build_message, workspace.owner_id if is_delivered else None, providers

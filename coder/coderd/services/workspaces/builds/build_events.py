@@ -20,13 +20,11 @@ from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.store.audit import audit as store
 from coder.coderd.store.audit.audit import AuditSnapshot, BuildFacts
 from coder.coderd.store.notifications import notifications as notification_store
-from coder.coderd.store.people import organizations as organization_store
-from coder.coderd.store.people import users as user_store
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.people import system_organizations, system_users
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.templates import system_template_versions, system_templates
+from coder.coderd.store.workspaces import system_builds
 from coder.domain.notifications import notification_templates
 
 if TYPE_CHECKING:
@@ -92,10 +90,10 @@ def _count_build(metrics: Metrics, build: _EndedBuild) -> None:
 
 
 async def _first_start(tx: Tx, facts: BuildFacts, job: JobRow) -> _FirstStart:
-    organization = await organization_store.get_organization(tx, facts.organization_id)
-    build = await build_store.get_build(tx, facts.build_id)
+    organization = await system_organizations.get_organization(tx, facts.organization_id)
+    build = await system_builds.get_build(tx, facts.build_id)
     preset_id = build.template_version_preset_id if build else None
-    preset = await version_store.get_preset(tx, preset_id) if preset_id else None
+    preset = await system_template_versions.get_preset(tx, preset_id) if preset_id else None
     return _FirstStart(
         organization.name if organization else "",
         preset.name if preset else "",
@@ -107,7 +105,7 @@ async def _first_start(tx: Tx, facts: BuildFacts, job: JobRow) -> _FirstStart:
 async def _record_build_end(
     tx: Tx, job_id: UUID, site: NotificationSite, now: datetime, replaced: ReplacedPaths
 ) -> _EndedBuild | None:
-    job = await job_store.get_job(tx, job_id)
+    job = await system_jobs.get_job(tx, job_id)
     facts = await store.get_build_facts(tx, job_id)
     if job is None or facts is None or job.completed_at is None:
         return None
@@ -118,8 +116,8 @@ async def _record_build_end(
         notices += await prebuild_notifications.replacement_notifications(tx, facts, replaced)
     for notice in notices:
         await notifications.enqueue(tx, site, notice, now)
-    template = await template_store.get_template(tx, facts.template_id)
-    version = await version_store.get_version(tx, facts.template_version_id)
+    template = await system_templates.get_template(tx, facts.template_id)
+    version = await system_template_versions.get_version(tx, facts.template_version_id)
     first = facts.build_number == 1 and facts.transition == "start" and not failed
     seconds = (job.completed_at - (job.started_at or job.completed_at)).total_seconds()
     return _EndedBuild(
@@ -155,7 +153,7 @@ def _build_event(facts: BuildFacts, *, failed: bool) -> AuditEvent:
 async def _build_notices(tx: Tx, facts: BuildFacts, job: JobRow, *, failed: bool) -> list[Notification]:
     about = (facts.workspace_id, facts.owner_id, facts.template_id, facts.organization_id)
     automatic = facts.reason in _AUTOMATIC_REASONS
-    initiator = await user_store.get_user(tx, facts.initiator_id)
+    initiator = await system_users.get_user(tx, facts.initiator_id)
     initiator_name = "autobuild" if automatic else (initiator.username if initiator else "")
     if not failed:
         task_notices = await task_notifications.build_notifications(tx, facts, about)
@@ -178,8 +176,8 @@ async def _manual_failure_notices(
     tx: Tx, facts: BuildFacts, initiator: str, about: tuple[UUID, ...]
 ) -> list[Notification]:
     """Return notifications for the template admins about a failed build that a user started."""
-    template = await template_store.get_template(tx, facts.template_id)
-    version = await version_store.get_version(tx, facts.template_version_id)
+    template = await system_templates.get_template(tx, facts.template_id)
+    version = await system_template_versions.get_version(tx, facts.template_version_id)
     labels = {
         "name": facts.workspace_name,
         "template_name": template.name if template else "",

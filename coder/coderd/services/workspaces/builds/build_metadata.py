@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from coder.api.base.refusals import Invalid
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.coderd.store.tasks import tasks as task_store
+from coder.coderd.store.tasks import system_tasks
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
 from coder.coderd.store.workspaces.build_owner import OwnerFacts
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
@@ -30,11 +30,11 @@ async def build_metadata(
     tx: Tx, build: BuildRow, workspace: WorkspaceRow, owner: OwnerFacts, access_url: str
 ) -> provisioner_pb2.Metadata:
     """Return the metadata without prebuild stage and tokens. Raises Invalid."""
-    template = await template_store.get_template(tx, workspace.template_id)
-    version = await version_store.get_version(tx, build.template_version_id)
+    template = await system_templates.get_template(tx, workspace.template_id)
+    version = await system_template_versions.get_version(tx, build.template_version_id)
     if template is None or version is None:
         raise Invalid("get template: not found")
-    task = await task_store.get_task_of(tx, workspace.id, deleted=True)
+    task = await system_tasks.get_task_of(tx, workspace.id, deleted=True)
     modules = None if template.disable_module_cache else await version_store.get_module_files_id(tx, version.id)
     return provisioner_pb2.Metadata(
         coder_url=access_url,

@@ -26,11 +26,11 @@ from coder.coderd.services.workspaces.builds.build_requests import (
     PreparedBuild,
     StaleValuesError,
 )
-from coder.coderd.store.provisioning import jobs as job_store
-from coder.coderd.store.templates import template_versions as version_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.provisioning import system_jobs
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.workspaces import build_owner as owner_store
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.domain.rendering.builds import GivenValues
 from coder.domain.rendering.module_scope import RenderRequest
 
@@ -174,22 +174,22 @@ async def _read_template_inputs(
 
     The inputs are None when there is nothing to render. Errors are reported when the build is queued.
     """
-    last = await build_store.get_latest_build(tx, target.workspace_id) if target.workspace_id else None
+    last = await system_builds.get_latest_build(tx, target.workspace_id) if target.workspace_id else None
     version_id = request.version_id or (last.template_version_id if last else None)
     if version_id is None and target.template_id is not None:
-        template = await template_store.get_template(tx, target.template_id)
+        template = await system_templates.get_template(tx, target.template_id)
         version_id = template.active_version_id if template else None
-    version = await version_store.get_version(tx, version_id) if version_id else None
+    version = await system_template_versions.get_version(tx, version_id) if version_id else None
     if version is None or version.template_id is None:
         return None, None
-    template = await template_store.get_template(tx, version.template_id)
-    job = await job_store.get_job(tx, version.job_id)
+    template = await system_templates.get_template(tx, version.template_id)
+    job = await system_jobs.get_job(tx, version.job_id)
     owner = await owner_store.get_owner_facts(tx, target.owner_id, version.organization_id)
     if template is None or template.use_classic_parameter_flow or owner is None:
         return version, None
     if job is None or job.status != "succeeded":
         return version, None
-    preset = await version_store.get_preset(tx, request.preset_id) if request.preset_id else None
+    preset = await system_template_versions.get_preset(tx, request.preset_id) if request.preset_id else None
     return version, _TemplateInputs(
         version,
         job,

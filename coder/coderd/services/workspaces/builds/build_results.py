@@ -19,8 +19,9 @@ from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning.jobs import JobRow, TimingRow
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.coderd.store.tasks import tasks as task_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.coderd.store.workspaces.prebuilds import CLAIMED
@@ -45,15 +46,15 @@ async def complete_build(
     Agents are new rows, and only a start has any. A delete marks the workspace deleted. Raises BadResultError when the
     result cannot be stored: the caller rolls back and fails the job with its message.
     """
-    build = await build_store.get_build_by_job(tx, job.id)
+    build = await system_builds.get_build_by_job(tx, job.id)
     if build is None:
         return  # purged meanwhile
-    workspace = await workspace_store.get_workspace(tx, build.workspace_id, lock=True)
+    workspace = await system_workspaces.get_workspace(tx, build.workspace_id, lock=True)
     if workspace is None:
         return
     inserted = await insert_resources(tx, job.id, build.transition, result.resources, now, workspace_id=workspace.id)
     await agent_store.delete_older_agents(tx, workspace.id, job.id)
-    template = await template_store.get_template(tx, workspace.template_id)
+    template = await system_templates.get_template(tx, workspace.template_id)
     deadlines = await build_deadlines(tx, workspace, template, build.transition, now, default_quiet_hours)
     await build_store.update_build(
         tx,
@@ -75,7 +76,7 @@ async def _notify_claimed(tx: Tx, workspace: WorkspaceRow, build: BuildRow) -> N
     """Notify the agents of a claimed workspace of their new owner: they keep running, and keep their tokens."""
     if build.transition != "start" or workspace.owner_id == PREBUILDS_USER_ID:
         return
-    previous = await build_store.get_previous_build(tx, build)
+    previous = await system_builds.get_previous_build(tx, build)
     if previous is not None and previous.initiator_id == PREBUILDS_USER_ID:
         await notify(tx, CLAIMED, str(workspace.id))
 
@@ -91,7 +92,7 @@ async def fail_build(
     tx: Tx, job: JobRow, failed: provisionerd_pb2.FailedJob.WorkspaceBuild | None, now: datetime
 ) -> None:
     """Store a failed build, with the state Terraform left: its resources still have to be destroyed one day."""
-    build = await build_store.get_build_by_job(tx, job.id)
+    build = await system_builds.get_build_by_job(tx, job.id)
     if build is None:
         return
     await build_store.update_build(tx, build.id, updated_at=now)
@@ -101,14 +102,14 @@ async def fail_build(
 
 async def keep_state(tx: Tx, job: JobRow, state: bytes) -> None:
     """Store the state of a running build, in case its daemon never reconnects."""
-    build = await build_store.get_build_by_job(tx, job.id)
+    build = await system_builds.get_build_by_job(tx, job.id)
     if build is not None:
         await build_store.set_state(tx, build.id, state)
 
 
 async def touch_ended_build(tx: Tx, job_id: UUID, now: datetime) -> None:
     """Update a build whose job ended without a daemon (canceled while pending, or reaped)."""
-    build = await build_store.get_build_by_job(tx, job_id)
+    build = await system_builds.get_build_by_job(tx, job_id)
     if build is not None:
         await build_store.update_build(tx, build.id, updated_at=now)
 

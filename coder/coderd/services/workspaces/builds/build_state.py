@@ -19,10 +19,11 @@ from coder.coderd.services.access.workspace_access import (
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.workspaces.builds.build_input import read_state
 from coder.coderd.services.workspaces.builds.builds import load_build
-from coder.coderd.store.provisioning import jobs as job_store
-from coder.coderd.store.templates import templates as template_store
+from coder.coderd.store.provisioning import system_jobs
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.builds import BuildRow, BuildView
 from coder.domain.access.policy import Subject
 
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
     """Return the Terraform state. It includes secrets, so only template managers may read it (others get NotFound)."""
     view = await _load_for_managers(ctx, subject, build_id)
-    return await ctx.db.read(build_store.get_state, view.build.id)
+    return await ctx.db.read(system_builds.get_state, view.build.id)
 
 
 async def put_state(ctx: Context, subject: Subject, build_id: UUID, request: UpdateWorkspaceBuildStateRequest) -> None:
@@ -46,7 +47,7 @@ async def put_state(ctx: Context, subject: Subject, build_id: UUID, request: Upd
 
 async def _put_state(tx: Tx, subject: Subject, build: BuildRow, state: bytes) -> None:
     template = await hold_template_of(tx, build.workspace_id)
-    await job_store.get_job(tx, build.job_id, lock=True)
+    await system_jobs.get_job(tx, build.job_id, lock=True)
     await lock_workspace(tx, subject, build.workspace_id, "read")
     _require_manager(subject, template)
     await build_store.set_state(tx, build.id, state)
@@ -55,7 +56,7 @@ async def _put_state(tx: Tx, subject: Subject, build: BuildRow, state: bytes) ->
 async def _load_for_managers(ctx: Context, subject: Subject, build_id: UUID) -> BuildView:
     view = await load_build(ctx, subject, build_id)
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
-    _require_manager(subject, await ctx.db.read(template_store.get_template, workspace.workspace.template_id))
+    _require_manager(subject, await ctx.db.read(system_templates.get_template, workspace.workspace.template_id))
     return view
 
 

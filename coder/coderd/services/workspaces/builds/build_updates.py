@@ -20,7 +20,7 @@ from coder.base.log import get_logger
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import workspace_resource
 from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces.workspaces import WorkspaceView
 from coder.domain.access.policy import Subject, Target
 
@@ -88,7 +88,7 @@ class BuildUpdates:
 
     async def _broadcast(self, workspace_id: UUID) -> None:
         try:
-            view = await self._ctx.db.read(workspace_store.get_view, workspace_id)
+            view = await self._ctx.db.read(system_workspaces.get_view, workspace_id)
         except Exception as error:
             _log.warn("a build's update could not be read; streams of builds end", workspace=workspace_id, error=error)
             self._close_all()

@@ -13,8 +13,9 @@ from uuid import UUID
 
 from coder.api.base.refusals import Invalid
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, FormNeededError, StaleValuesError
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
+from coder.coderd.store.templates import system_template_versions
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates.template_versions import VersionRow
 from coder.coderd.store.templates.templates import TemplateRow
@@ -69,7 +70,7 @@ async def resolve_values(
 async def _preset_values(tx: Tx, version: VersionRow, preset_id: UUID | None) -> dict[str, str]:
     if preset_id is None:
         return {}
-    preset = await version_store.get_preset(tx, preset_id)
+    preset = await system_template_versions.get_preset(tx, preset_id)
     if preset is None or preset.template_version_id != version.id:
         raise Invalid("failed to fetch preset parameter values", "failed to get preset parameters: no such preset")
     return {item["name"]: item["value"] for item in preset.parameters}
@@ -100,7 +101,7 @@ async def resolve_tags(
             raise Invalid(f'workspace tag "{key}" cannot be evaluated', f"unsupported expression: {expression}")
         elif last is not None and last.template_version_id == version_id:
             # Only a rendering knows the value. The last build rendered the same version with mostly the same values.
-            job = await job_store.get_job(tx, last.job_id)
+            job = await system_jobs.get_job(tx, last.job_id)
             workspace_tags |= {key: job.tags[key]} if job is not None and key in job.tags else {}
     return normalize_tags(owner, version_job.tags, workspace_tags)
 

@@ -25,7 +25,7 @@ from coder.coderd.services.agents.agent_view import view_context
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build, strict_tags
 from coder.coderd.store.workspaces import builds as build_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.coderd.store.workspaces.builds import BuildView
 from coder.domain.access.policy import Subject
 from coder.domain.foundation.search import int_fault
@@ -53,13 +53,13 @@ async def get_build_by_number(
     # that would reveal which users exist.
     if refusal and owner_id == subject.user_id:
         raise refusal
-    view = await ctx.db.read(workspace_store.get_view_by_name, owner_id, name)
+    view = await ctx.db.read(system_workspaces.get_view_by_name, owner_id, name)
     if view is None:
         raise NotFound
     require(subject, "read", workspace_resource(view.workspace))
     if refusal:
         raise refusal
-    build_view = await ctx.db.read(build_store.get_view_by_number, view.workspace.id, int(number_text))
+    build_view = await ctx.db.read(system_builds.get_view_by_number, view.workspace.id, int(number_text))
     if build_view is None:
         raise NotFound(_UNKNOWN_BUILD.format(name=view.workspace.name, number=int(number_text)))
     return await _present(ctx, build_view)
@@ -79,7 +79,7 @@ async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, select
     """Return the workspace's builds, newest first. Raises NotFound."""
     await load_workspace(ctx, subject, workspace_id)
     if selection.after is not None:
-        earlier = await ctx.db.read(build_store.get_build, selection.after)
+        earlier = await ctx.db.read(system_builds.get_build, selection.after)
         if earlier is None or earlier.workspace_id != workspace_id:
             raise Invalid(f'Record at "after_id" ("{selection.after}") does not exist.')
     now, strict = ctx.clock.now(), strict_tags(ctx)
@@ -103,7 +103,7 @@ async def _present(ctx: Context, view: BuildView) -> WorkspaceBuild:
 
 async def load_build(ctx: Context, subject: Subject, build_id: UUID) -> BuildView:
     """Return a build. Raises NotFound when the user may not read its workspace."""
-    view = await ctx.db.read(build_store.get_view, build_id)
+    view = await ctx.db.read(system_builds.get_view, build_id)
     if view is None:
         raise NotFound
     await load_workspace(ctx, subject, view.build.workspace_id)

@@ -17,9 +17,10 @@ from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.services.workspaces.builds.build_checks import check_logins, check_privileges, select_version
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.build_values import resolve_tags, resolve_values
-from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.builds import BuildRow
 from coder.coderd.store.workspaces.change_feed import notify_change
@@ -47,7 +48,7 @@ async def enqueue_build(
     Raises Conflict (a build is active), Forbidden, InvalidFields (parameters), Invalid, StaleValuesError,
     FormNeededError.
     """
-    last = await build_store.get_latest_build(tx, workspace.id)
+    last = await system_builds.get_latest_build(tx, workspace.id)
     if last is not None:
         await _check_idle(tx, last)
     version, version_job = await select_version(tx, template, request, last)
@@ -96,7 +97,7 @@ async def enqueue_build(
 
 
 async def _check_idle(tx: Tx, last: BuildRow) -> None:
-    job = await job_store.get_job(tx, last.job_id)
+    job = await system_jobs.get_job(tx, last.job_id)
     if job is not None and is_active(job.status):
         raise Conflict(ACTIVE, ACTIVE)
 
@@ -106,4 +107,4 @@ async def _state(tx: Tx, request: BuildRequest, last: BuildRow | None) -> bytes 
         return None
     if request.state is not None:
         return request.state
-    return await build_store.get_state(tx, last.id) if last else None
+    return await system_builds.get_state(tx, last.id) if last else None

@@ -15,7 +15,7 @@ from coder.api.workspaces.builds import WorkspaceBuild
 from coder.coderd.services.provisioning import jobs as job_service
 from coder.coderd.services.workspaces.builds.build_requests import BuildRules
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, present_build
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.builds import BuildView
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class QueuedBuild:
 
 async def load_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: datetime) -> QueuedBuild:
     """Return a build that was just queued, with the count of matching daemons."""
-    view = await build_store.get_view(tx, build_id)
+    view = await system_builds.get_view(tx, build_id)
     if view is None:
         raise NotFound
     return QueuedBuild(view, await job_service.match_provisioners(tx, view.job, now, strict=rules.strict_tags))

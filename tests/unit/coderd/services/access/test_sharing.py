@@ -14,6 +14,7 @@ from coder.coderd.http.server.declarations import route_of
 from coder.coderd.services.access.authentication import user_subject
 from coder.coderd.services.access.workspace_access import load_workspace, readers
 from coder.coderd.store.people import users as user_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.api.api_description import application
@@ -28,7 +29,7 @@ async def _visible_workspaces(world: World, token: str) -> int:
 
 
 async def _acl(world: World, workspace_id: str) -> tuple[Any, Any]:
-    row = await world.ctx.db.read(workspace_store.get_workspace, UUID(workspace_id))
+    row = await world.ctx.db.read(system_workspaces.get_workspace, UUID(workspace_id))
     assert row is not None
     return row.user_acl, row.group_acl
 

@@ -14,6 +14,7 @@ import trio.testing
 from coder.base.clock import FakeClock
 from coder.coderd.services.agents import agent_connections
 from coder.coderd.services.agents.agent_connections import AgentConnections, track_connection
+from coder.coderd.services.agents.report_batches import Liveness, ReportBatches
 from coder.rpc.session import open_session
 
 AGENT = UUID(int=1)
@@ -27,18 +28,27 @@ class Scene:
         self.place: Any = SimpleNamespace(agent=SimpleNamespace(id=AGENT, first_connected_at=NOW), build_id=UUID(int=5))
         self.current: Any = self.place
         self.calls: list[tuple[str, float]] = []
-        connections = AgentConnections(SimpleNamespace(clock=FakeClock()))  # type: ignore[arg-type]
-        self.ctx: Any = SimpleNamespace(
-            part=lambda _kind: connections, clock=FakeClock(), db=self, stopping=trio.Event()
-        )
+        parts = {
+            AgentConnections: AgentConnections(SimpleNamespace(clock=FakeClock())),  # type: ignore[arg-type]
+            ReportBatches: SimpleNamespace(liveness=SimpleNamespace(add=self.mark_alive)),
+        }
+        self.ctx: Any = SimpleNamespace(part=parts.get, clock=FakeClock(), db=self, stopping=trio.Event())
         self.ended: list[str | None] = []
+        self.is_database_away = False
 
     async def run(self, fn: Any, *args: Any) -> Any:
         if fn is agent_connections._mark_disconnected:
             self.ended.append(args[-1])
         await trio.lowlevel.checkpoint()
         self.calls.append((fn.__name__.strip("_"), trio.current_time()))
-        return self.current if fn is agent_connections._touch else None
+        return None
+
+    async def mark_alive(self, _report: Liveness) -> bool:
+        await trio.lowlevel.checkpoint()
+        if self.is_database_away:
+            raise OSError("database is restarting")
+        self.calls.append(("alive", trio.current_time()))
+        return self.current is not None
 
     def names(self) -> list[str]:
         return [name for name, _ in self.calls]
@@ -54,7 +64,7 @@ async def test_frozen_agent_disconnects_in_17_seconds(autojump_clock: trio.testi
         await session.wait_closed()
         assert trio.current_time() == pytest.approx(17)
         assert "no answer to a ping" in session.reason
-    assert view_context.names() == ["mark_connected", "touch", "mark_disconnected"]
+    assert view_context.names() == ["mark_connected", "alive", "mark_disconnected"]
     assert view_context.ended == ["silent"]
 
 
@@ -77,7 +87,7 @@ async def test_answering_agent_marked_every_15_seconds(autojump_clock: trio.test
             with trio.move_on_after(50):
                 await session.wait_closed()
         assert not agent.is_closed
-    assert view_context.names() == ["mark_connected", "touch", "touch", "touch", "mark_disconnected"]
+    assert view_context.names() == ["mark_connected", "alive", "alive", "alive", "mark_disconnected"]
 
 
 async def test_agent_with_revoked_token_disconnects(autojump_clock: trio.testing.MockClock) -> None:
@@ -107,14 +117,7 @@ async def test_last_connection_marks_end(autojump_clock: trio.testing.MockClock)
 
 async def test_database_outage_keeps_agents(autojump_clock: trio.testing.MockClock) -> None:
     view_context = Scene()
-    run = view_context.run
-
-    async def broken(fn: Any, *args: Any) -> Any:
-        if fn is agent_connections._touch:
-            raise OSError("database is restarting")
-        return await run(fn, *args)
-
-    view_context.run = broken  # type: ignore[method-assign]
+    view_context.is_database_away = True
     left, right = trio.testing.memory_stream_pair()
     async with (
         open_session(left, "server") as session,

@@ -223,7 +223,8 @@ async def test_watch_metadata() -> None:
 
         async def report() -> None:
             async def store(tx: Any) -> None:
-                await metadata_store.update_metadata(tx, current.agent.id, {"load": ("7", "")}, world.ctx.clock.now())
+                result = ("7", "", world.ctx.clock.now())
+                await metadata_store.update_metadata(tx, {(current.agent.id, "load"): result})
                 from coder.coderd.store.workspaces.change_feed import notify_change
 
                 await notify_change(

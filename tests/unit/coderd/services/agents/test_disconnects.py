@@ -11,6 +11,7 @@ from coder.base.ids import new_uuid
 from coder.coderd.services.agents import agent_connections as connections
 from coder.coderd.services.agents.disconnects import disconnect_start
 from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import system_agents
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
 EARLIER, LATER = (datetime.now(UTC) - timedelta(hours=hours) for hours in (2, 1))
@@ -91,7 +92,7 @@ async def test_only_newest_presence_ends() -> None:
     """An agent reconnects, to this or another replica, before its end is stored; clocks may differ."""
     async with workspace_world() as scene:
         db, now = scene.world.ctx.db, datetime.now(UTC)
-        current = await db.read(agent_store.get_current_agent, UUID(str(scene.agent_id)))
+        current = await db.read(system_agents.get_current_agent, UUID(str(scene.agent_id)))
         assert current is not None
         old, new = new_uuid(), new_uuid()
         for stay in (old, new):
@@ -103,10 +104,14 @@ async def test_only_newest_presence_ends() -> None:
         assert [item["ended"] for item in await disconnects(scene)] == ["closed"]
 
 
+async def _mark_connected(tx: Any, agent_id: UUID, then: datetime) -> None:
+    await agent_store.mark_connected(tx, agent_id, new_uuid(), then, api_version="2.10")
+
+
 async def test_connection_lost_with_server() -> None:
     async with workspace_world() as scene:
         then = (datetime.now(UTC) - timedelta(days=1)).replace(microsecond=0)
-        await scene.world.ctx.db.run(agent_store.mark_connected, scene.agent_id, new_uuid(), then)
+        await scene.world.ctx.db.run(_mark_connected, scene.agent_id, then)
         async with connected_agent(scene):
             await eventually(lambda: _status(scene, "connected"))
             lost = (await disconnects(scene))[0]

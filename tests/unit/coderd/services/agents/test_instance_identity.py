@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.serialization import pkcs7
 
 from coder.coderd.services.agents import instance_identity
 from coder.coderd.services.agents.signed_message import MessageRefused, open_untrusted
-from coder.coderd.store.agents.agents import get_current_agent
+from coder.coderd.store.agents.system_agents import get_current_agent
 from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
 from tests.kit.stand_ins.certificates import (
     DAY,

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from typing import Any
 
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.wrappers_pb2 import StringValue
+
+from coder.rpc.errors import INVALID_ARGUMENT, RpcError
+from coder.rpc.services import AGENT_REPORTS
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually, workspace_world
 
 NOW = datetime.now(UTC).isoformat()
@@ -45,6 +51,26 @@ async def test_invalid_report_rejected() -> None:
             body = {"sent_at": NOW, **invalid}
             answer = await scene.world.post("/api/v2/workspaceagents/me/vitals", body, token=scene.token)
             assert answer.status_code == 400, f"{list(invalid)}: {answer.text}"
+
+
+async def test_reports_on_session() -> None:
+    """The call accepts and rejects what the route does."""
+    async with workspace_world() as scene, connected_agent(scene) as agent:
+
+        async def call(document: str) -> int:
+            try:
+                await agent.session.call(AGENT_REPORTS + "ReportVitals", StringValue(value=document), Empty)
+            except RpcError as error:
+                return error.number
+            return 0
+
+        body = {"sent_at": NOW, "events": [event("started")], "disk_used": 99, "disk_total": 100}
+        assert await call(json.dumps(body)) == 0
+        assert (await indicators_of(scene))["host"]["status"] == "bad"
+        invalid = [json.dumps({"sent_at": NOW, **report}) for report in NO_REPORTS]
+        nul = json.dumps({"sent_at": NOW, "events": [event("started", previous="\0")]})
+        for document in (*invalid, nul, "", "[" * 100_000, '"\\ud800"', " " * (257 << 10)):
+            assert await call(document) == INVALID_ARGUMENT, document[:60]
 
 
 async def test_health_indicators_and_permissions() -> None:

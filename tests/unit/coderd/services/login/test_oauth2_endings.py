@@ -22,6 +22,7 @@ from coder.coderd.services.login.oauth2_grants import _renew as _grant_anew
 from coder.coderd.services.site.retention import purge_due
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.login import oauth2 as store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.tables.oauth2 import (
     oauth2_provider_app_codes,
@@ -179,12 +180,12 @@ async def _delete_tokens_in(it: Client, tx: Any, user_id: UUID) -> None:
 
 
 async def _delete_keys_in(it: Client, tx: Any, user_id: UUID) -> None:
-    await user_store.get_user(tx, user_id, lock=True)
+    await system_users.get_user(tx, user_id, lock=True)
     await key_store.delete_keys_of(tx, user_id)
 
 
 async def _delete_user_in(it: Client, tx: Any, user_id: UUID) -> None:
-    await user_store.get_user(tx, user_id, lock=True)
+    await system_users.get_user(tx, user_id, lock=True)
     await user_store.update_user(tx, user_id, deleted=True)
     await key_store.delete_keys_of(tx, user_id)
 

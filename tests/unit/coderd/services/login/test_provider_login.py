@@ -27,6 +27,7 @@ from coder.coderd.services.login.provider_login import sign_in as sign_in_as
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.store.login import user_links
 from coder.coderd.store.people import groups as group_store
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.people.git_ssh_keys import get_git_ssh_key
 from coder.domain.login.identity import Person
@@ -248,7 +249,7 @@ async def test_user_suspended_during_login() -> None:
         user_id = UUID((await world.get("/api/v2/users/me", token=first)).json()["id"])
 
         async def suspend(tx: Any) -> None:
-            await user_store.get_user(tx, user_id, lock=True)
+            await system_users.get_user(tx, user_id, lock=True)
             await user_store.update_user(tx, user_id, status="suspended")
 
         refused = await overtaken(world, suspend, lambda: sign_in(world))

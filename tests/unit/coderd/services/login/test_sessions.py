@@ -17,6 +17,8 @@ from coder.coderd.services.foundation.deferred_work import DeferredWork
 from coder.coderd.services.login import passcodes
 from coder.coderd.services.notifications.notifications import site_of
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
+from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 from coder.domain.access.user_agents import LONGEST
 from tests.kit.agents.scripted_agent import eventually
@@ -145,7 +147,7 @@ async def test_failed_login_answers_before_audit(monkeypatch: pytest.MonkeyPatch
 async def test_concurrent_passcode_requests() -> None:
     """The second request waits for the first and sees its passcode."""
     async with running_coderd(first_user=True) as world:
-        user = await world.ctx.db.read(user_store.get_user_by_email, "a@b.c")
+        user = await world.ctx.db.read(system_users.get_user_by_email, "a@b.c")
         assert user is not None
         site, now = site_of(world.ctx), world.ctx.clock.now()
 
@@ -227,7 +229,7 @@ async def test_session_shows_user_agent() -> None:
         view = (await world.post("/api/v2/users/login", body, token="", headers=firefox)).json()["session_token"]
 
         async def known(key: str) -> str:
-            row = await world.ctx.db.read(key_store.get_key, key.partition("-")[0])
+            row = await world.ctx.db.read(system_keys.get_key, key.partition("-")[0])
             assert row is not None
             return row.user_agent
 
@@ -247,7 +249,7 @@ async def test_password_login_refused_after_change(change: Any) -> None:
         alice, _ = await world.member("alice")
 
         async def end(tx: Any) -> None:
-            await user_store.get_user(tx, UUID(alice), lock=True)
+            await system_users.get_user(tx, UUID(alice), lock=True)
             await user_store.update_user(tx, UUID(alice), **change)
 
         login = {"email": "alice@b.c", "password": FIRST_USER["password"]}
@@ -261,13 +263,13 @@ async def test_old_password_cannot_change_new(change: Any) -> None:
         alice, token = await world.member("alice")
 
         async def end(tx: Any) -> None:
-            await user_store.get_user(tx, UUID(alice), lock=True)
+            await system_users.get_user(tx, UUID(alice), lock=True)
             await user_store.update_user(tx, UUID(alice), **change)
 
         body = {"old_password": FIRST_USER["password"], "password": "An0ther-Secret!"}
         path = "/api/v2/users/me/password"
         assert (await overtaken(world, end, lambda: world.put(path, body, token=token))).status_code == 400
-        result = await world.ctx.db.read(user_store.get_user, UUID(alice))
+        result = await world.ctx.db.read(system_users.get_user, UUID(alice))
         assert result is not None and result.hashed_password == change["hashed_password"]
 
 
@@ -290,7 +292,7 @@ async def test_no_key_survives_revocation(kind: str, change: str) -> None:
         assert (await world.get("/api/v2/users/me", token=token)).status_code == 200  # records the user's activity
 
         async def end(tx: Any) -> None:
-            await user_store.get_user(tx, UUID(alice), lock=True)
+            await system_users.get_user(tx, UUID(alice), lock=True)
             values: Any = {"hashed_password": "x"} if change == "password" else {"deleted": True}
             await user_store.update_user(tx, UUID(alice), **values)
             await key_store.delete_keys_of(tx, UUID(alice))

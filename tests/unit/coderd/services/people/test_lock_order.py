@@ -27,9 +27,10 @@ from coder.coderd.store.engine import database
 from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations, system_users
 from coder.coderd.store.people import users as user_store
-from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.templates import system_templates
+from coder.coderd.store.workspaces import system_workspaces
 from coder.domain.login.identity import Person
 from coder.domain.login.oauth2 import split_secret
 from tests.kit.server.race_conditions import Pause, meeting
@@ -82,10 +83,10 @@ async def test_roles_and_groups() -> None:
         group = (await world.post("/api/v2/organizations/default/groups", {"name": "few"})).json()["id"]
 
         async def first(tx: Any) -> None:
-            await user_store.get_user(tx, UUID(user_id), lock=True)
+            await system_users.get_user(tx, UUID(user_id), lock=True)
 
         async def second(tx: Any) -> None:
-            assert await store.get_member(tx, organization, UUID(user_id), lock=True)
+            assert await system_organizations.get_member(tx, organization, UUID(user_id), lock=True)
 
         async def request() -> httpx.Response:
             return await world.patch(f"/api/v2/groups/{group}", {"add_users": [user_id]})
@@ -101,7 +102,7 @@ async def test_membership_added_during_login() -> None:
         user_id, _ = await world.member("alice")
 
         async def first(tx: Any) -> None:
-            await user_store.get_user(tx, UUID(user_id), lock=True)
+            await system_users.get_user(tx, UUID(user_id), lock=True)
 
         async def second(tx: Any) -> None:
             await store.insert_member(tx, UUID(elsewhere), UUID(user_id), world.ctx.clock.now())
@@ -129,10 +130,10 @@ async def test_role_deleted_during_member_change() -> None:
         organization = UUID(world.organization_id)
 
         async def first(tx: Any) -> None:
-            await store.get_member(tx, organization, both[0], lock=True)
+            await system_organizations.get_member(tx, organization, both[0], lock=True)
 
         async def second(tx: Any) -> None:
-            await store.get_member(tx, organization, both[1], lock=True)
+            await system_organizations.get_member(tx, organization, both[1], lock=True)
 
         answer = await _meet(world, first, second, lambda: world.delete(f"{path}/roles/helper"))
         assert answer.status_code in {200, 204}, answer.text
@@ -172,10 +173,10 @@ async def test_member_removed_during_template_change() -> None:
             assert shared.status_code in {200, 204}, shared.text
 
         async def first(tx: Any) -> None:
-            await template_store.get_template(tx, UUID(template), lock=True)
+            await system_templates.get_template(tx, UUID(template), lock=True)
 
         async def second(tx: Any) -> None:
-            await workspace_store.get_workspace(tx, UUID(workspace["id"]), lock=True)
+            await system_workspaces.get_workspace(tx, UUID(workspace["id"]), lock=True)
 
         path = f"/api/v2/organizations/default/members/{user_id}"
         answer = await _meet(world, first, second, lambda: world.delete(path))
@@ -206,8 +207,8 @@ async def _signs_in(world: World, name: str) -> tuple[UUID, Request]:
 
 _LEAVES = (_removed, _signs_in)
 _LOCKS: dict[str, Callable[[Any, UUID], Awaitable[object]]] = {
-    "a build": lambda tx, workspace: workspace_store.get_workspace(tx, workspace, lock=True),
-    "a version": lambda tx, template: template_store.get_template(tx, template, lock=True),
+    "a build": lambda tx, workspace: system_workspaces.get_workspace(tx, workspace, lock=True),
+    "a version": lambda tx, template: system_templates.get_template(tx, template, lock=True),
 }
 "Locks taken before a write of a row that references a user."
 
@@ -249,7 +250,7 @@ async def test_key_used_during_revocation() -> None:
         unused = await world.login("alice@b.c", "SomeSecure123!")
 
         async def first(tx: Any) -> None:
-            await user_store.get_user(tx, UUID(user_id), lock=True)
+            await system_users.get_user(tx, UUID(user_id), lock=True)
 
         async def second(tx: Any) -> None:
             await key_store.delete_keys_of(tx, UUID(user_id))

@@ -17,6 +17,7 @@ from coder.coderd.services.people.members import leave_organization
 from coder.coderd.services.people.organization_settings import group_sync_key, role_sync_key
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import organizations as store
+from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people import users as user_store
 from coder.coderd.store.site import site_settings as site_store
 from tests.kit.provisioners.scripted_provisioner import new_template, new_version
@@ -190,7 +191,7 @@ async def test_deleted_organization_accepts_nothing(thing: str) -> None:
             return await world.post(path, filled(body, values))
 
         async def delete(tx: Any) -> None:
-            await store.get_organization(tx, UUID(created.json()["id"]), lock=True)
+            await system_organizations.get_organization(tx, UUID(created.json()["id"]), lock=True)
             await store.update_organization(tx, UUID(created.json()["id"]), deleted=True)
 
         assert (await overtaken(world, delete, request)).status_code == 404

@@ -21,6 +21,7 @@ from coder.coderd.services.provisioning.job_queue import JobQueue, take_job
 from coder.coderd.services.provisioning.jobs import requirements_of
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
 from coder.domain.provisioning.queue import DaemonOffer, pick
@@ -104,7 +105,7 @@ async def test_sql_status_matches() -> None:
             return [(row[0], row[1]) for row in await tx.execute(select(provisioner_jobs.c.id, job_store.STATUS))]
 
         stored = dict(await world.ctx.db.read(read))
-        rows = await world.ctx.db.read(job_store.get_jobs, list(stored))
+        rows = await world.ctx.db.read(system_jobs.get_jobs, list(stored))
         assert len(rows) == 16
         assert {key: row.status for key, row in rows.items()} == stored
 

@@ -9,7 +9,7 @@ import pytest
 
 from coder.coderd.services.provisioning import resources
 from coder.coderd.store.agents import agent_apps as app_store
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds
 from coder.rpc.proto import provisioner_pb2 as pb
 from tests.kit.provisioners.scripted_provisioner import agent, connected_daemon, ended, new_version, resource
 from tests.kit.server.server_in_process import running_coderd
@@ -32,7 +32,7 @@ async def test_foreign_app_id_is_replaced() -> None:
         app_ids = []
         for name in ("one", "two"):
             workspace = UUID((await new_workspace(world, name))["id"])
-            build = await world.ctx.db.read(build_store.get_latest_build, workspace)
+            build = await world.ctx.db.read(system_builds.get_latest_build, workspace)
             assert build is not None and build.ai_task_app_id is not None
             owners = await world.ctx.db.read(app_store.find_app_workspaces, [build.ai_task_app_id])
             assert owners == {build.ai_task_app_id: workspace}

@@ -18,6 +18,7 @@ from coder.coderd.services.foundation.outgoing_requests import OutgoingReply
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.proxies.proxy_health import ProxyHealth, check_proxies
+from coder.coderd.store.proxies import system_workspace_proxies
 from coder.coderd.store.proxies import workspace_proxies as store
 from coder.net.errors import HttpError
 from coder.net.policy import DialPolicy
@@ -174,7 +175,7 @@ async def _check_health(world: World) -> None:
     assert report["warnings"][0]["code"] == "EWP02"
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, answer, listeners)
-        row = await world.ctx.db.read(store.find_proxy, "sydney")
+        row = await world.ctx.db.read(system_workspace_proxies.find_proxy, "sydney")
         assert row is not None
         await world.ctx.db.run(store.update_proxy, row.id, {"url": f"http://127.0.0.1:{port}"})
         await check_proxies(world.ctx)

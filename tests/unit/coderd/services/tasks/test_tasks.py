@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 from coder.base.clock import FakeClock
 from coder.coderd.services.tasks import task_conversation
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
-from coder.coderd.store.tasks import tasks as task_store
+from coder.coderd.store.tasks import system_tasks
 from coder.domain.access.policy import SYSTEM
 from coder.net.policy import DialPolicy
 from coder.rpc.proto import agent_pb2
@@ -71,7 +71,7 @@ async def test_conversation(tmp_path: Path) -> None:
             assert (await world.get(f"{path}/logs")).status_code == 502
             app.broken = False
             await task_conversation.remember(world.ctx, SYSTEM, UUID(world.user_id), task["id"])
-            snapshot = await world.ctx.db.read(task_store.get_snapshot, UUID(task["id"]))
+            snapshot = await world.ctx.db.read(system_tasks.get_snapshot, UUID(task["id"]))
             assert snapshot is not None, "pausing keeps the conversation"
             assert [line["content"] for line in snapshot.messages] == ["What shall I do?", "more of it"]
             await _progress(world, path)

@@ -12,6 +12,7 @@ from uuid import UUID
 import httpx
 import pytest
 
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import template_versions as version_store
 from coder.coderd.store.templates import templates as store
 from coder.coderd.store.templates.templates import TemplateSearch
@@ -88,14 +89,14 @@ async def test_lost_access_prevents_pending_change() -> None:
                     return await world.request(method, target, json=filled(body, values), token=token)
 
                 async def revoke_access(tx: Any) -> None:
-                    await store.get_template(tx, template_id, lock=True)
+                    await system_templates.get_template(tx, template_id, lock=True)
                     await store.update_template(tx, template_id, user_acl={})
 
                 before = await _state(world)
                 answer = await overtaken(world, revoke_access, request)
                 if answer.status_code not in {403, 404}:
                     wrong.append(f"{name}: {answer.status_code} {answer.text[:150]}")
-                row = await world.ctx.db.read(store.get_template, template_id)
+                row = await world.ctx.db.read(system_templates.get_template, template_id)
                 if row is None or row.user_acl or await _state(world) != before:
                     wrong.append(f"{name}: it was done")
     assert not wrong, "\n".join(wrong)
@@ -114,11 +115,11 @@ async def test_everyone_change_keeps_concurrent_revocation(shut: bool) -> None:
             return await world.patch(path, {"disable_everyone_group_access": shut})
 
         async def revoke_access(tx: Any) -> None:
-            await store.get_template(tx, template_id, lock=True)
+            await system_templates.get_template(tx, template_id, lock=True)
             await store.update_template(tx, template_id, group_acl={world.organization_id: "use"})
 
         assert (await overtaken(world, revoke_access, request)).status_code == 200
-        row = await world.ctx.db.read(store.get_template, template_id)
+        row = await world.ctx.db.read(system_templates.get_template, template_id)
         assert row is not None
         assert row.group_acl == ({} if shut else {world.organization_id: "use"})
 
@@ -133,7 +134,7 @@ async def test_no_workspace_of_deleted_template() -> None:
             return await world.post("/api/v2/users/me/workspaces", body, token=token)
 
         async def delete(tx: Any) -> None:
-            await store.get_template(tx, UUID(template["id"]), lock=True)
+            await system_templates.get_template(tx, UUID(template["id"]), lock=True)
             await store.update_template(tx, UUID(template["id"]), deleted=True)
 
         assert (await overtaken(world, delete, request)).status_code == 404

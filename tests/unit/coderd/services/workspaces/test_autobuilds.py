@@ -16,7 +16,7 @@ from coder.coderd.services.activity.last_use import LastUse
 from coder.coderd.services.workspaces import autobuilds
 from coder.coderd.services.workspaces.autobuilds import take_due_steps
 from coder.coderd.store.workspaces import autobuilds as autobuild_store
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
@@ -285,7 +285,7 @@ async def test_activity_extends_deadline() -> None:
         template = f"/api/v2/templates/{view_context.workspace['template_id']}"
         assert (await world.patch(template, {"activity_bump_ms": HOUR_MS})).status_code == 200
         now = clock.now()
-        row = await world.ctx.db.read(workspace_store.get_view, _uuid(view_context.workspace["id"]))
+        row = await world.ctx.db.read(system_workspaces.get_view, _uuid(view_context.workspace["id"]))
         assert row is not None
         from coder.coderd.store.workspaces import builds as build_store
 

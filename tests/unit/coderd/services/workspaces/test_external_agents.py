@@ -127,6 +127,8 @@ async def test_query_matches_rule() -> None:
                 if await world.ctx.db.read(agent_store.get_agent_by_token, UUID(token))
             ]
             assert tuple(valid) == good(states[1:]), states
+            found = await world.ctx.db.read(agent_store.find_valid_tokens, [UUID(token) for token in tokens])
+            assert sorted(number_of[str(token)] for token in found) == valid
 
 
 async def test_sub_agents_end_with_parent_token() -> None:

@@ -10,7 +10,7 @@ from uuid import UUID
 
 import httpx
 
-from coder.coderd.store.workspaces import port_shares
+from coder.coderd.store.workspaces import port_shares, system_workspaces
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.api.api_description import changing
 from tests.kit.server.race_conditions import overtaken
@@ -52,7 +52,7 @@ async def _state(world: World, workspace_id: UUID) -> Any:
     """Return everything a change could have modified, except the owner."""
 
     async def read(tx: Any) -> Any:
-        view = await workspace_store.get_view(tx, workspace_id)
+        view = await system_workspaces.get_view(tx, workspace_id)
         assert view is not None
         row = {name: getattr(view.workspace, name) for name in view.workspace.__slots__ if name != "owner_id"}
         return row, view.latest.build, await port_shares.list_port_shares(tx, workspace_id, world.ctx.clock.now())
@@ -78,7 +78,7 @@ async def test_changes_rejected_after_owner_change() -> None:
                 return await world.request(method, path, json=body, token=token)
 
             async def change_owner(tx: Any, workspace_id: UUID = workspace_id) -> None:
-                await workspace_store.get_workspace(tx, workspace_id, lock=True)
+                await system_workspaces.get_workspace(tx, workspace_id, lock=True)
                 await workspace_store.update_workspace(tx, workspace_id, owner_id=UUID(bob))
 
             answer = await overtaken(world, change_owner, request)

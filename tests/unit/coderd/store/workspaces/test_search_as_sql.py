@@ -11,6 +11,7 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import resources as resource_store
 from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces import workspace_search as search_store
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from coder.coderd.store.workspaces.workspace_search import WorkspaceReaders, WorkspaceSearch
@@ -70,7 +71,7 @@ async def _populate(tx: Any) -> tuple[dict[str, str], dict[str, str]]:
     for number, (transition, job) in enumerate(product(TRANSITIONS, JOBS)):
         name = f"b{number}"
         await _copy(tx, view, name, transition, job, None)
-        stored = await workspace_store.get_view_by_name(tx, view.workspace.owner_id, name)
+        stored = await system_workspaces.get_view_by_name(tx, view.workspace.owner_id, name)
         assert stored is not None
         builds[name] = stored.latest.status
     agents: dict[str, str] = {}

@@ -14,7 +14,7 @@ from coder.api.workspaces.builds import WorkspaceBuildUpdate
 from coder.base.secret import Secret
 from coder.coderd.services.workspaces.builds.build_updates import BuildUpdates, _ReadableUpdate
 from coder.coderd.services.workspaces.change_feed import WorkspaceChangeFeed
-from coder.coderd.store.workspaces import workspaces as workspace_store
+from coder.coderd.store.workspaces import system_workspaces
 from coder.coderd.store.workspaces.change_feed import Change
 from coder.domain.access.policy import Class
 from coder.net.errors import HttpError
@@ -63,7 +63,7 @@ async def _watching(world: World, count: int) -> None:
 
 async def test_update_read_once_for_all_watchers(monkeypatch: pytest.MonkeyPatch) -> None:
     async with workspace_world(experiments=("workspace-build-updates",)) as (world, _):
-        reads, read = [], workspace_store.get_view
+        reads, read = [], system_workspaces.get_view
         policy = DialPolicy(world.url, token=Secret(world.token))
         workspace = await new_workspace(world, "one")
         updates, workspace_id = world.ctx.part(BuildUpdates), UUID(workspace["id"])
@@ -77,7 +77,7 @@ async def test_update_read_once_for_all_watchers(monkeypatch: pytest.MonkeyPatch
             await connect_websocket(policy, PATH) as second,
         ):
             await _watching(world, 2)
-            monkeypatch.setattr(workspace_store, "get_view", counted)
+            monkeypatch.setattr(system_workspaces, "get_view", counted)
             await updates._broadcast(workspace_id)
             with trio.fail_after(60):
                 assert await first.receive_message() == await second.receive_message()
@@ -111,7 +111,7 @@ async def test_stream_ends_after_missed_update(missed: str, monkeypatch: pytest.
                 async def broken(tx: Any, key: UUID) -> Any:
                     raise OSError
 
-                monkeypatch.setattr(workspace_store, "get_view", broken)
+                monkeypatch.setattr(system_workspaces, "get_view", broken)
                 await updates._broadcast(UUID(workspace["id"]))
             with trio.fail_after(60), contextlib.suppress(trio.BrokenResourceError):
                 while await stream.receive_some():

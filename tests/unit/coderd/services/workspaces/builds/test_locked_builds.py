@@ -10,8 +10,10 @@ import httpx
 import pytest
 
 from coder.coderd.store.provisioning import jobs as job_store
+from coder.coderd.store.provisioning import system_jobs
+from coder.coderd.store.templates import system_templates
 from coder.coderd.store.templates import templates as template_store
-from coder.coderd.store.workspaces import builds as build_store
+from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.coderd.store.workspaces import workspaces as workspace_store
 from tests.kit.api.api_description import changing
 from tests.kit.server.race_conditions import overtaken
@@ -31,8 +33,8 @@ def test_table_lists_every_build_change() -> None:
 
 async def _stored_state(world: World, build: dict[str, Any]) -> Any:
     async def read(tx: Any) -> Any:
-        job = await job_store.get_job(tx, UUID(build["job"]["id"]))
-        return job and job.canceled_at, await build_store.get_state(tx, UUID(build["id"]))
+        job = await system_jobs.get_job(tx, UUID(build["job"]["id"]))
+        return job and job.canceled_at, await system_builds.get_state(tx, UUID(build["id"]))
 
     return await world.ctx.db.read(read)
 
@@ -47,7 +49,7 @@ async def _pending_build(world: World, name: str, user: str = "alice") -> dict[s
 
 
 async def _change_owner(tx: Any, workspace_id: UUID, owner: str) -> None:
-    await workspace_store.get_workspace(tx, workspace_id, lock=True)
+    await system_workspaces.get_workspace(tx, workspace_id, lock=True)
     await workspace_store.update_workspace(tx, workspace_id, owner_id=UUID(owner))
 
 
@@ -93,7 +95,7 @@ async def test_state_rejected_for_former_template_admin(path: str) -> None:
             return await world.post(url, {"transition": "delete", "orphan": True}, token=token)
 
         async def revoke_admin(tx: Any) -> None:
-            await template_store.get_template(tx, template, lock=True)
+            await system_templates.get_template(tx, template, lock=True)
             await template_store.update_template(tx, template, user_acl={})
 
         before = await _stored_state(world, build)
@@ -116,7 +118,7 @@ async def test_cancel_rejected_after_template_change() -> None:
 
         async def start_and_forbid(tx: Any) -> None:
             now = world.ctx.clock.now()
-            await job_store.get_job(tx, job_id, lock=True)
+            await system_jobs.get_job(tx, job_id, lock=True)
             await job_store.update_job(tx, job_id, started_at=now, updated_at=now)
             await template_store.update_template(tx, template, allow_user_cancel_workspace_jobs=False)
 

@@ -1,0 +1,96 @@
+"""Writes of many tasks, in one transaction for all that wait.
+
+Thousands of agents report at the same intervals. A transaction of its own for each report costs more than the report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+import trio
+
+from coder.coderd.store.engine.availability import DatabaseAwayError
+
+if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
+    from coder.coderd.store.engine.database import Tx
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+SPACING = 1.0
+"""Seconds, our own value, from the start of a batch to the start of the next: the most that an item waits."""
+MAX_ITEMS = 1000
+"""Items of a batch, our own value."""
+
+
+@dataclass(slots=True)
+class _Waiting(Generic[Item, Result]):
+    item: Item
+    done: trio.Event = field(default_factory=trio.Event)
+    result: Result | None = None
+    error: Exception | None = None
+
+
+class Batch(Generic[Item, Result]):
+    """Items that wait for their common transaction.
+
+    An item that arrives after a pause is written immediately, later ones at most once per `SPACING`. `write` returns
+    one result for each item, in order. When it fails for several items, each is written alone, so that an item that
+    cannot be written fails no other.
+    """
+
+    def __init__(self, ctx: Context, write: Callable[[Tx, Sequence[Item]], Awaitable[Sequence[Result]]]) -> None:
+        self._ctx = ctx
+        self._write = write
+        self._waiting: list[_Waiting[Item, Result]] = []
+        self._running = False
+        self._next_start = 0.0
+
+    async def add(self, item: Item) -> Result:
+        """Write `item` with the next batch and return its result. Raises what the transaction raised."""
+        waiting: _Waiting[Item, Result] = _Waiting(item)
+        self._waiting.append(waiting)
+        if not self._running:
+            self._running = True
+            self._ctx.nursery.start_soon(self._run)
+        await waiting.done.wait()
+        if waiting.error is not None:
+            raise waiting.error
+        return waiting.result  # type: ignore[return-value]
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                await trio.sleep_until(self._next_start)
+                self._next_start = trio.current_time() + SPACING
+                batch, self._waiting = self._waiting[:MAX_ITEMS], self._waiting[MAX_ITEMS:]
+                await self._write_all(batch)
+        finally:
+            self._running = False
+
+    async def _write_all(self, batch: Sequence[_Waiting[Item, Result]]) -> None:
+        try:
+            results = await self._ctx.db.run(self._write, [waiting.item for waiting in batch])
+        except DatabaseAwayError as error:
+            _fail(batch, error)
+        except Exception as error:
+            if len(batch) == 1:
+                _fail(batch, error)
+                return
+            for waiting in batch:
+                await self._write_all([waiting])
+        else:
+            for waiting, result in zip(batch, results, strict=True):
+                waiting.result = result
+                waiting.done.set()
+
+
+def _fail(batch: Sequence[_Waiting[Item, Result]], error: Exception) -> None:
+    for waiting in batch:
+        # Each task raises an exception of its own: a shared one would collect the traceback of every task.
+        own = DatabaseAwayError(error.reason) if isinstance(error, DatabaseAwayError) else error
+        waiting.error = own
+        waiting.done.set()
