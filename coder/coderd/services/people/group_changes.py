@@ -13,8 +13,8 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
-from coder.coderd.services.people.members import reaches_member
 from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.people.users import reaches_member
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import organizations as organization_store

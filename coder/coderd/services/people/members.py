@@ -21,7 +21,7 @@ from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
 from coder.coderd.store.people.users import UserFilter
-from coder.domain.access.policy import Object, Subject, scope_allows
+from coder.domain.access.policy import Object, Subject
 from coder.domain.access.roles import ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
@@ -34,12 +34,6 @@ if TYPE_CHECKING:
 def member_resource(organization_id: UUID, user_id: UUID) -> Object:
     """Return the policy's object of a membership."""
     return Object("organization_member", str(user_id), owner_id=user_id, organization_id=organization_id)
-
-
-def reaches_member(subject: Subject, user_id: UUID) -> bool:
-    """Return whether the caller's key may read the user's memberships, for members, who see each other."""
-    kind = "organization_member"
-    return scope_allows(subject, "read", kind) and narrow_to_key(subject, kind, UserFilter(ids=[user_id])) is not None
 
 
 async def list_members(
@@ -56,7 +50,7 @@ async def get_member(
 ) -> MemberRow:
     """Load a member. Members of an organization may see each other. Raises NotFound."""
     row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
-    if row is None or not reaches_member(subject, user.id):
+    if row is None or narrow_to_key(subject, "organization_member", UserFilter(ids=[user.id])) is None:
         raise NotFound
     if action == "read" and may(subject, "read", organization_resource(organization.id)):
         return row

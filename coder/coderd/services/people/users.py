@@ -114,6 +114,12 @@ def narrow_to_key(subject: Subject, kind: str, filters: user_store.UserFilter) -
     return replace(filters, ids=ids) if ids else None
 
 
+def reaches_member(subject: Subject, user_id: UUID) -> bool:
+    """Return whether the caller's key may read the user's memberships, for members, who see each other."""
+    kind, filters = "organization_member", user_store.UserFilter(ids=[user_id])
+    return scope_allows(subject, "read", kind) and narrow_to_key(subject, kind, filters) is not None
+
+
 async def lock_user(tx: Tx, user_id: UUID) -> UserRow:
     """Read a user and lock it until the transaction ends. State read before the transaction must not decide."""
     row = await system_users.get_user(tx, user_id, lock=True)

@@ -14,7 +14,7 @@ from uuid import UUID
 from coder.api.base.refusals import Invalid, TooEarly
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxEvaluationError
-from coder.coderd.services.people.members import reaches_member
+from coder.coderd.services.people.users import reaches_member
 from coder.coderd.services.templates.template_files import stored_template
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.templates import template_versions as store
