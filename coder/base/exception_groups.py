@@ -21,19 +21,20 @@ def single_failure() -> Iterator[None]:
     try:
         yield
     except BaseExceptionGroup as group:
-        leaves = list(_leaves(group))
-        cancelled = [leaf for leaf in leaves if isinstance(leaf, trio.Cancelled)]
-        known = [leaf for leaf in leaves if isinstance(leaf, CoderError)]
-        if len(leaves) > 1 and len(known) + len(cancelled) < len(leaves):
+        errors = list(leaves(group))
+        cancelled = [leaf for leaf in errors if isinstance(leaf, trio.Cancelled)]
+        known = [leaf for leaf in errors if isinstance(leaf, CoderError)]
+        if len(errors) > 1 and len(known) + len(cancelled) < len(errors):
             raise
         if cancelled:
             raise cancelled[0] from None
-        raise leaves[0] from leaves[0].__cause__
+        raise errors[0] from errors[0].__cause__
 
 
-def _leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+def leaves(group: BaseExceptionGroup[BaseException]) -> Iterator[BaseException]:
+    """Yield the exceptions of a group that are no groups themselves, in order."""
     for inner in group.exceptions:
         if isinstance(inner, BaseExceptionGroup):
-            yield from _leaves(inner)
+            yield from leaves(inner)
         else:
             yield inner

@@ -42,6 +42,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "exp prompt-example rich-parameter": ("tasks.experimental:RICH_PARAMETER", "Prompt for a parameter"),
     "exp prompt-example select": ("tasks.experimental:SELECT", "Prompt for one item of a list"),
     "exp rpty": ("tasks.experimental:RPTY", "Attach to a workspace terminal that survives disconnects"),
+    "exp scaletest agents": (
+        "scaletest.agents:AGENTS",
+        "Connect many simulated agents and keep them connected",
+    ),
     "exp scaletest cleanup": ("scaletest.cleanup:CLEANUP", "Delete the workspaces and users of scale tests"),
     "exp scaletest create-workspaces": (
         "scaletest.create_workspaces:CREATE_WORKSPACES",

@@ -89,7 +89,11 @@ async def _visitor(
     token = request.first(SIGNED_TOKEN_QUERY)
     ticket = await opens_terminal_untrusted(world.keys, world.clock.now(), token, agent_id) if token else None
     if ticket is not None:
-        return Visitor(Credentials(), ticket.user_id), ticket
+        holder = Visitor(Credentials(), ticket.user_id)
+        # The right may have been lost since the ticket was issued.
+        if not await authorizer.still_admits(ticket, holder):
+            raise AppRefusedError("not_found")
+        return holder, ticket
     credentials = request.credentials
     if not credentials.token:
         credentials = Credentials(

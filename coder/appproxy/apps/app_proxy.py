@@ -265,7 +265,11 @@ class AppProxy:
         shown = self._credentials(proxied, request, cookies)
         tickets = [value for name, value in cookies if name == app_headers.SIGNED_TOKEN_COOKIE]
         ticket = await self._authorizer.read_ticket(tickets, request)
-        if ticket is not None:
+        # A stream outlives its ticket, so the visitor needs the right now. Public applications need none.
+        outlives = proxied.is_upgrade and ticket is not None and ticket.user_id != NIL
+        if ticket is not None and (
+            not outlives or await self._authorizer.still_admits(ticket, Visitor(shown, ticket.user_id))
+        ):
             return _Entry(ticket, shown)
         let_in = await self._authorizer.admit(request, shown, app_headers.first(proxied.headers, b"user-agent"))
         name, expires = app_headers.SIGNED_TOKEN_COOKIE, format_datetime(let_in.expires_at, usegmt=True)

@@ -143,6 +143,10 @@ class AppAuthorizer(Protocol):
         """Check that a ticket's application is still available. Raises AppRefusedError, RateLimited."""
         ...
 
+    async def still_admits(self, ticket: Ticket, visitor: Visitor) -> bool:
+        """Return whether a signed-in visitor with a ticket would get access now."""
+        ...
+
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
         """Return the CORS behaviour of a workspace's template. Raises RateLimited."""
         ...

@@ -51,7 +51,9 @@ class Class:
     any_organization: bool = False
     """Whether the question is "in any organization at all"."""
     narrowed: bool = False
-    """Whether the caller narrows its result to `allowed_ids`. Otherwise a key that lists single objects is refused."""
+    """Whether the caller narrows its result to `allowed_ids`. Otherwise a key that lists single objects is refused.
+
+    Only kinds of `LISTABLE` are narrowed."""
     user_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
     "Access list of the objects in question: user id -> actions."
     group_acl: Mapping[str, frozenset[str]] = field(default_factory=dict)
@@ -79,6 +81,28 @@ NO_USER_DATA = KeyScope("no_user_data", {"user": frozenset()})
 _ALSO_LISTED_AS = {"workspace_dormant": "workspace", "prebuilt_workspace": "workspace"}
 """A dormant or prebuilt workspace still matches the entry that listed it as a workspace."""
 _WORKSPACES = frozenset({"workspace", *_ALSO_LISTED_AS})
+LISTABLE = frozenset(
+    {
+        *_WORKSPACES,
+        "file",
+        "group",
+        "group_member",
+        "oauth2_app",
+        "oauth2_app_secret",
+        "organization",
+        "organization_member",
+        "provisioner_daemon",
+        "task",
+        "template",
+        "user",
+        "user_secret",
+        "user_skill",
+        "workspace_proxy",
+    }
+)
+"""Kinds whose objects are checked one at a time, by an id that an allow list can hold.
+
+A key that lists single objects of another kind reaches none of that kind: no check could tell them apart."""
 _ENTERING = frozenset({"ssh", "application_connect"})
 OTHERS_WORKSPACES: Grants = {"workspace": _ENTERING, "workspace_dormant": _ENTERING}
 """Grants that `--disable-owner-workspace-access` removes from site roles: entering workspaces of other owners."""
@@ -147,6 +171,14 @@ def allowed_organizations(
 def scope_allows(subject: Subject, action: str, kind: str) -> bool:
     """Return whether the subject's key reaches objects of this kind at all, for lists narrowed to `allowed_ids`."""
     return subject.kind == "system" or _scope_allows(subject, action, Class(kind, narrowed=True))
+
+
+def key_allows(subject: Subject, action: str, target: Target) -> bool:
+    """Return whether the subject's key alone allows `action` on `target`, whatever its owner's roles are.
+
+    For targets that are open to more callers than the roles say, such as the members of one's own organization.
+    """
+    return subject.kind == "system" or _scope_allows(subject, action, target)
 
 
 def key_reaches(scope: KeyScope, name: str) -> bool:
@@ -240,13 +272,13 @@ def _scope_allows(subject: Subject, action: str, target: Target) -> bool:
 def _listed(allow: frozenset[tuple[str, str]], action: str, target: Target) -> bool:
     """Return whether a key's allow list reaches `target`.
 
-    An entry for one object reaches that object, and a class only if the caller narrows its result to the entries. An
-    object about to be created has no id that could be listed.
+    An entry for one object reaches that object, and a class only if the caller narrows its result to the entries,
+    which it can for kinds of `LISTABLE`. An object about to be created has no id that could be listed.
     """
     kinds = {"*", target.kind, _ALSO_LISTED_AS.get(target.kind, "")}
     if isinstance(target, Object):
         return any((kind, identity) in allow for kind in kinds for identity in ("*", target.id))
-    is_narrowed = target.narrowed and action != "create"
+    is_narrowed = target.narrowed and target.kind in LISTABLE and action != "create"
     return any(kind in kinds and (identity == "*" or is_narrowed) for kind, identity in allow)
 
 
@@ -257,6 +289,12 @@ def allowed_ids(subject: Subject, kind: str) -> frozenset[str] | None:
         return None
     own_ids = [identity for listed, identity in allow if listed in {"*", kind}]
     return None if "*" in own_ids else frozenset(own_ids)
+
+
+def lists_one(subject: Subject, identity: UUID, kinds: Iterable[str]) -> bool:
+    """Return whether the subject's key includes an object as one of `kinds`, whatever its scopes are."""
+    listed = [allowed_ids(subject, kind) for kind in kinds]
+    return any(ids is None or str(identity) in ids for ids in listed)
 
 
 def granted(table: Grants, action: str, kind: str) -> bool:

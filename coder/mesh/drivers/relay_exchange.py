@@ -1,4 +1,4 @@
-"""Message exchange of two clients through a relay, with its latency. Uses the relay protocol directly."""
+"""Clients of a relay without a node: a message exchange with its latency, and a link that only stays connected."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ yet where the receiver is."""
 
 
 class _Client:
-    def __init__(self, transport: DerpTransport) -> None:
-        self.private = PrivateKey.generate(os.urandom)
+    def __init__(self, transport: DerpTransport, private: PrivateKey | None = None) -> None:
+        self.private = private or PrivateKey.generate(os.urandom)
         self.stream = transport.stream
         self.inbox = FrameBuffer(transport.stream, transport.leftover)
 
@@ -44,6 +44,13 @@ class _Client:
         while True:
             await self.stream.send_all(message)
             await trio.sleep(_REPEAT)
+
+    async def answer_pings(self) -> None:
+        """Answer pings and discard packets until the relay closes the connection."""
+        while True:
+            frame = await self.inbox.frame()
+            if isinstance(frame, derp.DerpPing):
+                await self.stream.send_all(derp.DerpPong(frame.data).encode())
 
     async def receive(self) -> None:
         """Wait for the other's message."""
@@ -72,3 +79,22 @@ async def exchange(first_transport: DerpTransport, second_transport: DerpTranspo
             except ExceptionGroup as group:
                 raise group.exceptions[0] from None
         return trio.current_time() - began
+
+
+async def hold_link(
+    transport: DerpTransport,
+    private: PrivateKey,
+    *,
+    task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+) -> None:
+    """Stay connected to a relay as the holder of `private`, its home; packets are discarded.
+
+    Started when the relay has accepted the key. Raises WireError, BrokenResourceError, OSError at the end of the
+    connection.
+    """
+    client = _Client(transport, private)
+    async with transport.stream:
+        await client.log_in()
+        await client.stream.send_all(derp.NotePreferred(preferred=True).encode())
+        task_status.started()
+        await client.answer_pings()

@@ -54,7 +54,7 @@ async def _silent(ctx: Any, agent_id: Any, port: int) -> trio.abc.Stream:
     return ours
 
 
-async def _objects(world: World, guest: str) -> dict[str, str]:
+async def shared_objects(world: World, guest: str) -> dict[str, str]:
     """Return one object of each kind, shared with the guest, with pending jobs, so that no stream ends on its own."""
     workspace, building = await new_workspace(world), await new_workspace(world, "building")
     (agent,) = [item for part in workspace["latest_build"]["resources"] for item in part.get("agents") or ()]
@@ -74,11 +74,11 @@ async def _objects(world: World, guest: str) -> dict[str, str]:
     }
     body = {"group_perms": {world.organization_id: ""}}  # a new template is shared with all members
     assert (await world.patch(f"/api/v2/templates/{template['id']}/acl", body)).status_code == 200
-    await _share(world, places, guest)
+    await share(world, places, guest)
     return places
 
 
-async def _share(world: World, places: dict[str, str], guest: str, *, away: bool = False, whom: str = "user") -> None:
+async def share(world: World, places: dict[str, str], guest: str, *, away: bool = False, whom: str = "user") -> None:
     for kind, name, field, role in (
         ("workspaces", "workspace", f"{whom}_roles", "use"),
         ("workspaces", "building", f"{whom}_roles", "use"),
@@ -88,7 +88,7 @@ async def _share(world: World, places: dict[str, str], guest: str, *, away: bool
         assert response.status_code in {200, 204}, response.text
 
 
-async def _dry_run(world: World, token: str, version: str) -> str:
+async def dry_run(world: World, token: str, version: str) -> str:
     created = await world.post(f"/api/v2/templateversions/{version}/dry-run", {"workspace_name": "x"}, token=token)
     assert created.status_code == 201, created.text
     return str(created.json()["id"])
@@ -137,17 +137,17 @@ async def test_streams_end_with_share(monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _objects(world, guest)
-        places["job"] = await _dry_run(world, token, places["done"])
+        places = await shared_objects(world, guest)
+        places["job"] = await dry_run(world, token, places["done"])
         for rule in routes:
             async with _open(world, token, _path(rule, places)) as hers, _open(world, world.token, INBOX) as mine:
-                await _share(world, places, guest, away=True)
+                await share(world, places, guest, away=True)
                 if not await _ends(hers, PATIENCE):
                     wrong.append(f"{rule}: still open")
                 elif hers.close_code not in {1000, 1008}:
                     wrong.append(f"{rule}: {hers.close_code}")
                 assert not await _ends(mine, 0.01), "another user's stream stays"
-            await _share(world, places, guest)
+            await share(world, places, guest)
     assert not wrong, "\n".join(wrong)
 
 
@@ -163,7 +163,7 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
     wrong = []
     async with workspace_world() as (world, _):
         guest, token = await world.member("guest")
-        places = await _objects(world, guest)
+        places = await shared_objects(world, guest)
         for rule in routes:
             path = _path(rule, places)
             async with _open(world, world.token, path), _open(world, token, path) as hers:
@@ -180,7 +180,7 @@ async def test_streams_end_with_organization_sharing(monkeypatch: pytest.MonkeyP
                     assert error.status == 404, rule
             on = await world.patch(SHARING, {"sharing_disabled": False})
             assert on.status_code == 200, on.text
-            await _share(world, places, guest)
+            await share(world, places, guest)
     assert not wrong, "\n".join(wrong)
 
 
@@ -288,20 +288,20 @@ SHUT_OUT = {"is suspended", "is deleted", "the session ends", "the password is c
 """Losses that end personal streams, too."""
 
 
-async def _let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
+async def let_in(world: World, places: dict[str, str], name: str, how: dict[str, Any]) -> tuple[dict[str, str], str]:
     guest, token = await world.member(name, how.get("roles", ()))
     names = {"guest": guest, "key": token.partition("-")[0], "group": ""}
     if roles := how.get("organization_roles"):
         path = f"/api/v2/organizations/default/members/{guest}/roles"
         assert (await world.put(path, {"roles": roles})).status_code == 200
     if "user" in how:
-        await _share(world, places, guest)
+        await share(world, places, guest)
     if "group" in how:
         created = await world.post("/api/v2/organizations/default/groups", {"name": name})
         names["group"] = created.json()["id"]
         added = await world.patch(f"/api/v2/groups/{names['group']}", {"add_users": [guest]})
         assert added.status_code == 200, added.text
-        await _share(world, places, names["group"], whom="group")
+        await share(world, places, names["group"], whom="group")
     return names, token
 
 
@@ -334,10 +334,10 @@ async def test_streams_end_with_lost_rights(monkeypatch: pytest.MonkeyPatch) -> 
     wrong = []
     async with workspace_world() as (world, _):
         helper, _ = await world.member("helper")
-        places = await _objects(world, helper)
+        places = await shared_objects(world, helper)
         for number, (loss, (how, (method, path, body))) in enumerate(LOSSES.items()):
-            names, token = await _let_in(world, places, f"guest{number}", how)
-            places["job"] = await _dry_run(world, token, places["done"])
+            names, token = await let_in(world, places, f"guest{number}", how)
+            places["job"] = await dry_run(world, token, places["done"])
             async with AsyncExitStack() as stack:
                 opened = {
                     rule: await stack.enter_async_context(_open(world, token, _path(rule, places)))

@@ -30,15 +30,18 @@ WAYS = (
     "public application by path",
     "public application",
     "application by host",
+    "application by ticket",
     "terminal",
     "terminal by ticket",
     "port of all users",
     "port of the organization",
 )
-BY_SHARE = {"application by host", "terminal", "terminal by ticket"}
+BY_TICKET = {"application by ticket", "terminal by ticket"}
+"""Access by a ticket from before the loss, which is valid for a minute and only names the user."""
+BY_SHARE = {"application by host", "terminal", *BY_TICKET}
 """Access that the workspace's owner shares with the visitor."""
-BY_KEY = set(WAYS) - {"terminal by ticket"}
-"""Access by a key; a ticket only names the user."""
+BY_KEY = set(WAYS) - BY_TICKET
+"""Access by a key."""
 INSIDE = {*BY_SHARE, "port of the organization"}
 """Access for members of the organization."""
 
@@ -79,12 +82,20 @@ class _Doors:
             return await connect_websocket(DialPolicy(world.url), f"{pty}&coder_signed_app_token_23db1dde={ticket}")
         label = {
             "application by host": "web--dev--admin",
+            "application by ticket": "web--dev--admin",
             "public application": "all--dev--admin",
         }.get(way) or f"{self.scene.app.port}--main--dev--admin"
         there = f"http://{label}.apps.test:{self._port}"
+        if way == "application by ticket":
+            only = DialPolicy(there, address="127.0.0.1")
+            return await connect_websocket(only, "/ws", headers=[("Cookie", ticket)], carry=False)
         return await connect_websocket(replace(by_key, url=there, address="127.0.0.1"), "/ws")
 
-    async def ticket(self) -> str:
+    async def ticket(self, way: str) -> str:
+        """Return a ticket for the terminal, or the application's cookie with one."""
+        if way == "application by ticket":
+            entered = await self.scene.host("web--dev--admin", token=self.token)
+            return entered.headers["set-cookie"].partition(";")[0]
         world, agent_id = self.scene.world, str(self.scene.agent.agent_id)
         url = world.url.replace("http://", "ws://") + f"/api/v2/workspaceagents/{agent_id}/pty"
         body = {"url": url, "agentID": agent_id}
@@ -128,8 +139,9 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
             doors = _Doors(scene, token)
             async with AsyncExitStack() as stack:
                 opened = {}
+                tickets = {item: await doors.ticket(item) for item in ways if item in BY_TICKET}
                 for item in ways:
-                    opened[item] = await doors.open(item, await doors.ticket())
+                    opened[item] = await doors.open(item, tickets.get(item, ""))
                     stack.push_async_callback(trio.aclose_forcefully, opened[item])
                 await visits.look()
                 assert [item for item, socket in opened.items() if not await _responds(item, socket)] == [], loss
@@ -141,9 +153,9 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
                         wrong.append(f"{loss}: {item} is open still")
                     elif item not in ending and not await _responds(item, socket):
                         wrong.append(f"{loss}: {item} ended, too")
-            for item in set(ways) & ending - {"terminal by ticket"}:
+            for item in set(ways) & ending:
                 try:
-                    await trio.aclose_forcefully(await doors.open(item))
+                    await trio.aclose_forcefully(await doors.open(item, tickets.get(item, "")))
                     wrong.append(f"{loss}: {item} was reopened")
                 except HttpError as error:
                     assert error.status in {303, 307, 401, 403, 404}, f"{loss}: {item}: {error.status}"

@@ -33,7 +33,6 @@ _SPELLED = {
 }
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 UNREACHED = {
-    "services.access.acl_actors:_unknown_users": "no list of the recording names a user of another organization",
     "services.people.organizations:_delete": "no call of the recording deletes an organization with contents",
     "services.people.user_changes:set_roles": "no call of the recording takes a role away",
     "services.workspaces.workspace_schedule:_extend": "the workspaces of the recording stop by hand",

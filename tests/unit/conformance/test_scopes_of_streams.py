@@ -1,4 +1,4 @@
-"""Every WebSocket and RPC endpoint with keys of every scope: a limited key opens only the routes of its scope.
+"""Every stream and RPC endpoint with keys of every scope, and with keys that list other objects.
 
 Other routes are in `tests/unit/coderd/http/server/test_declarations.py`. A refusal is meaningful only where a key with
 all scopes is accepted for the same path, which is checked first.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from urllib.parse import urlencode
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -17,12 +18,17 @@ from coder.base.secret import Secret
 from coder.coderd.app import ENDPOINTS
 from coder.domain.access import scopes
 from coder.domain.access.policy import key_reaches
+from coder.domain.access.resources import ACTIONS
 from coder.domain.access.route_scopes import PROVISIONER, Scope, named
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import connect_websocket
+from coder.rpc.proto import tailnet_pb2
+from coder.rpc.session import Session
 from tests.kit.api.api_description import application
 from tests.kit.server.two_organizations import ForeignWorld, foreign_world
+from tests.unit.coderd.rpc_endpoints.test_coordination import coordinating
+from tests.unit.conformance.test_attacks_on_open_streams import event_streams
 from tests.unit.conformance.test_foreign_ids_in_websockets import PARAMETERS, QUERIES
 
 LEAVES = {"/api/v2/workspaceagents/{agent}/containers/watch", "/api/v2/workspaceagents/{agent}/pty"}
@@ -34,6 +40,11 @@ CLOSED = {
     "/api/experimental/watch-all-workspacebuilds",  # an experiment that is disabled
 }
 """Routes that no key opens here."""
+
+_ASK_LATER = {
+    "/api/v2/tailnet",  # asks for each tunnel, see below
+}
+"""Routes about no single object, which ask for the objects of each message."""
 
 
 def scoped_streams() -> Iterator[tuple[str, tuple[str, ...]]]:
@@ -104,3 +115,53 @@ async def test_every_stream_with_every_scope() -> None:
     async with foreign_world() as scene:
         wrong = await _wrong(scene, [scope for scope in scopes.external() if scope != "coder:all"])
     assert not wrong, "\n".join(wrong)
+
+
+async def test_unlisted_objects_open_no_stream() -> None:
+    """Keys with all scopes that list every kind of object, but of one kind only an object that does not exist."""
+    async with foreign_world() as scene:
+        wrong, keys = [], {}
+        for pattern, expected in [*scoped_streams(), *((rule, ("workspace:read",)) for rule in event_streams())]:
+            who = scene.world.token if pattern in OWNERS else scene.token
+            for kind in {scope.partition(":")[0] for scope in expected} if pattern not in CLOSED else ():
+                if (who, kind) not in keys:
+                    keys[who, kind] = await _narrow_key(scene, who, kind)
+                status = await _status(scene, keys[who, kind], pattern)
+                if status not in {401, 403, 404} and pattern not in _ASK_LATER:
+                    wrong.append(f"{pattern} without {kind}: {status}")
+        await _ask_tunnels(scene, keys[scene.token, "workspace"], keys[scene.token, "template"])
+    assert not wrong, "\n".join(wrong)
+    assert len(keys) > 4
+
+
+async def _ask_tunnels(scene: ForeignWorld, narrow_key: str, other_key: str) -> None:
+    """Ask for workspaces and a tunnel with a key that lists another workspace, and one that lists another template."""
+    agent_id, path = UUID(scene.mine["agent"]), "/api/v2/tailnet?version=2.0"
+    async with coordinating(scene.world, path, narrow_key) as narrow:
+        assert await _workspaces(scene, narrow.session) == []
+        await narrow.tell(narrow.key)
+        await narrow.ask(agent_id)
+        assert "unauthorized" in await narrow.refusal()
+    async with coordinating(scene.world, path, other_key) as whole:
+        assert scene.mine["workspace"] in await _workspaces(scene, whole.session)
+        await whole.tell(whole.key)
+        await whole.ask(agent_id)
+        assert await whole.resume_token(), "another kind does not matter"
+
+
+async def _workspaces(scene: ForeignWorld, session: Session) -> list[str]:
+    """Return the ids of the caller's workspaces that the first update contains."""
+    request = tailnet_pb2.WorkspaceUpdatesRequest(workspace_owner_id=UUID(scene.mine["user"]).bytes)
+    name = "/coder.tailnet.v2.Tailnet/WorkspaceUpdates"
+    async with session.open_stream(name, type(request), tailnet_pb2.WorkspaceUpdate) as stream:
+        await stream.send(request)
+        update = await stream.receive()
+    return [str(UUID(bytes=item.id)) for item in update.upserted_workspaces]
+
+
+async def _narrow_key(scene: ForeignWorld, token: str, kind: str) -> str:
+    whole = [f"{name}:*" for name in ACTIONS if name not in {kind, "workspace_dormant", "prebuilt_workspace"}]
+    body = {"allow_list": [*whole, f"{kind}:{uuid4()}"]}
+    created = await scene.world.post("/api/v2/users/me/keys/tokens", body, token=token)
+    assert created.status_code == 201, created.text
+    return str(created.json()["key"])

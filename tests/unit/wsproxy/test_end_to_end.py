@@ -329,6 +329,12 @@ async def _ticket_only_checks(s: Scene) -> None:
     await s.proxy.authorizer.judge()
     await _wait_until_gone(terminal)
     await _wait_until_gone(application)
+    with pytest.raises(HttpError) as refused:  # the tickets are valid for some seconds more
+        await connect_websocket(DialPolicy(s.url), f"{pty}?{query}")
+    assert refused.value.status == 404
+    with pytest.raises(HttpError) as refused:
+        await connect_websocket(own, "/ws", headers=[("Cookie", cookie)], carry=False)
+    assert refused.value.status in {303, 401, 404}
 
 
 async def _reused_name_is_rejected(s: Scene, eve: UUID, token: str, signed: str) -> None:

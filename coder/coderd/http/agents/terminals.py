@@ -75,7 +75,10 @@ async def terminal(agent: str) -> Response | None:
     ticket = websocket.args.get(SIGNED_TOKEN_QUERY, "")
     holder = await session_handover.find_terminal_user(context(), ticket, agent_id) if ticket else None
     if holder is not None:
-        return await _attach(agent_id, Visitor(Credentials(), holder))
+        # A ticket names its user; the right may have been lost since it was issued.
+        holding = Visitor(Credentials(), holder)
+        visits: OpenStreams = context().part(OpenStreams)
+        return await _attach(agent_id, holding) if await visits.may_use_terminal(holding, agent_id) else _page()
     visitor = await optional_caller()
     if visitor is None or await _may_open(agent_id) is None:
         return _page()

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.authorization import knows_user, may
 from coder.coderd.store.access import acls as store
 from coder.coderd.store.engine.names import as_uuid
 from coder.coderd.store.people import organizations as organization_store
-from coder.domain.access.policy import Object, Subject, Target
+from coder.domain.access.policy import Object, Subject, lists_one
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -71,7 +71,11 @@ async def _unknown_users(tx: Tx, subject: Subject, organization_id: UUID, roles:
     """Return the ids of `roles` that get a role and are no users the caller may name."""
     named = [key for key, role in roles.items() if role]
     living = await store.living_users(tx, named, organization_id)
-    known = {user_id for user_id, member in living.items() if member or may(subject, "read", _user(user_id))}
+    known = {
+        user_id
+        for user_id, is_member in living.items()
+        if knows_user(subject, user_id, [organization_id] if is_member else [])
+    }
     return [key for key in named if as_uuid(key) not in known]
 
 
@@ -82,10 +86,7 @@ async def _unknown_groups(tx: Tx, subject: Subject, organization_id: UUID, roles
     known = {
         group_id
         for group_id, owner in organizations.items()
-        if owner == organization_id or may(subject, "read", Object("group", str(group_id), organization_id=owner))
+        if (owner == organization_id and lists_one(subject, group_id, ("group",)))
+        or may(subject, "read", Object("group", str(group_id), organization_id=owner))
     }
     return [key for key in named if as_uuid(key) not in known]
-
-
-def _user(user_id: UUID) -> Target:
-    return Object("user", str(user_id), owner_id=user_id)

@@ -5,10 +5,11 @@ A caller without read permission on an object gets 404; a caller who may read th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, NotFound
-from coder.domain.access.policy import ALL, Subject, Target, decide, key_reaches
+from coder.domain.access.policy import ALL, Object, Subject, Target, decide, key_reaches, lists_one
 
 
 def require(subject: Subject, action: str, resource: Target, *, hidden: bool = True) -> None:
@@ -26,6 +27,17 @@ def require(subject: Subject, action: str, resource: Target, *, hidden: bool = T
 def may(subject: Subject, action: str, resource: Target) -> bool:
     """Return whether the subject has the permission."""
     return decide(subject, action, resource)
+
+
+def knows_user(subject: Subject, user_id: UUID, organization_ids: Collection[UUID]) -> bool:
+    """Return whether the caller may know that a user of these organizations exists.
+
+    Members of an organization may name each other, to share; a key that lists single users names only those.
+    """
+    if user_id == subject.user_id or may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
+        return True
+    is_member_too = not subject.organization_roles.keys().isdisjoint(organization_ids)
+    return is_member_too and lists_one(subject, user_id, ("user", "organization_member"))
 
 
 def require_scope(subject: Subject, scopes: Sequence[str]) -> None:

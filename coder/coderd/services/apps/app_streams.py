@@ -53,18 +53,26 @@ class OpenStreams:
 
     def track_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
-        return self._track((visitor, (ticket.request, ticket.workspace_id)), lambda: self._may_open(visitor, ticket))
+        return self._track((visitor, (ticket.request, ticket.workspace_id)), lambda: self.may_open(visitor, ticket))
 
     def track_terminal(self, visitor: Visitor, agent_id: UUID) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a terminal of an agent; it is cancelled when the visitor loses access."""
-        return self._track((visitor, agent_id), lambda: self._may_use_terminal(visitor, agent_id))
+        return self._track((visitor, agent_id), lambda: self.may_use_terminal(visitor, agent_id))
 
     async def may_stay(self, ticket: Ticket) -> bool:
         """Return whether the ticket's user, here or at a workspace proxy, would get access now."""
         visitor = Visitor(Credentials(), ticket.user_id)
         if ticket.request.access_method == "terminal":
-            return await self._may_use_terminal(visitor, ticket.agent_id)
-        return await self._may_open(visitor, ticket)
+            return await self.may_use_terminal(visitor, ticket.agent_id)
+        return await self.may_open(visitor, ticket)
+
+    async def may_use_terminal(self, visitor: Visitor, agent_id: UUID) -> bool:
+        """Return whether the visitor may open a terminal of the agent now."""
+        subject = await self._subject(visitor)
+        try:
+            return subject is not None and await load_agent(self._ctx, subject, agent_id, "ssh") is not None
+        except (NotFound, Forbidden):
+            return False
 
     @contextmanager
     def _track(self, key: tuple[Visitor, Hashable], may_stay: AccessCheck) -> Iterator[trio.CancelScope]:
@@ -113,20 +121,14 @@ class OpenStreams:
 
                 await self.look(concerned=is_concerned)
 
-    async def _may_open(self, visitor: Visitor, ticket: Ticket) -> bool:
+    async def may_open(self, visitor: Visitor, ticket: Ticket) -> bool:
+        """Return whether the visitor would get access to the ticket's application, of the same workspace, now."""
         try:
             opened, _ = await open_app(self._ctx, ticket.request, await self._subject(visitor))
         except AppRefusedError as refused:
             return refused.reason not in _VISITOR_REFUSALS
         # Names are reused: access to the workspace that has the name now gives no access to the former one.
         return opened.workspace_id == ticket.workspace_id
-
-    async def _may_use_terminal(self, visitor: Visitor, agent_id: UUID) -> bool:
-        subject = await self._subject(visitor)
-        try:
-            return subject is not None and await load_agent(self._ctx, subject, agent_id, "ssh") is not None
-        except (NotFound, Forbidden):
-            return False
 
     async def _subject(self, visitor: Visitor) -> Subject | None:
         if visitor.credentials.token:

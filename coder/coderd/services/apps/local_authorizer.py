@@ -99,6 +99,10 @@ class LocalAppAuthorizer:
         async with self._limit_admissions(ticket.user_id, visitor.credentials.remote_ip, "look_again"):
             await app_access.recheck_ticket(self._ctx, ticket)
 
+    async def still_admits(self, ticket: Ticket, visitor: Visitor) -> bool:
+        async with self._known.turn(str(ticket.user_id)):
+            return await self._open.may_open(visitor, ticket)
+
     async def cors_of(self, request: AppRequest, remote_ip: str) -> str:
         count_admission(self._limits, remote_ip, "cors_of")
         return await app_access.cors_of(self._ctx, request)

@@ -9,12 +9,11 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields
 from coder.api.people.groups import CreateGroupRequest, Group, PatchGroupRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import knows_user, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
 from coder.coderd.services.people.organizations import hold_organization
-from coder.coderd.services.people.users import reaches_member
 from coder.coderd.store.engine import names as name_store
 from coder.coderd.store.people import groups as store
 from coder.coderd.store.people import organizations as organization_store
@@ -77,7 +76,8 @@ async def _update(
     tx: Tx, subject: Subject, row: GroupRow, values: dict[str, Any], added: Sequence[UUID], removed: Sequence[UUID]
 ) -> None:
     members = await organization_store.hold_members(tx, row.organization_id, added)
-    unknown = [user_id for user_id in added if user_id not in members or not reaches_member(subject, user_id)]
+    organization = (row.organization_id,)
+    unknown = [user_id for user_id in added if user_id not in members or not knows_user(subject, user_id, organization)]
     if unknown:
         raise Invalid(f'User must be a member of organization "{row.organization_name}"', f"{unknown[0]} is not.")
     await store.update_group(tx, row.id, values)

@@ -13,22 +13,21 @@ from coder.api.people.organizations import OrganizationMember, OrganizationMembe
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.people.organizations import organization_resource
 from coder.coderd.services.people.user_views import slim_roles
-from coder.coderd.services.people.users import narrow_to_key
+from coder.coderd.services.people.users import narrow_users
 from coder.coderd.store.access import acls as acl_store
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
 from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import MemberRow, OrganizationRow
-from coder.coderd.store.people.users import UserFilter
-from coder.domain.access.policy import Object, Subject
+from coder.domain.access.policy import Object, Subject, key_allows
 from coder.domain.access.roles import ORGANIZATION_ROLES
 
 if TYPE_CHECKING:
     from coder.api.base.enums import LoginType, UserStatus
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
-    from coder.coderd.store.people.users import UserRow
+    from coder.coderd.store.people.users import UserFilter, UserRow
 
 
 def member_resource(organization_id: UUID, user_id: UUID) -> Object:
@@ -39,9 +38,9 @@ def member_resource(organization_id: UUID, user_id: UUID) -> Object:
 async def list_members(
     ctx: Context, subject: Subject, organization: OrganizationRow, filters: UserFilter
 ) -> tuple[list[MemberRow], int]:
-    """List the members that the caller's key reaches: members of an organization may see each other."""
+    """Return a page of members and the number of matches. A key that lists single members reads only those."""
     require(subject, "read", organization_resource(organization.id))
-    narrowed = narrow_to_key(subject, "organization_member", filters)
+    narrowed = narrow_users(subject, "organization_member", filters)
     return ([], 0) if narrowed is None else await ctx.db.read(store.list_members, organization.id, narrowed)
 
 
@@ -50,12 +49,19 @@ async def get_member(
 ) -> MemberRow:
     """Load a member. Members of an organization may see each other. Raises NotFound."""
     row = await ctx.db.read(system_organizations.get_member, organization.id, user.id)
-    if row is None or narrow_to_key(subject, "organization_member", UserFilter(ids=[user.id])) is None:
+    if row is None:
         raise NotFound
-    if action == "read" and may(subject, "read", organization_resource(organization.id)):
-        return row
-    require(subject, action, member_resource(organization.id, user.id))
+    if action != "read" or not sees_member(subject, organization.id, user.id):
+        require(subject, action, member_resource(organization.id, user.id))
     return row
+
+
+def sees_member(subject: Subject, organization_id: UUID, user_id: UUID) -> bool:
+    """Return whether the caller may read a membership. Members of an organization may see each other."""
+    resource = member_resource(organization_id, user_id)
+    if may(subject, "read", organization_resource(organization_id)) and key_allows(subject, "read", resource):
+        return True
+    return may(subject, "read", resource)
 
 
 async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> list[OrganizationRow]:

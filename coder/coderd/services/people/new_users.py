@@ -11,7 +11,7 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.services.foundation.field_checks import check_fields
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
@@ -62,7 +62,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
     """Create a user.
 
     Raises Forbidden, Conflict, NotFound for an unknown organization, and Invalid, also for default roles the caller may
-    not assign. Each organization also requires the right to add members.
+    not assign.
     """
     require(subject, "create", Class("user"), hidden=False)
     if new_user.login_type not in ("password", "") and new_user.password:
@@ -76,7 +76,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
             "required at least 1 value for the array 'organization_ids'",
             [("organization_ids", "Missing values, this cannot be empty")],
         )
-    await ctx.db.read(_check_free, new_user)
+    await ctx.db.read(_check_free, subject, new_user)
     if new_user.login_type == "password":
         check_strength(new_user.password)
     elif new_user.login_type == "oidc" and not ctx.config.oidc_client_id:
@@ -90,15 +90,16 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
 
 
 async def _require_memberships(subject: Subject, organization_ids: Sequence[UUID], tx: Tx) -> None:
+    """Require the right to create the user's memberships, with the roles that they imply."""
     for organization_id in sorted(organization_ids):
-        require(subject, "read", organization_resource(organization_id))
         require(subject, "create", Class("organization_member", organization_id=organization_id), hidden=False)
         require_default_roles(subject, await hold_organization(tx, organization_id))
 
 
-async def _check_free(tx: Tx, new_user: NewUser) -> None:
+async def _check_free(tx: Tx, subject: Subject, new_user: NewUser) -> None:
     for organization_id in new_user.organization_ids:
-        if await system_organizations.get_organization(tx, organization_id) is None:
+        is_known = may(subject, "read", organization_resource(organization_id))
+        if not is_known or await system_organizations.get_organization(tx, organization_id) is None:
             raise NotFound(f'Organization does not exist with the provided id "{organization_id}".')
     existing = await system_users.get_user_by_name(tx, new_user.username)
     if existing is None and new_user.email:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import NotFound
-from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.authorization import knows_user, may, require
 from coder.coderd.store.engine.names import as_id, as_uuid
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import system_users
@@ -70,10 +70,7 @@ def may_name(subject: Subject, row: UserRow) -> bool:
 
     Members may name each other, to share.
     """
-    own_organizations = subject.organization_roles
-    return may(subject, "read", user_resource(row.id)) or any(
-        organization_id in own_organizations for organization_id in row.organization_ids
-    )
+    return knows_user(subject, row.id, row.organization_ids)
 
 
 async def read_user(ctx: Context, subject: Subject, reference: str) -> UserRow:
@@ -100,24 +97,18 @@ async def list_users(ctx: Context, subject: Subject, filters: user_store.UserFil
         return [], 0
     if not may(subject, "read", Class("user", narrowed=True)):
         filters = replace(filters, only_id=subject.user_id)
-    narrowed = narrow_to_key(subject, "user", filters)
+    narrowed = narrow_users(subject, "user", filters)
     return ([], 0) if narrowed is None else await ctx.db.read(user_store.list_users, narrowed)
 
 
-def narrow_to_key(subject: Subject, kind: str, filters: user_store.UserFilter) -> user_store.UserFilter | None:
-    """Narrow a filter to the users that the caller's key lists as objects of `kind`; None when none remains."""
+def narrow_users(subject: Subject, kind: str, filters: user_store.UserFilter) -> user_store.UserFilter | None:
+    """Narrow a list of users to those that the caller's key lists as `kind`; None if that leaves none."""
     allowed = allowed_ids(subject, kind)
     if allowed is None:
         return filters
     ids = [user_id for user_id in map(as_uuid, sorted(allowed)) if user_id is not None]
     ids = [user_id for user_id in filters.ids if user_id in ids] if filters.ids else ids
     return replace(filters, ids=ids) if ids else None
-
-
-def reaches_member(subject: Subject, user_id: UUID) -> bool:
-    """Return whether the caller's key may read the user's memberships, for members, who see each other."""
-    kind, filters = "organization_member", user_store.UserFilter(ids=[user_id])
-    return scope_allows(subject, "read", kind) and narrow_to_key(subject, kind, filters) is not None
 
 
 async def lock_user(tx: Tx, user_id: UUID) -> UserRow:

@@ -16,8 +16,7 @@ import msgspec
 from coder.api.provisioning.provisioners import DaemonHost, DaemonSlots, ProvisionerDaemonHealth
 from coder.base.host import HostLoad, HostWatch
 from coder.coderd.services.provisioning.daemon_health_checks import HealthReport
-from coder.coderd.services.provisioning.job_lists import require_queue
-from coder.coderd.services.provisioning.provisioners import may_read_daemon
+from coder.coderd.services.provisioning.job_lists import lists_daemon, require_queue
 from coder.coderd.store.provisioning import daemon_health as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.daemon_health import HealthRow
@@ -31,16 +30,15 @@ if TYPE_CHECKING:
 
 
 async def list_health(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerDaemonHealth]:
-    """Return the health of the daemons that the caller may read, oldest first.
-
-    Raises NotFound without permission for the queue.
-    """
+    """Return the health of every daemon of an organization, oldest first. Raises NotFound without permission."""
     require_queue(subject, organization_id)
     rows, jobs, measured = await ctx.db.read(_load, organization_id)
     now = ctx.clock.now()
     own_host: HostWatch = ctx.part(OwnHost).watch
     daemons = []
-    for row in (row for row in rows if may_read_daemon(subject, organization_id, row.id)):
+    for row in rows:
+        if not lists_daemon(subject, row.id):
+            continue
         online = not is_stale(row.last_seen_at, now)
         busy = online and any(job.worker_id == row.id and job.status in {"running", "canceling"} for job in jobs)
         status = daemon_status(row.last_seen_at, busy=busy, now=now)

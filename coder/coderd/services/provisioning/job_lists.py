@@ -12,7 +12,7 @@ from coder.coderd.services.provisioning.jobs import as_offer, load_queue_positio
 from coder.coderd.store.provisioning import jobs as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.jobs import JobFilter as JobFilter
-from coder.domain.access.policy import Class, Subject
+from coder.domain.access.policy import Class, Object, Subject, key_allows
 from coder.domain.provisioning.provisioners import STALE_AFTER
 from coder.domain.provisioning.queue import NO_POSITION, fits
 
@@ -27,6 +27,11 @@ def require_queue(subject: Subject, organization_id: UUID) -> None:
     """Require permission to update jobs, for the queue and its daemons. Raises NotFound (recorded: 404)."""
     if not may(subject, "update", Class("provisioner_jobs", organization_id=organization_id)):
         raise NotFound
+
+
+def lists_daemon(subject: Subject, daemon_id: UUID) -> bool:
+    """Return whether the caller's key includes this daemon. `require_queue` asks about the caller's roles."""
+    return key_allows(subject, "read", Object("provisioner_daemon", str(daemon_id)))
 
 
 async def list_jobs(ctx: Context, subject: Subject, organization_id: UUID, which: JobFilter) -> list[ProvisionerJob]:

@@ -19,7 +19,7 @@ from coder.coderd.services.provisioning.waiting_jobs import WaitExplanation, loa
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import queue_forecast_queries as store
 from coder.coderd.store.provisioning import system_jobs
-from coder.domain.access.policy import Class, Object, Subject
+from coder.domain.access.policy import Class, Subject
 from coder.domain.provisioning.queue_forecast import Forecast, NoForecast
 from coder.domain.provisioning.queue_reasons import (
     TEMPORARY_REASONS,
@@ -67,8 +67,6 @@ async def _require(ctx: Context, subject: Subject, organization_id: UUID, job_id
         raise NotFound
     is_administrator = may(subject, "update", Class("provisioner_jobs", organization_id=organization_id))
     if not is_administrator and subject.user_id not in owners[1]:
-        raise NotFound
-    if not may(subject, "read", Object("provisioner_jobs", str(job_id), organization_id=organization_id)):
         raise NotFound
 
 

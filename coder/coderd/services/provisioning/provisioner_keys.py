@@ -14,6 +14,7 @@ from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
+from coder.coderd.services.provisioning.job_lists import lists_daemon
 from coder.coderd.services.provisioning.provisioners import (
     NO_TIME,
     DaemonFilter,
@@ -22,7 +23,7 @@ from coder.coderd.services.provisioning.provisioners import (
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning import system_provisioners
 from coder.coderd.store.provisioning.provisioners import ProvisionerKeyRow
-from coder.domain.access.policy import Class, Object, Subject
+from coder.domain.access.policy import Class, Object, Subject, key_allows
 from coder.domain.provisioning.provisioners import RESERVED_KEYS, is_reserved_key
 
 if TYPE_CHECKING:
@@ -92,12 +93,14 @@ async def _list_readable(ctx: Context, subject: Subject, organization_id: UUID) 
 
 async def list_key_daemons(ctx: Context, subject: Subject, organization_id: UUID) -> list[ProvisionerKeyDaemons]:
     """Return every key with its connected daemons, the three reserved keys first."""
-    require(subject, "read", Class("provisioner_daemon", organization_id=organization_id))
+    require(subject, "read", _keys_of(organization_id))
     now = ctx.clock.now()
-    daemons = await ctx.db.read(load_daemons, organization_id, DaemonFilter(), now)
+    loaded = await ctx.db.read(load_daemons, organization_id, DaemonFilter(), now)
+    daemons = [daemon for daemon in loaded if lists_daemon(subject, daemon.id)]
     reserved = [
         ProvisionerKey(id=key_id, created_at=NO_TIME, organization=str(organization_id), name=name, tags={})
         for key_id, name in RESERVED_KEYS.items()
+        if key_allows(subject, "read", Object("provisioner_daemon", str(key_id)))
     ]
     own = [present_key(row) for row in await _list_readable(ctx, subject, organization_id)]
     return [

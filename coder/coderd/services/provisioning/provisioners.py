@@ -12,11 +12,10 @@ from msgspec import UNSET
 
 from coder.api.base.refusals import InvalidFields
 from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonJob
-from coder.coderd.services.access.authorization import may
-from coder.coderd.services.provisioning.job_lists import require_queue
+from coder.coderd.services.provisioning.job_lists import lists_daemon, require_queue
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonJob, DaemonRow
-from coder.domain.access.policy import Object, Subject
+from coder.domain.access.policy import Subject
 from coder.domain.provisioning.provisioners import RESERVED_KEYS, daemon_status, is_stale
 from coder.domain.provisioning.tags import find_tag_fault
 
@@ -53,17 +52,12 @@ class DaemonFilter:
 async def list_daemons(
     ctx: Context, subject: Subject, organization_id: UUID, which: DaemonFilter
 ) -> list[ProvisionerDaemon]:
-    """Return the daemons that the caller may read, oldest first. Raises NotFound without permission for the queue."""
+    """Return daemons, oldest first. Raises NotFound without permission."""
     require_queue(subject, organization_id)
     now = ctx.clock.now()
     loaded = await ctx.db.read(load_daemons, organization_id, which, now)
-    daemons = [daemon for daemon in loaded if may_read_daemon(subject, organization_id, daemon.id)]
+    daemons = [daemon for daemon in loaded if lists_daemon(subject, daemon.id)]
     return daemons[: which.limit] if which.limit else daemons
-
-
-def may_read_daemon(subject: Subject, organization_id: UUID, daemon_id: UUID) -> bool:
-    """Return whether the caller may read a daemon of the organization."""
-    return may(subject, "read", Object("provisioner_daemon", str(daemon_id), organization_id=organization_id))
 
 
 async def load_daemons(tx: Tx, organization_id: UUID, which: DaemonFilter, now: datetime) -> list[ProvisionerDaemon]:

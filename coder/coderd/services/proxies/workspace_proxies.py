@@ -67,8 +67,10 @@ def _region(proxy: WorkspaceProxy) -> Region:
 
 async def list_proxies(ctx: Context, subject: Subject) -> list[WorkspaceProxy]:
     """Return all proxies, the primary region first. Raises Forbidden."""
-    _require(subject, "read")
-    return await list_all_proxies(ctx)
+    require(subject, "read", Class("workspace_proxy", narrowed=True), hidden=False)
+    return [
+        proxy for proxy in await list_all_proxies(ctx) if may(subject, "read", Object("workspace_proxy", str(proxy.id)))
+    ]
 
 
 async def list_all_proxies(ctx: Context) -> list[WorkspaceProxy]:
@@ -106,7 +108,7 @@ async def create_proxy(
     ctx: Context, subject: Subject, body: CreateWorkspaceProxyRequest
 ) -> UpdateWorkspaceProxyResponse:
     """Create a proxy; its token is in this answer only. Raises Forbidden, Invalid, Conflict."""
-    _require(subject, "create")
+    require(subject, "create", Class("workspace_proxy"), hidden=False)
     _check_reserved(body.name)
     now = ctx.clock.now()
     secret = secrets.token_urlsafe(_SECRET_BYTES)
@@ -153,10 +155,6 @@ async def update_proxy(
 async def delete_proxy(ctx: Context, subject: Subject, reference: str) -> None:
     row = await _load(ctx, subject, reference, "delete")
     await ctx.db.run(store.update_proxy, row.id, {"deleted": True, "updated_at": ctx.clock.now()})
-
-
-def _require(subject: Subject, action: str) -> None:
-    require(subject, action, Class("workspace_proxy"), hidden=False)
 
 
 def _check_reserved(name: str) -> None:

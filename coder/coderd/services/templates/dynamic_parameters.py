@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid, TooEarly
-from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.authorization import knows_user
 from coder.coderd.services.foundation.sandbox import Documents, Sandbox, SandboxEvaluationError
-from coder.coderd.services.people.users import reaches_member
 from coder.coderd.services.templates.template_files import stored_template
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.templates import template_versions as store
 from coder.coderd.store.workspaces import build_owner as owner_store
 from coder.coderd.store.workspaces.build_owner import OwnerFacts
-from coder.domain.access.policy import Object, Subject
+from coder.domain.access.policy import Subject
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import Json, diagnostic
 from coder.domain.rendering.static import render_static
@@ -107,9 +106,7 @@ async def _read_owner(tx: Tx, subject: Subject, organization_id: UUID, user_id: 
     if user is None or user.deleted:
         return None
     # Members of an organization see each other; a form reveals no more than that (recorded).
-    is_shared = organization_id in user.organization_roles and organization_id in subject.organization_roles
-    is_shared = is_shared and (user_id == subject.user_id or reaches_member(subject, user_id))
-    if not is_shared and not may(subject, "read", Object("user", str(user_id), owner_id=user_id)):
+    if not knows_user(subject, user_id, {organization_id} & user.organization_roles.keys()):
         return None
     facts = await owner_store.get_owner_facts(tx, user_id, organization_id)
     return owner_values(user_id, facts) if facts is not None else None

@@ -23,7 +23,7 @@ from coder.api.templates.insights import (
 from coder.api.workspaces.workspace_requests import WorkspaceConnectionLatencyMS
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.templates import insights as store
-from coder.domain.access.policy import Class, Subject
+from coder.domain.access.policy import Class, Subject, key_allows
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -53,7 +53,8 @@ async def count_daily_users(ctx: Context, offset_hours: int = 0, template_id: UU
 async def status_counts(ctx: Context, subject: Subject, zone: tzinfo) -> dict[str, list[UserStatusChangeCount]]:
     """Return the number of users by status at the beginning of each day. Raises Forbidden."""
     membership = Class("organization_member", any_organization=True)
-    if not may(subject, "read", Class("user")) and not may(subject, "create", membership):
+    by_role = may(subject, "read", Class("user")) or may(subject, "create", membership)
+    if not by_role or not key_allows(subject, "read", Class("user")):
         raise Forbidden
     today = ctx.clock.now().astimezone(zone).date()
     dates = [today - timedelta(days=back) for back in range(DAYS, -1, -1)]

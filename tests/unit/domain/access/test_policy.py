@@ -8,6 +8,7 @@ import pytest
 
 from coder.domain.access import scopes
 from coder.domain.access.policy import (
+    LISTABLE,
     OTHERS_WORKSPACES,
     SYSTEM,
     Class,
@@ -16,6 +17,7 @@ from coder.domain.access.policy import (
     Target,
     allowed_organizations,
     decide,
+    key_reaches,
 )
 from coder.domain.access.resources import ACTIONS
 from coder.domain.access.roles import SITE_ROLES
@@ -152,3 +154,14 @@ def test_class_of_every_kind(kind: str) -> None:
         assert allowed_organizations(listed, action, kind) == frozenset(), action
         whole = person("owner", scope=scopes.combined(["coder:all"], [f"{kind}:*"]))
         assert decide(whole, action, Class(kind, ME, ORG)) == decide(person("owner"), action, Class(kind, ME, ORG))
+
+
+@pytest.mark.parametrize("kind", sorted(ACTIONS))
+def test_narrowed_class_of_every_kind(kind: str) -> None:
+    """A key that lists a single object reaches a narrowed class only where objects are checked one at a time."""
+    scope = scopes.combined(["coder:all"], [f"{kind}:{uuid4()}"])
+    for action in sorted(ACTIONS[kind] - {"create"}):
+        reaches = decide(person("owner", scope=scope), action, Class(kind, ME, ORG, narrowed=True))
+        assert reaches <= (kind in LISTABLE), action
+        assert key_reaches(scope, f"{kind}:{action}") == (kind in LISTABLE), action
+    assert not key_reaches(scope, f"{kind}:create")

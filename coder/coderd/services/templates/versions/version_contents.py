@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.base.refusals import Invalid, TooEarly
+from coder.api.base.refusals import Invalid, NotFound, TooEarly
 from coder.api.login.external_auth import TemplateVersionExternalAuth
 from coder.api.templates.parameters import Preset, TemplateVersionParameter
 from coder.api.templates.template_versions import (
@@ -13,7 +13,7 @@ from coder.api.templates.template_versions import (
 )
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access import owner_identity
-from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.authorization import knows_user, require
 from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
 from coder.coderd.services.login import external_auth
@@ -65,6 +65,8 @@ async def list_external_auth(
     if user_id is not None and user_id != subject.user_id:
         resource = Class("workspace", owner_id=user_id, organization_id=loaded.version.organization_id)
         require(subject, "create", resource)
+        if not knows_user(subject, user_id, [loaded.version.organization_id]):
+            raise NotFound
         await ctx.db.read(owner_identity.require_member, subject, user_id, loaded.version.organization_id)
     return await external_auth.required_of(ctx, user_id or subject.user_id, required_providers(loaded.version))
 

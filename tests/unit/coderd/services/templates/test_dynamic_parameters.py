@@ -115,6 +115,22 @@ async def test_form_for_other_owners() -> None:
             assert (await receive(socket))["parameters"][0]["value"]["value"] == "alice"
 
 
+async def test_form_for_unlisted_owner() -> None:
+    """A key that lists single users, or members, gets the forms of those owners and of its own user."""
+    async with running_coderd(first_user=True) as world:
+        version = await imported(world, {"main.tf": (CITY % "graz").encode()})
+        path = f"/api/v2/templateversions/{version}/dynamic-parameters/evaluate"
+        listed, _ = await world.member("listed")
+        other, _ = await world.member("other")
+        for kind in ("user", "organization_member"):
+            made = await world.post("/api/v2/users/me/keys/tokens", {"allow_list": ["template:*", f"{kind}:{listed}"]})
+            key = made.json()["key"]
+            for owner, code in ((listed, None), (world.user_id, None), (other, "owner_not_found")):
+                answer = await world.post(path, {"id": 1, "inputs": {}, "owner_id": owner}, token=key)
+                codes = [item.get("extra", {}).get("code") for item in answer.json()["diagnostics"]]
+                assert (code in codes) if code else not codes, (kind, owner, answer.text)
+
+
 async def test_evaluating_once() -> None:
     async with running_coderd(first_user=True) as world:
         version = await imported(world, {"main.tf": (CITY % "graz").encode()})
