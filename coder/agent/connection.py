@@ -19,6 +19,7 @@ from coder.agent.reports.stats import Statistics
 from coder.agent.reports.vitals import report_loop
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
+from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL
 from coder.net.websocket import connect_websocket
 from coder.rpc.errors import RpcError
 from coder.rpc.mux import KEEPALIVE_TIMEOUT
@@ -42,9 +43,6 @@ log = get_logger("agent")
 
 Reply = TypeVar("Reply", bound=Message)
 
-API_VERSION = "2.10"
-"Minor version the agent requires; older servers of the same release line accept it, newer ones too."
-BANNER_INTERVAL = 120.0
 MOVED_TIMEOUT = 5.0
 "Seconds for an answer after the machine's addresses changed (ours); the old path may take minutes to fail."
 _SUBSYSTEMS = {"envbox": 1, "envbuilder": 2, "exectrace": 3}

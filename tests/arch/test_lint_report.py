@@ -20,7 +20,7 @@ CEILINGS = {
     "dashboard: upward imports": 0,
     "dashboard: import circles": 0,
     "python: places the formatter leaves alone": 2,
-    "python: names a services file uses of others, p90": 27,
+    "python: names a services file uses of others, p90": 30,
     "prose: “whoever”": 40,
     "prose: “nobody”": 40,
     "prose: “somebody”": 40,

@@ -25,6 +25,7 @@ from coder.base.errors import CoderError
 from coder.base.host import container_memory
 from coder.base.log import get_logger
 from coder.domain.agents.flight_events import FlightEvent
+from coder.domain.agents.reporting import VITALS_INTERVAL
 from coder.net.errors import HttpError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 log = get_logger("agent")
 
 PATH = "/api/v2/workspaceagents/me/vitals"
-INTERVAL = 30.0
 PEER_TIMEOUT = 180.0
 """Seconds (ours) since its last handshake within which a peer counts as active; WireGuard's own sessions last that
 long."""
@@ -63,7 +63,7 @@ async def report_loop(
             reading = await in_thread(read_host, usage)
         except OSError as error:
             log.debug("reading this machine failed", error=error)
-            await trio.sleep(INTERVAL)
+            await trio.sleep(VITALS_INTERVAL)
             continue
         body = report(reading | network.peers_in_use(PEER_TIMEOUT), events, datetime.now(UTC))
         status = await _call(session, body) if knows_call else await _send(policy, body)
@@ -74,7 +74,7 @@ async def report_loop(
             return
         if status is not None and (status < 300 or status == 400):
             recorder.mark_sent(events)
-        await trio.sleep(INTERVAL)
+        await trio.sleep(VITALS_INTERVAL)
 
 
 async def _call(session: Session, body: dict[str, Any]) -> int | None:

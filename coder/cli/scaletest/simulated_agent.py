@@ -18,12 +18,10 @@ import trio
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.wrappers_pb2 import StringValue
 
-from coder.agent.connection import API_VERSION, BANNER_INTERVAL
-from coder.agent.reports.vitals import INTERVAL as VITALS_INTERVAL
-from coder.agent.reports.vitals import report
 from coder.base.errors import CoderError, explain_error
 from coder.base.exception_groups import leaves
 from coder.base.version import BUILD_VERSION
+from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL, VITALS_INTERVAL
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import hold_link
 from coder.net.policy import DialPolicy
@@ -197,7 +195,7 @@ class SimulatedAgent:
             answer = await self._counted(report_stats) or answer
 
     async def _send_vitals(self, session: Session) -> None:
-        text = json.dumps(report(_READING, [], datetime.now(UTC)))
+        text = json.dumps({"sent_at": datetime.now(UTC).isoformat(), "events": [], **_READING})
         await self._counted(lambda: session.call(AGENT_REPORTS + "ReportVitals", StringValue(value=text), Empty))
 
     async def _get_banners(self, session: Session) -> None:

@@ -14,7 +14,7 @@ from tests.kit.agents.scripted_agent import eventually, workspace_world
 
 
 async def test_process_becomes_new_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vitals, "INTERVAL", 0.1)
+    monkeypatch.setattr(vitals, "VITALS_INTERVAL", 0.1)
     async with workspace_world() as scene, running_agent(scene, DialPolicy(scene.world.url), tmp_path):
         old = scene.agent_id
 

@@ -88,7 +88,7 @@ async def test_report_uses_known_way(
 ) -> None:
     server: Any = Server(error, status)
     monkeypatch.setattr(vitals, "_send", server.post)
-    monkeypatch.setattr(vitals, "INTERVAL", 0.01)
+    monkeypatch.setattr(vitals, "VITALS_INTERVAL", 0.01)
     recorder = FlightRecorder(None, lambda: Sample(1e6, 100.0, 100.0, "boot", 0, ("10.0.0.1",)))
     recorder.note("connected")
     network: Any = SimpleNamespace(peers_in_use=lambda _seconds: {"direct": 0, "relayed": 0})
