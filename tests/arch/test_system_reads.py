@@ -12,6 +12,7 @@ from tests.arch.system_reads import find_reads
 REASONS = {
     # Sign-in and credentials: the subject is not known yet, or is what the function finds out.
     "access/new_keys.py:_derived_key": "a sign-in; the id is that of the key's own user",
+    "access/new_keys.py:_within_build": "the caller's own key, locked",
     "login/oauth2_client_authentication.py:find_app": "an application authenticates itself",
     "login/oauth2_clients.py:find_client": "a client authenticates itself by its registration token",
     "login/oauth2_consent.py:issue_code": "the caller's own row, locked",

@@ -52,6 +52,8 @@ class BuildRow:
     has_external_agent: bool | None
     ai_task_app_id: UUID | None = None
     """App that reports for the workspace's task; known when the build ended."""
+    requested_within: UUID | None = None
+    """`Subject.narrowed_to` of the token that requested this build; None for all other requests."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,7 +91,8 @@ async def _present(tx: Tx, job: JobRow, now: datetime, strict: bool) -> Provisio
 
 async def get_resources(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> list[WorkspaceResource]:
     """Return the resources that a dry run planned. Raises Invalid before its end."""
-    return await show_resources(ctx, await load_dry_run(ctx, subject, version_id, job_id))
+    job = await load_dry_run(ctx, subject, version_id, job_id)
+    return await show_resources(ctx, job, reveals=may(subject, "ssh", _as_workspace(job)))
 
 
 async def get_matched(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> MatchedProvisioners:

@@ -1,7 +1,7 @@
 """A workspace build as a provisioner daemon gets it: parameters, state, metadata, tokens.
 
-A build whose owner left the organization, or never belonged to it, gets neither a token nor the private key of the
-owner (`services/access/owner_identity.py`). The result of the build is handled by `build_results.py`.
+Some builds get neither a token nor the private key of the owner (`services/access/owner_identity.py`): those whose
+owner left the organization, or never belonged to it. The result of the build is handled by `build_results.py`.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ async def _describe(
     if owner is None:
         raise Invalid("get owner: not found")
     previous = await system_builds.get_previous_build(tx, build)
-    is_delivered = await owner_identity.is_delivered(tx, workspace.owner_id, workspace.organization_id)
+    target = owner_identity.IdentityTarget(workspace.owner_id, workspace.organization_id, build.initiator_id)
+    is_delivered = await owner_identity.is_delivered(tx, config, target)
     if not is_delivered:
         owner = replace(owner, ssh_private_key="")
     metadata = await build_metadata(tx, build, workspace, owner, access_url)

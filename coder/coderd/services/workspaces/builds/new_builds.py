@@ -88,6 +88,7 @@ async def enqueue_build(
         template_version_preset_id=request.preset_id,
         has_ai_task=None,
         has_external_agent=None,
+        requested_within=subject.narrowed_to,
     )
     await build_store.insert_build(tx, build, state=await _state(tx, request, last), parameters=parameters)
     if request.transition == "start" and workspace.dormant_at is not None:
