@@ -39,6 +39,8 @@ _PERSONAL = re.compile(r"/\{user\}/(secrets|skills)|/favorite$")
 """Objects that only their owner reaches."""
 _OWN: list[tuple[str, str, Any]] = [
     ("GET", "/api/v2/templates", None),
+    ("GET", "/api/v2/templates/{template}/build-tokens", None),
+    ("PUT", "/api/v2/templates/{template}/build-tokens", {"all_roles": False}),
     ("GET", "/api/v2/users/{user}/sessions", None),
     ("POST", "/api/v2/users/me/wireguard-clients", {"name": "laptop", "public_key": "eHh4" * 10 + "eHg="}),
     ("GET", "/api/v2/users/me/wireguard-clients", None),
