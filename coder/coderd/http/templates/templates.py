@@ -178,7 +178,7 @@ async def delete_template(template: str) -> Response:
     blueprint,
     "GET",
     "/templates/<id:template>/daus",
-    scope="template:read",
+    scope="template:view_insights",
     query={"tz_offset": int},
     answers=DAUsResponse,
 )

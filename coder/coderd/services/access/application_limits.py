@@ -8,13 +8,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Forbidden
+from coder.coderd.services.access.authorization import require
 from coder.coderd.store.login.oauth2 import consent_of_key
 from coder.domain.access.application_limits import LASTING, Fate
 from coder.domain.access.build_tokens import NARROWED
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.domain.access.policy import Subject
+    from coder.domain.access.policy import Subject, Target
+
+
+async def require_lasting(
+    ctx: Context, subject: Subject, action: str, resource: Target, kind: str, *, hidden: bool = True
+) -> None:
+    """Require permission as `require` does, and refuse applications as `refuse_applications` does."""
+    require(subject, action, resource, hidden=hidden)
+    await refuse_applications(ctx, subject, kind)
 
 
 async def refuse_applications(ctx: Context, subject: Subject, kind: str) -> None:

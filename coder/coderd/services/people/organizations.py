@@ -11,6 +11,7 @@ from msgspec import UNSET
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields, NotFound
 from coder.api.people.organizations import CreateOrganizationRequest, Organization, UpdateOrganizationRequest
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
@@ -113,6 +114,8 @@ async def update_organization(
     """
     check_request(request, {"name": organization.name, "display_name": organization.display_name})
     require(subject, "update", organization_resource(organization.id))
+    if isinstance(request.default_org_member_roles, list):
+        await refuse_applications(ctx, subject, "role_grant")
     now = ctx.clock.now()
     with constraint_refusals({_NAME_INDEX: _name_conflict()}):
         await ctx.db.run(_update, subject, organization.id, request, now)

@@ -363,6 +363,12 @@ async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:
     return bool(await delete_keys(tx, api_keys.c.id == key_id, renewed=renewed))
 
 
+async def shorten_key(tx: Tx, key_id: str, latest: datetime) -> None:
+    """Let a key expire at `latest`, unless it expires earlier, and not be extended by its use."""
+    expires_at = func.least(api_keys.c.expires_at, latest)
+    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=expires_at, lifetime_seconds=0))
+
+
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
     """Expire a key, and the keys that a build's key created."""
     which = or_(api_keys.c.id == key_id, api_keys.c.build_key_id == key_id)

@@ -9,6 +9,7 @@ from coder.api.base.refusals import (
     NotFound,
 )
 from coder.api.workspaces.build_requests import UpdateWorkspaceBuildStateRequest
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.token_masking import mask_in_bytes
 from coder.coderd.services.access.workspace_access import (
@@ -40,6 +41,7 @@ async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
     The owner's session token is masked for a manager who may not connect to the workspace.
     """
     view = await _load_for_managers(ctx, subject, build_id)
+    await refuse_applications(ctx, subject, "agent_token")
     workspace = await load_workspace(ctx, subject, view.build.workspace_id)
     state = await ctx.db.read(system_builds.get_state, view.build.id)
     if reveals_values(subject, workspace.workspace):
