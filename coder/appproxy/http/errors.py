@@ -15,7 +15,7 @@ from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
 from coder.api.base.refusals import Conflict, Invalid, Refusal, Unavailable
 from coder.base.errors import is_database_away
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 
 STATUS = {
     "refused": 400,
@@ -46,7 +46,7 @@ _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_ROOM_SQLSTATE = "53100"
 _SOON = ("Retry-After", "2")
 """Header for an outage of the database: longer than a restart of a small one, shorter than a person's patience."""
-_log = get_logger("http")
+_log = get_logger("http", per_minute=STRANGERS_LINES)
 
 
 def envelope(refusal: Refusal) -> tuple[int, bytes, list[tuple[str, str]]]:
