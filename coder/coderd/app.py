@@ -64,7 +64,7 @@ from coder.coderd.services.wireguard import wireguard_gateway
 from coder.coderd.services.workspaces.builds.build_jobs import BuildJobs
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, open_database
-from coder.coderd.store.engine.migrate import migrate
+from coder.coderd.store.engine.migrate import migrate, wait_for_database
 from coder.coderd.store.engine.postgres import run_postgres
 from coder.coderd.store.site import site_settings
 from coder.domain.provisioning.jobs import JobType
@@ -171,6 +171,7 @@ async def open_server(
             database = await stack.enter_async_context(
                 open_database(url, pool_size=config.postgres_conn_max_open, idle=idle, now=clock.monotonic)
             )
+            await wait_for_database(database)
             await migrate(database)
             server = await stack.enter_async_context(_serving(config, database, listeners, provisioner_factory, clock))
         except BaseException:

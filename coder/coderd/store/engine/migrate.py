@@ -6,21 +6,27 @@ than this program and is refused. Without pending migrations Alembic is not even
 
 from __future__ import annotations
 
+import ssl
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import trio
 from sqlalchemy import text
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError
+from coder.base.retry import Backoff
+from coder.coderd.store.engine.availability import DRIVER_ERRORS, DatabaseAwayError, means_unavailable
+from coder.coderd.store.engine.sessions import require_own_sessions
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Database
 
 MIGRATION_LOCK = 0x636F646572  # any constant: "coder"
 _FOLDER = Path(__file__).parents[1] / "migrations"
+PATIENCE = 30.0
+"""Seconds that a starting server waits for its database, as upstream."""
 _log = get_logger("migrate")
 
 
@@ -38,6 +44,34 @@ async def require_deployment(database: Database) -> None:
             "the database has no tables of a deployment; the server creates them at its first start",
             "Check that --postgres-url or --global-config name the database you mean.",
         )
+
+
+async def wait_for_database(database: Database, patience: float = PATIENCE) -> None:
+    """Wait until the database answers, as upstream's server does: after a power cut it starts later than its clients.
+
+    Refusals, such as a wrong password, end the wait. So does a connection pooler in transaction mode. Raises CoderError
+    `database_unreachable`, `database_pooled`.
+    """
+    backoff, until = Backoff(0.1, 1.0), trio.current_time() + patience
+    is_logged = False
+    while True:
+        try:
+            await database.call(lambda: require_own_sessions(database.connect_arguments))
+        except DRIVER_ERRORS as error:
+            rest = backoff.next_delay()
+            is_final = isinstance(error, ssl.SSLError) or not means_unavailable(error)
+            if is_final or trio.current_time() + rest > until:
+                raise _unreachable() from error
+            if not is_logged:
+                _log.warn("waiting for the PostgreSQL server", seconds=patience, error=error)
+                is_logged = True
+        else:
+            return
+        await trio.sleep(rest)
+
+
+def _unreachable() -> CoderError:
+    return CoderError("database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url.")
 
 
 async def migrate(database: Database) -> None:
@@ -67,9 +101,7 @@ async def _reached_revision(database: Database) -> str:
         return await database.read(_current_revision)
     except (*DRIVER_ERRORS, DatabaseAwayError) as error:
         reason = error.reason if isinstance(error, DatabaseAwayError) else error
-        raise CoderError(
-            "database_unreachable", "the PostgreSQL server cannot be used", "Check --postgres-url."
-        ) from reason
+        raise _unreachable() from reason
 
 
 async def _current_revision(connection: Any) -> str:

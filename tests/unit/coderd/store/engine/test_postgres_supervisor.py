@@ -21,6 +21,7 @@ from coder.coderd.store.engine import postgres_process, postgres_supervisor
 from coder.coderd.store.engine.availability import DatabaseAwayError
 from coder.coderd.store.engine.database import Database, Tx, open_database
 from coder.coderd.store.engine.listening import RESYNC
+from coder.coderd.store.engine.migrate import wait_for_database
 from coder.coderd.store.engine.postgres import run_postgres
 from tests.kit.agents.scripted_agent import eventually
 
@@ -92,6 +93,26 @@ async def _kill_and_return(data: Path) -> int:
             assert await notices.receive() == ("news", "heard")
         assert database.availability.away_for() == 0
         return first
+
+
+async def test_start_waits_for_database(data: Path) -> None:
+    """Also while PostgreSQL recovers from a crash. A missing database is refused at once."""
+    logged: list[str] = []
+
+    def note(_level: Level, _at: datetime, _name: str, message: str, fields: dict[str, Any]) -> None:
+        logged.append(message)
+
+    with log_to(note):
+        async with run_postgres(data, durable=False) as url:
+            os.kill(_pid(data), signal.SIGKILL)
+            async with open_database(url) as database:
+                await wait_for_database(database, 60)
+                assert await _is_connected(database)
+            async with open_database(url.replace("/coder?", "/absent?")) as database:
+                with pytest.raises(CoderError) as caught:
+                    await wait_for_database(database, 1e6)
+                assert caught.value.code == "database_unreachable"
+    assert logged.count("waiting for the PostgreSQL server") == 1
 
 
 async def test_orphaned_backends_are_killed(data: Path) -> None:

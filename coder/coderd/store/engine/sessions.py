@@ -1,0 +1,78 @@
+"""Sessions of the database as the pool needs them: settings of new connections, and a pooler that shares sessions.
+
+The settings are given by SET after connecting. PgBouncer refuses startup parameters that it does not know, unless its
+administrator lists them in `ignore_startup_parameters`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+import asyncpg
+from asyncpg.exceptions import (
+    DuplicatePreparedStatementError,
+    InvalidSQLStatementNameError,
+    ProtocolViolationError,
+)
+from sqlalchemy import event
+
+from coder.base.errors import CoderError
+
+SETTINGS: Mapping[str, str] = {"jit": "off", "plan_cache_mode": "force_generic_plan"}
+"""Generic plans: our lookups are by key, and planning the list of workspaces costs more than running it."""
+_TIMEOUT = 10.0
+"""Seconds to connect for the check."""
+_SHARED_TIMEOUT = 2.0
+"""Seconds until a statement that waits for another client's transaction proves that they share a session."""
+_SIGNS_OF_SHARING = (DuplicatePreparedStatementError, InvalidSQLStatementNameError, ProtocolViolationError)
+"""Errors of a driver whose statements reach different sessions; the last is PgBouncer's in statement mode."""
+
+
+def set_session_settings(engine: Any, given: Mapping[str, str]) -> None:
+    """Apply SETTINGS to every new connection of an engine, except those `given` in the connection string."""
+    missing = {name: value for name, value in SETTINGS.items() if name not in given}
+    if not missing:
+        return
+    statement = "; ".join(f"SET {name} = '{value}'" for name, value in missing.items())
+
+    def on_connect(connection: Any, _record: object) -> None:
+        connection.run_async(lambda driver: driver.execute(statement))
+
+    event.listen(engine, "connect", on_connect)
+
+
+async def require_own_sessions(arguments: Mapping[str, Any]) -> None:
+    """Require that a connection keeps its session: prepared statements and LISTEN depend on it.
+
+    Two connections that are open together never have one server process, unless a pooler assigns processes by the
+    transaction. Raises CoderError `database_pooled`, and the errors of connecting.
+    """
+    if await _are_sessions_shared(arguments):
+        raise CoderError(
+            "database_pooled",
+            "the database is behind a connection pooler in transaction mode, which loses prepared statements and "
+            "notifications",
+            "Set pool_mode = session for this database in PgBouncer, or name PostgreSQL itself in --postgres-url.",
+        )
+
+
+async def _are_sessions_shared(arguments: Mapping[str, Any]) -> bool:
+    options = {"timeout": _TIMEOUT, **arguments, "statement_cache_size": 0}
+    async with contextlib.AsyncExitStack() as stack:
+        first, second = [await _connect(stack, options) for _ in range(2)]
+        try:
+            process = await first.fetchval("SELECT pg_backend_pid()")
+            await second.execute("BEGIN")  # holds the process it gets
+            if await second.fetchval("SELECT pg_backend_pid()") == process:
+                return True
+            return bool(await first.fetchval("SELECT pg_backend_pid()", timeout=_SHARED_TIMEOUT) != process)
+        except (*_SIGNS_OF_SHARING, TimeoutError):
+            return True
+
+
+async def _connect(stack: contextlib.AsyncExitStack, options: Mapping[str, Any]) -> Any:
+    connection: Any = await asyncpg.connect(**options)
+    stack.callback(connection.terminate)
+    return connection
