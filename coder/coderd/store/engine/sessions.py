@@ -14,7 +14,7 @@ import asyncpg
 from asyncpg.exceptions import (
     DuplicatePreparedStatementError,
     InvalidSQLStatementNameError,
-    ProtocolViolationError,
+    PostgresError,
 )
 from sqlalchemy import event
 
@@ -26,8 +26,10 @@ _TIMEOUT = 10.0
 """Seconds to connect for the check."""
 _SHARED_TIMEOUT = 2.0
 """Seconds until a statement that waits for another client's transaction proves that they share a session."""
-_SIGNS_OF_SHARING = (DuplicatePreparedStatementError, InvalidSQLStatementNameError, ProtocolViolationError)
-"""Errors of a driver whose statements reach different sessions; the last is PgBouncer's in statement mode."""
+_SIGNS_OF_SHARING = (DuplicatePreparedStatementError, InvalidSQLStatementNameError)
+"""Errors of a driver whose statements reach different sessions."""
+_STATEMENT_MODE = "statement pooling mode"
+"""Part of PgBouncer's refusal of BEGIN."""
 
 
 def set_session_settings(engine: Any, given: Mapping[str, str]) -> None:
@@ -70,6 +72,10 @@ async def _are_sessions_shared(arguments: Mapping[str, Any]) -> bool:
             return bool(await first.fetchval("SELECT pg_backend_pid()", timeout=_SHARED_TIMEOUT) != process)
         except (*_SIGNS_OF_SHARING, TimeoutError):
             return True
+        except (PostgresError, OSError) as error:
+            if _STATEMENT_MODE in str(error):
+                return True
+            raise
 
 
 async def _connect(stack: contextlib.AsyncExitStack, options: Mapping[str, Any]) -> Any:
