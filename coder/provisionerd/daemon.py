@@ -32,8 +32,9 @@ from coder.provisionerd.executors.contract import Executor
 from coder.provisionerd.link import Link
 from coder.provisionerd.run import report_leftovers, run_job
 from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import overlay_pb2
 from coder.rpc.proto import provisionerd_pb2 as pd
-from coder.rpc.services import PROVISIONER_DAEMON
+from coder.rpc.services import OVERLAY, PROVISIONER_DAEMON
 from coder.rpc.session import Session
 
 _log = get_logger("provisionerd")
@@ -47,6 +48,7 @@ async def _ignore_session(_session: Session) -> None:
     await trio.lowlevel.checkpoint()
 
 
+DRAIN = OVERLAY + "Drain"
 _CANCEL_ANSWER = 5.0
 "Seconds a draining daemon waits for the server to withdraw its offer of a job."
 _FATAL = frozenset({400, 401, 403, 404})
@@ -70,11 +72,28 @@ async def run_daemon(
         async with trio.open_nursery() as nursery:
             # Shielded: a cancelled daemon still has to report the end of its job.
             connection = trio.CancelScope(shield=True)
-            nursery.start_soon(_stay_connected, connect, config, link, beside, connection)
+            nursery.start_soon(_stay_connected, connect, config, link, _both(beside, shutdown), connection)
             try:
                 await _take_jobs(link, config, executors, shutdown, activity)
             finally:
                 connection.cancel()
+
+
+def _both(beside: OnSession, shutdown: Shutdown) -> OnSession:
+    """Return `beside`, and the announcement of a drain to the server of each session."""
+
+    async def run(session: Session) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(beside, session)
+            await shutdown.wait_draining()
+            try:
+                await session.call(DRAIN, overlay_pb2.DrainRequest(), overlay_pb2.DrainResponse)
+            except RpcError as problem:
+                _log.debug("the server does not know draining provisioners", reason=problem.text)
+            except RpcClosed:
+                pass
+
+    return run
 
 
 async def _stay_connected(

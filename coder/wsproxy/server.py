@@ -232,4 +232,4 @@ def _http_server(world: ProxyWorld, authorizer: RemoteAppAuthorizer) -> HttpServ
         return not has_too_many(head.target) and (takes(head) or table.find(path_of(head)) is not None)
 
     prefixed = world.config.server.host_prefix_cookie
-    return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed)
+    return HttpServer(ProxySite(world), is_upgrade, open_link, prefixed_cookies=prefixed, proxies=proxies)

@@ -24,7 +24,9 @@ from coder.appproxy.apps.app_visitor import Visitor
 from coder.appproxy.apps.forwarding import BadUpstreamAnswerError, UpstreamRequest, forward
 from coder.appproxy.apps.proxy_request import ProxyRequest
 from coder.appproxy.apps.upstream import Target
-from coder.base.log import get_logger
+from coder.appproxy.http.connection_shares import authenticated_as
+from coder.appproxy.http.rate_limits import user_key
+from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.credentials import SIGNED_OUT, Credentials
 from coder.domain.access.origins import HIDDEN, hides_foreign_origin
 from coder.domain.access.policy import NIL
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from coder.appproxy.apps.authorizer import AppAuthorizer
     from coder.domain.apps.app_headers import Headers
 
-_log = get_logger("apps")
+_log = get_logger("apps", per_minute=STRANGERS_LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +193,8 @@ class AppProxy:
             extra=entry.cookies,
         )
         visitor = Visitor(entry.shown, ticket.user_id)
+        if ticket.user_id != NIL:
+            authenticated_as(user_key(ticket.user_id))
         with self._authorizer.stay(visitor, ticket) as scope:
             try:
                 await forward(self._authorizer.pool, proxied, upstream_request, self._authorizer.stopping)

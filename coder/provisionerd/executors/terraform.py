@@ -79,6 +79,10 @@ class TerraformExecutor:
             self._binary = await find_binary(config.binary, self._environment, fetch)
         return self._binary
 
+    def runner(self, binary: str, folder: Path) -> Runner:
+        """Return a runner for commands in a job's directory."""
+        return Runner(binary, folder, self._config.exit_timeout, self._config.limits)
+
     @property
     def config(self) -> TerraformConfig:
         return self._config
@@ -178,7 +182,7 @@ class _TerraformSession:
         self._importing = not request.omit_module_files
         try:
             self._binary = await self._executor.binary()
-            self._runner = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            self._runner = self._executor.runner(self._binary.path, self._folder)
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for part in (request.template_source_archive, module_archive):
                 for name in archive.unpack_untrusted(part, self._folder) if part else ():
@@ -347,7 +351,7 @@ class _TerraformSession:
         else:
             assert self._binary is not None  # noqa: S101 - set by init
             arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
-            runner = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            runner = self._executor.runner(self._binary.path, self._folder)
             self._nursery.start_soon(self._graph.run, runner, arguments, self._base_environment(), self._keep_graph)
 
     def _keep_graph(self, dot: str) -> None:
