@@ -80,7 +80,7 @@ async def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     program.write_text("#!/bin/sh\necho own program\n")
     program.chmod(0o755)
     state = AgentState(
-        identity=replace(find_identity(), shell="/bin/sh"),
+        identity=replace(find_identity(), shell="/bin/sh"),  # noqa: S604 - a field
         token="agent-token",
         url="http://server.example",
         executable=str(program),
