@@ -12,7 +12,9 @@ import json
 import re
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal, TextIO
 
@@ -22,6 +24,13 @@ _MASKED_WORDS = ("password", "token", "secret", "psk", "private_key", "session_k
 
 Sink = Callable[[Level, datetime, str, str, dict[str, Any]], None]
 
+STRANGERS_LINES = 10
+"""Lines a minute of each kind for loggers whose warnings and errors a client can cause: the log is on a disk, which a
+stranger must not fill."""
+_WINDOW = 60.0
+_MAX_KINDS = 256
+"""Kinds of lines counted by themselves; further ones share a count."""
+
 
 class _State:
     """Sinks of the process. Module-level by design: a logger must work before and after any composition root."""
@@ -29,7 +38,17 @@ class _State:
     sinks: list[Sink] = []  # noqa: RUF012 - one list for the process
     threshold: int = _ORDER["info"]
     is_debugged: Callable[[str], bool] | None = None
+    written: dict[tuple[str, ...], _Written] = {}  # noqa: RUF012 - one count for the process
     lock = threading.Lock()
+
+
+@dataclass(slots=True)
+class _Written:
+    """Lines of one kind in this minute."""
+
+    since: float
+    count: int = 0
+    left_out: int = 0
 
 
 _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -37,15 +56,16 @@ _UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u202a-\u2
 
 
 class Logger:
-    __slots__ = ("_fields", "name")
+    __slots__ = ("_fields", "_per_minute", "name")
 
-    def __init__(self, name: str, fields: dict[str, Any] | None = None) -> None:
+    def __init__(self, name: str, fields: dict[str, Any] | None = None, per_minute: int = 0) -> None:
         self.name = name
         self._fields = fields or {}
+        self._per_minute = per_minute
 
     def bind(self, **fields: Any) -> Logger:
         """Return the same logger with `fields` on every event."""
-        return Logger(self.name, {**self._fields, **fields})
+        return Logger(self.name, {**self._fields, **fields}, self._per_minute)
 
     def tells(self, level: Level) -> bool:
         """Return whether an entry of this level is written: for callers whose fields are expensive."""
@@ -71,12 +91,40 @@ class Logger:
         merged = {name: _shown(name, value) for name, value in {**self._fields, **fields}.items()}
         at = datetime.now(UTC)
         with _State.lock:
+            if self._per_minute and _ORDER[level] >= _ORDER["warn"]:
+                left_out = self._left_out(message, fields)
+                if left_out < 0:
+                    return
+                if left_out:
+                    merged["left_out"] = left_out
             for sink in _State.sinks:
                 sink(level, at, self.name, message, merged)
 
+    def _left_out(self, message: str, fields: dict[str, Any]) -> int:
+        """Return how many lines like this were left out in the last minute; -1: this one is left out, too."""
+        kind: tuple[str, ...] = (self.name, message, type(fields.get("error")).__name__)
+        if kind not in _State.written and len(_State.written) >= _MAX_KINDS:
+            kind = ("",)
+        now = time.monotonic()
+        written = _State.written.setdefault(kind, _Written(now))
+        left_out = 0
+        if now - written.since >= _WINDOW:
+            left_out = written.left_out
+            written.since, written.count, written.left_out = now, 0, 0
+        if written.count >= self._per_minute:
+            written.left_out += 1
+            return -1
+        written.count += 1
+        return left_out
 
-def get_logger(name: str) -> Logger:
-    return Logger(name)
+
+def get_logger(name: str, *, per_minute: int = 0) -> Logger:
+    """Return the logger of that name.
+
+    `per_minute`: at most so many warnings and errors of one kind (message and type of error) are written a minute; the
+    next line says in `left_out` how many were not. 0: all.
+    """
+    return Logger(name, per_minute=per_minute)
 
 
 def configure(*sinks: Sink, level: Level = "info", is_debugged: Callable[[str], bool] | None = None) -> None:
@@ -85,13 +133,15 @@ def configure(*sinks: Sink, level: Level = "info", is_debugged: Callable[[str], 
     `is_debugged` returns whether a logger's debug messages are written, by its name, and is called once for each.
     """
     _State.sinks = list(sinks)
+    _State.written.clear()
     _State.threshold = _ORDER[level]
     _State.is_debugged = functools.cache(is_debugged) if is_debugged else None
 
 
 @contextlib.contextmanager
 def also(sink: Sink) -> Iterator[None]:
-    """Add a sink for the duration of the block."""
+    """Add a sink for the duration of the block. It has seen no line, so those of a limited kind are counted again."""
+    _State.written.clear()
     _State.sinks = [*_State.sinks, sink]
     try:
         yield

@@ -326,6 +326,7 @@ def _http_server(context: Context) -> HttpServer:
         is_upgrade,
         open_endpoint,
         prefixed_cookies=context.config.host_prefix_cookie,
+        proxies=trusted,
     )
 
 

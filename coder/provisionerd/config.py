@@ -9,6 +9,8 @@ from pathlib import Path
 
 import trio
 
+from coder.provisionerd.terraform.limits import NO_LIMITS, ProcessLimits
+
 
 @dataclass(frozen=True, slots=True)
 class DaemonConfig:
@@ -56,6 +58,8 @@ class TerraformConfig:
     environment: Mapping[str, str] = field(default_factory=dict)
     "Environment that terraform inherits, before CODER_* is removed; usually the process environment."
     exit_timeout: float = 180.0
+    limits: ProcessLimits = NO_LIMITS
+    "Limits of terraform and its providers; none for daemons with a machine of their own."
 
 
 class Shutdown:

@@ -103,25 +103,27 @@ async def _stay_connected(
     was_accepted = False
     with scope:
         while True:
-            if await _connect_once(connect, config, link, on_session, was_accepted):
+            seconds = await _connect_once(connect, config, link, on_session, was_accepted)
+            if seconds is not None:
                 was_accepted = True
-                backoff.reset()
+                backoff.record_connection(seconds)
             await trio.sleep(backoff.next_delay())
 
 
 async def _connect_once(
     connect: Connect, config: DaemonConfig, link: Link, on_session: OnSession, was_accepted: bool
-) -> bool:
-    """Connect and stay until the connection ends; return whether it was established. Raises HttpError for a rejection.
+) -> float | None:
+    """Connect and stay until the connection ends. Return how many seconds it was open, None if it was not established.
+    Raises HttpError for a rejection.
 
     Once the server has accepted this daemon, only a rejection in the API's own format counts: a reverse proxy answers
     for a restarting server, with a 403 or 404 page, too.
     """
-    connected = False
+    opened_at: float | None = None
     try:
         async with connect() as session:
             _log.info("connected", daemon=config.name)
-            connected = True
+            opened_at = trio.current_time()
             link.set_session(session)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(on_session, session)
@@ -131,12 +133,12 @@ async def _connect_once(
     except HttpError as problem:
         if problem.status in _FATAL and (problem.is_enveloped or not was_accepted):
             raise
-        _log.warn("not connected", daemon=config.name, error=problem)
+        _log.warn("not connected", daemon=config.name, error=" ".join(str(problem).split()))
     except (CoderError, OSError) as problem:
         _log.warn("not connected", daemon=config.name, error=problem)
     finally:
         link.set_session(None)
-    return connected
+    return None if opened_at is None else trio.current_time() - opened_at
 
 
 async def _take_jobs(

@@ -18,7 +18,7 @@ from google.protobuf.message import DecodeError, Message
 
 from coder.base.errors import CoderError, explain_error
 from coder.base.exception_groups import single_failure
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 from coder.base.threads import in_thread_or_here
 from coder.rpc import drpc
 from coder.rpc.errors import RpcClosed, RpcError
@@ -30,7 +30,7 @@ LARGE_REQUEST = 64 << 10
 _THREADS = trio.CapacityLimiter(2)
 "Threads for large messages; few at a time, because a message of empty elements grows thirtyfold when decoded."
 
-_log = get_logger("rpc")
+_log = get_logger("rpc", per_minute=STRANGERS_LINES)
 _READ_SIZE = 8 * 1024
 "Bytes of a read (ours): two thousand empty messages before other tasks run."
 

@@ -12,6 +12,7 @@ from tests.arch.system_reads import find_reads
 REASONS = {
     # Sign-in and credentials: the subject is not known yet, or is what the function finds out.
     "access/new_keys.py:_derived_key": "a sign-in; the id is that of the key's own user",
+    "access/new_keys.py:_within_build": "the caller's own key, locked",
     "login/oauth2_client_authentication.py:find_app": "an application authenticates itself",
     "login/oauth2_clients.py:find_client": "a client authenticates itself by its registration token",
     "login/oauth2_consent.py:issue_code": "the caller's own row, locked",
@@ -83,6 +84,8 @@ REASONS = {
     "workspaces/builds/queued_builds.py:load_queued_build": "the row that was just inserted",
     "workspaces/new_workspaces.py:enqueue_first_build": "whether a name is taken, and the row that was just inserted",
     "workspaces/new_workspaces.py:_select_template": "`_check_template` requires what it finds",
+    "workspaces/builds/build_consent.py:hold_consent": "users of a job and its consent, locked for a new key",
+    "workspaces/orphaning.py:_confirm": "the workspace was locked with the subject",
     "workspaces/orphaning.py:_abandon": "the workspace was locked with the subject",
     "workspaces/workspace_inventory.py:load_inventory": "callers loaded the workspace with the subject",
     "workspaces/workspace_sharing.py:_lock_shareable": "the organization of a loaded workspace; the lock follows",

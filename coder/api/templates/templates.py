@@ -183,3 +183,9 @@ class UpdateTemplateMeta(ApiStruct):
     update_workspace_dormant_at: bool | UnsetType = UNSET
     update_workspace_last_used_at: bool | UnsetType = UNSET
     use_classic_parameter_flow: bool | UnsetType = UNSET
+
+
+class TemplateBuildTokens(ApiStruct):
+    """Whether session tokens of a template's builds carry all roles of the workspaces' owners (ours)."""
+
+    all_roles: bool

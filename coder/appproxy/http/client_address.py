@@ -30,16 +30,17 @@ class TrustedProxies:
         line of their own (HAProxy), which is the same list (RFC 9110, section 5.3). Names of `headers` are in lower
         case.
         """
-        if not self._networks or not self._trusted(peer):
+        if not self._networks or not self.trusts(peer):
             return peer
         for name in self._headers:
             for text in reversed(joined(headers, name).split(",")):
                 candidate = text.strip()
-                if candidate and not self._trusted(candidate):
+                if candidate and not self.trusts(candidate):
                     return candidate if _is_address(candidate) else peer
         return peer
 
-    def _trusted(self, text: str) -> bool:
+    def trusts(self, text: str) -> bool:
+        """Return whether the address is a trusted proxy's."""
         try:
             address = ipaddress.ip_address(text)
         except ValueError:

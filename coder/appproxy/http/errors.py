@@ -15,7 +15,7 @@ from coder.api.base.errors import Response as Envelope
 from coder.api.base.errors import ValidationError
 from coder.api.base.refusals import Conflict, Invalid, Refusal, Unavailable
 from coder.base.errors import CoderError
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 
 STATUS = {
     "refused": 400,
@@ -44,7 +44,7 @@ _GONE, _TAKEN = "23503", "23505"
 """SQLSTATE of a deleted reference and of a taken key, after a concurrent change."""
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 _NO_ROOM_SQLSTATE = "53100"
-_log = get_logger("http")
+_log = get_logger("http", per_minute=STRANGERS_LINES)
 
 
 def envelope(refusal: Refusal) -> tuple[int, bytes, list[tuple[str, str]]]:

@@ -41,7 +41,7 @@ from hypercorn.trio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.typing import AppWrapper, ASGIReceiveEvent, ASGISendEvent, H11SendableEvent, Scope
 
 from coder.appproxy.http.websocket_bounds import PING, BoundedWSStream
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 from coder.net.bounded_http import PIECES, BoundedHttp
 
 WRITE_TIMEOUT = 20.0
@@ -71,7 +71,7 @@ HEAD_PATIENCE = 30.0
 FAST_PATHS: set[bytes] = set()
 """Paths whose GETs the fast path answers immediately; it adds them."""
 
-_log = get_logger("http.server")
+_log = get_logger("http.server", per_minute=STRANGERS_LINES)
 
 
 class _Log(HypercornLogger):
@@ -257,8 +257,8 @@ class _OneFraming(BoundedHttp):
     """Refuse a request with two lengths (RFC 9112 section 6.1), which a proxy in front may count otherwise; and a body
     that is mostly chunk headers (`FRAMING_SLACK`). After `end` there are no more events."""
 
-    _received = _data = 0
-    """Bytes after the head, and those of them that are body data."""
+    _received = _data = _chunks = 0
+    """Bytes after the head, those of them that are body data, and pieces that nobody has paid for."""
     _ended = False
     _waiting: object = None
     """Event behind a piece of a body, taken already."""
@@ -267,6 +267,11 @@ class _OneFraming(BoundedHttp):
         """Drop the received bytes that are not parsed."""
         self._ended = True
         self._receive_buffer.maybe_extract_at_most(len(self._receive_buffer))
+
+    def take_chunks(self) -> int:
+        """Return the pieces of bodies parsed since the last call."""
+        chunks, self._chunks = self._chunks, 0
+        return chunks
 
     def receive_data(self, data: bytes) -> None:
         if not self._ended:
@@ -300,6 +305,7 @@ class _OneFraming(BoundedHttp):
         kind = type(event)  # isinstance calls an abstract base class, several times for each request
         if kind is h11.Data:
             self._data += len(event.data)
+            self._chunks += 1
             parsed = self._received - len(self._receive_buffer)
             if parsed - self._data > self._data + FRAMING_SLACK:
                 self._process_error(self.their_role)

@@ -20,18 +20,28 @@ from typing import Any
 import h11
 import trio
 from hypercorn.app_wrappers import ASGIWrapper
-from hypercorn.events import RawData
+from hypercorn.events import Event, RawData
 from hypercorn.trio.worker_context import WorkerContext
 from hypercorn.typing import ConnectionState
 
+from coder.appproxy.http.client_address import TrustedProxies
+from coder.appproxy.http.connection_shares import (
+    CHUNK_COST,
+    CONNECTION_COST,
+    HANDSHAKE_COST,
+    READ_COST,
+    REQUEST_COST,
+    ClientConnection,
+    ConnectionShares,
+)
 from coder.appproxy.http.hypercorn_fixes import ConnectionTasks, OneWriteH11, PatientServer, server_config
 from coder.appproxy.settings import ListenerSettings
 from coder.base.errors import CoderError
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.session_cookies import renamed
 from coder.domain.network.tls_ciphers import cipher_list
 
-_log = get_logger("http.listener")
+_log = get_logger("http.listener", per_minute=STRANGERS_LINES)
 
 HANDSHAKE_TIMEOUT = 15.0
 SHUTDOWN_GRACE = 10.0
@@ -69,8 +79,17 @@ class UpgradeAwareH11(OneWriteH11):
 
     is_upgrade: IsLink
     prefixed_cookies = False
+    client_connection: ClientConnection
+
+    async def handle(self, event: Event) -> None:
+        if isinstance(event, RawData):
+            await self.client_connection.pay(READ_COST)
+        await super().handle(event)
+        if isinstance(event, RawData) and (chunks := self._framing.take_chunks()):
+            await self.client_connection.pay(chunks * CHUNK_COST)
 
     async def _check_protocol(self, event: h11.Request) -> None:
+        await self.client_connection.pay(REQUEST_COST)
         if self.is_upgrade(event):
             raise UpgradeRequested(self._renamed(event), self.connection.trailing_data[0])
         # h2c upgrades are not offered: none of our code speaks h2 in the clear.
@@ -94,10 +113,13 @@ class UpgradeAwareH11(OneWriteH11):
 class AcceptedConnection(PatientServer):
     """Accepted connection, or its rest after a request that was handed over."""
 
-    def __init__(self, server: HttpServer, stream: Any, replayed: bytes = b"") -> None:
+    def __init__(
+        self, server: HttpServer, stream: Any, client_connection: ClientConnection, replayed: bytes = b""
+    ) -> None:
         super().__init__(server.asgi, server.config, server.worker, ConnectionState({}), stream)
         self._server = server
         self._replayed = replayed
+        self._client_connection = client_connection
         self._link: UpgradeRequested | None = None
 
     async def serve(self) -> bytes | None:
@@ -136,8 +158,7 @@ class AcceptedConnection(PatientServer):
         if secure:
             with trio.fail_after(HANDSHAKE_TIMEOUT):
                 await self.stream.do_handshake()
-        connection = self.stream.transport_stream.socket if secure else self.stream.socket
-        address = connection.getpeername()
+        address = _socket_of(self.stream).getpeername()
         return (str(address[0]), int(address[1])), secure
 
     def _new_protocol(self, task_group: Any, client: tuple[str, int], secure: bool) -> Any:
@@ -146,6 +167,7 @@ class AcceptedConnection(PatientServer):
         )
         protocol.is_upgrade = self._server.is_upgrade
         protocol.prefixed_cookies = self._server.prefixed_cookies
+        protocol.client_connection = self._client_connection
         return protocol
 
 
@@ -163,7 +185,13 @@ class HttpServer:
     """All listeners of one server. `serve` runs until its nursery is cancelled."""
 
     def __init__(
-        self, app: Any, is_upgrade: IsLink, open_endpoint: OpenLink, *, prefixed_cookies: bool = False
+        self,
+        app: Any,
+        is_upgrade: IsLink,
+        open_endpoint: OpenLink,
+        *,
+        prefixed_cookies: bool = False,
+        proxies: TrustedProxies | None = None,
     ) -> None:
         self.config = server_config()
         self.asgi = ASGIWrapper(app)
@@ -171,6 +199,7 @@ class HttpServer:
         self.is_upgrade = is_upgrade
         self.open_endpoint = open_endpoint
         self.prefixed_cookies = prefixed_cookies
+        self.connections = ConnectionShares(is_proxy=proxies.trusts if proxies is not None else lambda _: False)
         self._drained = trio.Event()
 
     async def drained(self) -> None:
@@ -203,14 +232,31 @@ class HttpServer:
         await trio.serve_listeners(self._handle, patient, handler_nursery=connections)
 
     async def _handle(self, stream: Any) -> None:
+        scope = trio.CancelScope()
+        connection = self.connections.admit(_address_of(stream), scope.cancel)
+        if connection is None:
+            await trio.aclose_forcefully(stream)
+            return
         _notice_dead_peers(stream)
+        try:
+            with scope:
+                secure = isinstance(stream, trio.SSLStream)
+                await connection.pay(CONNECTION_COST + HANDSHAKE_COST * secure)
+                await self._serve(stream, connection)
+        finally:
+            self.connections.release(connection)
+            if scope.cancelled_caught:
+                await trio.aclose_forcefully(stream)
+
+    async def _serve(self, stream: Any, connection: ClientConnection) -> None:
         try:
             following: bytes | None = b""
             while following is not None:
-                following = await AcceptedConnection(self, stream, following).serve()
+                following = await AcceptedConnection(self, stream, connection, following).serve()
         except Exception as error:
             # A connection's failure must never end the server.
-            _log.error("a connection failed", error=error)
+            if not is_disconnect(error):
+                _log.error("a connection failed", error=error)
             await trio.aclose_forcefully(stream)
 
 
@@ -242,9 +288,28 @@ class PatientListener(trio.abc.Listener[trio.abc.Stream]):
         await self._listener.aclose()
 
 
+def is_disconnect(error: BaseException) -> bool:
+    """Return whether a connection failed because its client left: every exception of a group says so."""
+    if isinstance(error, BaseExceptionGroup):
+        return all(map(is_disconnect, error.exceptions))
+    return isinstance(error, (ConnectionError, trio.BrokenResourceError, trio.ClosedResourceError))
+
+
+def _address_of(stream: Any) -> str:
+    """Return the peer's address; empty when it has left already."""
+    try:
+        return str(_socket_of(stream).getpeername()[0])
+    except OSError:
+        return ""
+
+
+def _socket_of(stream: Any) -> Any:
+    return stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
+
+
 def _notice_dead_peers(stream: Any) -> None:
     """Let the kernel detect dead machines without writes (quiet WebSockets)."""
-    connection = stream.transport_stream.socket if isinstance(stream, trio.SSLStream) else stream.socket
+    connection = _socket_of(stream)
     options = [(socket.SOL_SOCKET, "SO_KEEPALIVE", 1)]
     options += [(socket.IPPROTO_TCP, name, value) for name, value in _KEEPALIVE.items()]
     for level, name, value in options:

@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from trio.abc import HalfCloseableStream
+
+from coder.appproxy.http.client_address import network_of
+from coder.appproxy.http.connection_shares import promotion
+
 if TYPE_CHECKING:
     from coder.appproxy.upgrades.raw_links import Upgrade
     from coder.mesh.relay import DerpServer
@@ -15,13 +20,18 @@ async def serve_derp(server: DerpServer, upgrade: Upgrade) -> None:
     """Upgrade to DERP, raw or inside a WebSocket, and relay until the peer disconnects."""
     headers = upgrade.request.headers
     protocol = headers.get("upgrade", "").lower()
+    # The address has a share of the clients with unknown keys; where all keys count as known, of the connections.
+    source = network_of(upgrade.request.remote_ip)
+    on_known = promotion(f"relay clients of {source}")
     protocols = [name.strip().lower() for name in headers.get("sec-websocket-protocol", "").split(",")]
     if protocol == "websocket" and "derp" in protocols:
-        await server.serve_connection(await upgrade.accept_websocket("derp", any_origin=True))
+        stream: HalfCloseableStream = await upgrade.accept_websocket("derp", any_origin=True)
+        await server.serve_connection(stream, source=source, on_known=on_known)
     elif protocol in {"derp", "websocket"}:
         # A WebSocket without our subprotocol is served raw, as upstream does.
         fast = headers.get("derp-fast-start") == "1"
         head = (("upgrade", "DERP"), ("derp-version", "2"), ("derp-public-key", server.public_key.hex()))
-        await server.serve_connection(await upgrade.accept_raw(head, fast=fast))
+        stream = await upgrade.accept_raw(head, fast=fast)
+        await server.serve_connection(stream, source=source, on_known=on_known)
     else:
         await upgrade.answer(426, b"DERP requires connection upgrade\n", (PLAIN,))

@@ -17,9 +17,10 @@ import h11
 import trio
 
 from coder.api.base import codec
-from coder.appproxy.http.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, key_of
+from coder.appproxy.http.connection_shares import authenticated_as
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, NO_ANSWER, Counted, RateLimits, key_of, user_key
 from coder.appproxy.upgrades.handshake import explain_handshake
-from coder.base.log import get_logger
+from coder.base.log import STRANGERS_LINES, get_logger
 from coder.domain.access.credentials import Credentials
 from coder.domain.access.rate_budgets import Budget, budgets_of
 from coder.domain.access.route_scopes import BY_SECRET, Scope, named
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from coder.appproxy.http.rate_limits import SignedIn
     from coder.net.websocket import WebSocketStream
 
-_log = get_logger("rpc_endpoints")
+_log = get_logger("rpc_endpoints", per_minute=STRANGERS_LINES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -303,6 +304,8 @@ def draw_on(limits: RateLimits, endpoint: RpcEndpoint, upgrade: Upgrade) -> None
     request = upgrade.request
 
     async def count(who: SignedIn | str | None, *, guess: bool = False) -> None:
+        if who is not None and not guess:
+            authenticated_as(who if isinstance(who, str) else user_key(who.subject.user_id))
         if not limits.enabled:
             return
         wants_bypass = who is not None and request.headers.get(BYPASS_HEADER.lower()) == "true"

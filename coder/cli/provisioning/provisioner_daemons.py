@@ -131,10 +131,12 @@ async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, force
         nursery.cancel_scope.cancel()
 
 
-def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin") -> Any:
+def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin", *, builtin: int = 0) -> Any:
+    """Return the executors; `builtin` is the number of daemons that share the server's machine."""
     from coder.base.config import process_environment
     from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE, TerraformConfig
     from coder.provisionerd.executors.terraform import executor_kinds
+    from coder.provisionerd.terraform.limits import NO_LIMITS, builtin_limits
 
     environment = process_environment()
     releases = environment.get(RELEASES_VARIABLE, "") or RELEASES
@@ -145,6 +147,7 @@ def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin"
             releases="" if releases == "off" else releases,
             cache_dir=cache / "terraform",
             environment=environment,
+            limits=builtin_limits(builtin, environment) if builtin else NO_LIMITS,
         )
     )
 
@@ -225,7 +228,7 @@ async def builtin_daemons(context: Context) -> None:
     if config.terraform_provider not in PROVIDERS:
         chosen = config.terraform_provider
         raise CoderError("bad_option", f"--terraform-provider {quoted(chosen)}", f"One of: {', '.join(PROVIDERS)}.")
-    executors = _executors(cache, config.terraform_path, config.terraform_provider)
+    executors = _executors(cache, config.terraform_path, config.terraform_provider, builtin=config.provisioner_daemons)
     patience = config.provisioner_force_cancel_interval.total_seconds()
     shutdown = Shutdown()
 

@@ -22,6 +22,7 @@ from coder.base.errors import CoderError, explain_error
 from coder.base.exception_groups import leaves
 from coder.base.version import BUILD_VERSION
 from coder.domain.agents.reporting import API_VERSION, BANNER_INTERVAL, VITALS_INTERVAL
+from coder.mesh.errors import MeshError
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import hold_link
 from coder.net.policy import DialPolicy
@@ -97,7 +98,7 @@ class SimulatedAgent:
             try:
                 await self._connect(began)
             # The session and the relay link end together when the server does: the first error stands for both.
-            except* (CoderError, OSError, trio.BrokenResourceError, trio.EndOfChannel) as group:
+            except* (CoderError, MeshError, OSError, trio.BrokenResourceError, trio.EndOfChannel) as group:
                 self._figures.note_error(next(leaves(group)))
             if self._is_connected:
                 self._is_connected = False

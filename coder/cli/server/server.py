@@ -55,12 +55,14 @@ def _run(invocation: Invocation) -> int:
 def _yaml(path: str) -> dict[str, Any]:
     if not path:
         return {}
-    import yaml
+    from coder.base.yaml_documents import YamlError, read_document
 
     try:
-        content = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        content = read_document(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
         raise CoderError("bad_config", f"cannot read settings from {path}") from error
+    except YamlError as error:
+        raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None
     if content is not None and not isinstance(content, dict):
         raise CoderError(
             "bad_config", f"{path} does not contain settings", "Compare with `coder server --write-config`."

@@ -51,6 +51,12 @@ class WorkspaceSettings:
         yaml="disableWorkspaceSharing",
         path="disable_workspace_sharing?",
     )
+    withhold_owner_identity: bool = setting(
+        False,
+        "Withhold Owner Identity",
+        "Withhold the owner's session token, SSH key, secrets and provider tokens from builds that another user starts.",
+        yaml="withholdOwnerIdentity",
+    )
     allow_workspace_renames: bool = setting(
         False,
         "Allow Workspace Renames",

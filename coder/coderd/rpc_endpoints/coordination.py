@@ -20,7 +20,7 @@ from coder.base.log import get_logger
 from coder.coderd.rpc_endpoints.absent_clients import AbsentClients
 from coder.coderd.rpc_endpoints.versions import agent_api_version
 from coder.coderd.services.access.authentication import Caller, authenticate, recognize, subject_of
-from coder.coderd.services.access.authorization import may, require_scope
+from coder.coderd.services.access.authorization import explain_narrowing, may, require_scope
 from coder.coderd.services.access.rights_changes import PAUSE, RightsChanges
 from coder.coderd.services.access.session_revocation import (
     CLOSE_CODE,
@@ -80,7 +80,7 @@ async def coordinate(ctx: Context, upgrade: Upgrade) -> None:
     require_scope(caller.subject, named(ENTER))
     agent_id = _agent_id(upgrade.params["agent"])
     if not await may_ssh(ctx, caller.subject, agent_id):
-        raise NotFound(_NO_AGENT)
+        raise explain_narrowing(caller.subject, NotFound(_NO_AGENT))
     agent_api_version(request, "1.0")
     peer_id, session = await _peer_id(ctx, request, caller)
     peer = TailnetPeer(

@@ -31,12 +31,27 @@ class LastingObject:
 
 _SHARED = "other users own it too, and rely on it"
 _OWNED = "it belongs to its holder, and grants no access here"
+_GRANTS = "its members keep what it permits: an accomplice of the application, for example"
 
 LASTING = {
     "api_key": LastingObject("keys", Fate.ENDS, "it is equivalent to the application's token"),
     "provisioner_daemon": LastingObject("provisioners", Fate.ENDS, "their connections end with their key"),
+    "build_token": LastingObject("session tokens of builds", Fate.ENDS, "it is a key of the workspace's owner"),
     "consent": LastingObject("consents", Fate.REFUSED, "another application would keep what this one consented to"),
     "wireguard_client": LastingObject("WireGuard devices", Fate.REFUSED, "a key pair that is not linked to a consent"),
+    "agent_token": LastingObject(
+        "tokens of agents", Fate.REFUSED, "an agent gets its owner's private key and secrets as long as it runs"
+    ),
+    "external_auth_link": LastingObject(
+        "links to external accounts", Fate.REFUSED, "workspaces would use the account that the application chose"
+    ),
+    "custom_role": LastingObject("custom roles", Fate.REFUSED, _GRANTS),
+    "role_grant": LastingObject("grants of roles", Fate.REFUSED, _GRANTS),
+    "group": LastingObject("groups", Fate.REFUSED, _GRANTS),
+    "idp_sync": LastingObject("settings of identity provider sync", Fate.REFUSED, _GRANTS),
+    "password": LastingObject(
+        "passwords", Fate.REFUSED, "its user signs in with it, and any other person who knows it"
+    ),
     "webpush_subscription": LastingObject(
         "push subscriptions", Fate.REFUSED, "a browser's; it would keep receiving messages"
     ),
@@ -44,9 +59,6 @@ LASTING = {
     "workspace_proxy": LastingObject("tokens of workspace proxies", Fate.STAYS, _SHARED),
     "oauth2_provider_app_secret": LastingObject("secrets of applications", Fate.STAYS, _SHARED),
     "user": LastingObject("users", Fate.STAYS, _SHARED),
-    "password": LastingObject(
-        "others' passwords", Fate.STAYS, "a user's own requires the old one; a change locks other users out"
-    ),
     "organization_member": LastingObject("memberships", Fate.STAYS, _SHARED),
     "workspace_acl": LastingObject("shared workspaces", Fate.STAYS, _SHARED),
     "template_acl": LastingObject("shared templates", Fate.STAYS, _SHARED),

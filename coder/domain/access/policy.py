@@ -125,6 +125,11 @@ class Subject:
     """Id of the API key used; empty for other credentials."""
     agent_id: UUID | None = None
     workspace_id: UUID | None = None
+    narrowed_to: UUID | None = None
+    """Organization whose administrator roles a build's limited token carries, NIL for none; None for everything else
+    (`build_tokens.py`)."""
+    lost_roles: bool = False
+    """Whether the owner has roles that the token lacks."""
     site_denied: Grants = field(default_factory=dict)
     """Actions that site roles do not grant in this deployment, whatever their tables list."""
     shares_workspaces: bool = True

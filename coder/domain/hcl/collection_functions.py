@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from coder.domain.hcl import values as v
+from coder.domain.hcl.bounds import require_size
 from coder.domain.hcl.text_functions import characters
 from coder.domain.hcl.values import EvaluationError, Function, SetValue, Value, to_number, to_text
 
@@ -87,8 +88,10 @@ def _sets(combine: Callable[[list[Value], list[Value]], list[Value]], sets: tupl
 
 
 def _setproduct(*sets: Value) -> list[list[Value]]:
-    if math.prod(len(item) for item in sets) > _MAX_PRODUCT:
+    combinations = math.prod(len(item) for item in sets)
+    if combinations > _MAX_PRODUCT:
         raise EvaluationError(f"more than {_MAX_PRODUCT} combinations")
+    require_size(combinations * len(sets))
     return [list(item) for item in itertools.product(*sets)]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from coder.domain.hcl import tree
+from coder.domain.hcl.bounds import require_size
 from coder.domain.hcl.parser import parse_expression_untrusted
 from coder.domain.hcl.values import UNKNOWN, EvaluationError, SetValue, Value, is_unknown, to_bool, to_text
 
@@ -50,7 +51,7 @@ class _Rendering:
             at += 1
         if any(is_unknown(text) for text in texts):
             return UNKNOWN, at
-        return "".join(to_text(text) for text in texts), at
+        return _joined([to_text(text) for text in texts]), at
 
     def _directive(self, word: str, part: tree.Directive, at: int, scope: EvaluationScope) -> tuple[Value, int]:
         if word == "if":
@@ -83,7 +84,7 @@ class _Rendering:
         end = self._skip(at + 1)
         if is_unknown(collection) or any(is_unknown(text) for text in texts):
             return UNKNOWN, end + 1
-        return "".join(texts), end + 1
+        return _joined(texts), end + 1
 
     def _skip(self, at: int) -> int:
         """Return the position of the endfor that matches the for whose body starts at `at`."""
@@ -102,6 +103,11 @@ class _Rendering:
     def _expect(self, at: int, word: str) -> None:
         if self._word(at) != word:
             raise EvaluationError(f"{word} is missing in template")
+
+
+def _joined(texts: list[str]) -> str:
+    require_size(sum(map(len, texts)))  # "${x}${x}${x}…": many times what it is written as
+    return "".join(texts)
 
 
 def _pairs(collection: Value) -> list[tuple[Value, Value]]:

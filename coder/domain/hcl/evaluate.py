@@ -11,7 +11,9 @@ from collections.abc import Callable
 from decimal import Decimal
 
 from coder.domain.hcl import tree
+from coder.domain.hcl.bounds import TooMuchError
 from coder.domain.hcl.directives import render_template
+from coder.domain.hcl.functions import MAKES_TEXT
 from coder.domain.hcl.scope import EvaluationScope
 from coder.domain.hcl.values import (
     OUT_OF_RANGE,
@@ -145,6 +147,7 @@ def _binary(expression: tree.BinaryOperation, scope: EvaluationScope) -> Value:
     if is_unknown(left) or is_unknown(right):
         return UNKNOWN
     if sign in {"==", "!="}:
+        scope.budget.visit(left, right)
         return _same(left, right) is (sign == "==")
     if sign in {"&&", "||"}:
         a, b = to_bool(left), to_bool(right)
@@ -215,8 +218,11 @@ def _of_common_type(value: Value, other: tree.Expression, scope: EvaluationScope
     ignored."""
     try:
         instead = evaluate(other, scope)
+    except TooMuchError:
+        raise
     except EvaluationError:
         return value
+    scope.budget.visit(value, instead)
     return value if has_unknown(value) or has_unknown(instead) else unify([value, instead])[0]
 
 
@@ -232,7 +238,8 @@ def _call(expression: tree.FunctionCall, scope: EvaluationScope) -> Value:
         last = arguments.pop()
         if is_unknown(last):
             return UNKNOWN
-        arguments.extend(last)
+        arguments.extend(_expanded(last))
+    scope.budget.visit(*arguments, with_text=name in MAKES_TEXT)
     try:
         result = function(*arguments)
     except (TypeError, ValueError, ArithmeticError, LookupError, AttributeError, RecursionError) as problem:
@@ -241,10 +248,21 @@ def _call(expression: tree.FunctionCall, scope: EvaluationScope) -> Value:
     return result
 
 
+def _expanded(value: Value) -> list[Value]:
+    """Return the arguments that `f(value...)` stands for. Raises EvaluationError with the original's sentence."""
+    if value is None:
+        raise EvaluationError("The expanding argument (indicated by ...) must not be null.")
+    if not isinstance(value, list):
+        raise EvaluationError("The expanding argument (indicated by ...) must be of a tuple, list, or set type.")
+    return value
+
+
 def _attempt(name: str, expression: tree.FunctionCall, scope: EvaluationScope) -> Value:
     for argument in expression.arguments:
         try:
             value = evaluate(argument, scope)
+        except TooMuchError:
+            raise
         except EvaluationError:
             continue
         if is_unknown(value):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from coder.domain.hcl.bounds import require_size
 from coder.domain.hcl.values import EvaluationError, Value, number, to_bool, to_json, to_number, to_text
 
 _MAX_WIDTH = 10_000
@@ -16,10 +17,11 @@ def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
     their verb."""
     used = 0
     highest = 0
+    made = 0
     by_position = False
 
     def one(match: re.Match[str]) -> str:
-        nonlocal used, highest, by_position
+        nonlocal used, highest, by_position, made
         first, flags, width, precision, second, verb = match.groups()
         if verb == "%":
             return "%"
@@ -31,8 +33,10 @@ def go_format(pattern: str, arguments: tuple[Value, ...]) -> str:
         highest = max(highest, used)
         if not 1 <= used <= len(arguments):
             raise EvaluationError(f"not enough arguments for {match.group(0)!r}")
-        text = _verb(verb, arguments[used - 1], flags, precision)
-        return _padded(text, flags, _bounded(width or "0"))
+        text = _padded(_verb(verb, arguments[used - 1], flags, precision), flags, _bounded(width or "0"))
+        made += len(text)
+        require_size(made)
+        return text
 
     text = _VERB.sub(one, pattern)
     if not by_position and highest < len(arguments):

@@ -17,6 +17,9 @@ from coder.domain.hcl.text_functions import TEXT_FUNCTIONS
 from coder.domain.hcl.times import TIMES
 from coder.domain.hcl.values import UNKNOWN, UNTYPED, Function, Value
 
+MAKES_TEXT = frozenset({"format", "formatlist", "join", "jsonencode", "yamlencode"})
+"""Functions that copy the texts inside their arguments into one; the same text may be there many times."""
+
 
 def function_table(files: Mapping[str, bytes]) -> dict[str, Function]:
     """Return all functions; the file functions read `files`, paths relative to the template's root."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import posixpath
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Any
 
+from coder.domain.hcl.bounds import require_size
 from coder.domain.hcl.format import go_format
 from coder.domain.hcl.values import EvaluationError, Function, Value, to_text
 
@@ -50,7 +52,16 @@ def _substr(text: str, start: int, length: int) -> str:
 
 def _replace(text: str, search: str, by: str) -> str:
     if len(search) > 1 and search.startswith("/") and search.endswith("/"):
-        return str(compile_re2(search[1:-1]).sub(lambda match: _expanded(match, by), text))
+        made = 0
+
+        def expanded(match: Any) -> str:
+            nonlocal made
+            made += len(by) + by.count("$") * len(match.group(0))
+            require_size(made)
+            return _expanded(match, by)
+
+        return str(compile_re2(search[1:-1]).sub(expanded, text))
+    require_size(len(text) + text.count(search) * len(by))
     return text.replace(search, by)
 
 
@@ -79,6 +90,16 @@ def compile_re2(pattern: str) -> Any:
         raise EvaluationError(f"invalid regular expression pattern: {problem}") from problem
 
 
+def _captures(matches: Iterator[Any]) -> list[Value]:
+    """Return the captures of all matches; groups inside groups repeat the text."""
+    captured, made = [], 0
+    for match in matches:
+        made += (match.re.groups + 1) * (len(match.group(0)) + 1)
+        require_size(made)
+        captured.append(_captured(match))
+    return captured
+
+
 def _captured(match: Any) -> Value:
     if match.re.groupindex:
         return {name: match.group(name) for name in match.re.groupindex}
@@ -89,7 +110,7 @@ def _regex(pattern: str, text: str) -> Value:
     match = compile_re2(pattern).search(text)
     if match is None:
         raise EvaluationError("pattern did not match any part of the given string")
-    return _captured(match)
+    return _captures(iter([match]))[0]
 
 
 def _basename(path: str) -> str:
@@ -97,6 +118,7 @@ def _basename(path: str) -> str:
 
 
 def _indent(spaces: int, text: str) -> str:
+    require_size(len(text) + text.count("\n") * max(int(spaces), 0))
     return text.replace("\n", "\n" + " " * int(spaces))
 
 
@@ -106,10 +128,10 @@ TEXT_FUNCTIONS: dict[str, Function] = {
     "format": lambda pattern, *rest: go_format(to_text(pattern), rest),
     "formatlist": lambda pattern, *rest: _formatlist(to_text(pattern), rest),
     "indent": lambda n, s: _indent(n, to_text(s)),
-    "join": lambda separator, *lists: to_text(separator).join(to_text(item) for element in lists for item in element),
+    "join": lambda separator, *lists: _join(to_text(separator), [to_text(item) for items in lists for item in items]),
     "lower": lambda s: to_text(s).lower(),
     "regex": lambda pattern, s: _regex(to_text(pattern), to_text(s)),
-    "regexall": lambda pattern, s: [_captured(match) for match in compile_re2(to_text(pattern)).finditer(to_text(s))],
+    "regexall": lambda pattern, s: _captures(compile_re2(to_text(pattern)).finditer(to_text(s))),
     "replace": lambda s, a, b: _replace(to_text(s), to_text(a), to_text(b)),
     "split": lambda separator, s: to_text(s).split(to_text(separator)) if to_text(separator) else list(to_text(s)),
     "startswith": lambda s, prefix: to_text(s).startswith(to_text(prefix)),
@@ -129,9 +151,17 @@ TEXT_FUNCTIONS: dict[str, Function] = {
 }
 
 
+def _join(separator: str, texts: list[str]) -> str:
+    require_size(sum(map(len, texts)) + len(separator) * len(texts))
+    return separator.join(texts)
+
+
 def _formatlist(pattern: str, arguments: tuple[Value, ...]) -> list[str]:
     length = max((len(argument) for argument in arguments if isinstance(argument, list)), default=1)
-    return [
-        go_format(pattern, tuple(argument[i] if isinstance(argument, list) else argument for argument in arguments))
-        for i in range(length)
-    ]
+    results, made = [], 0
+    for i in range(length):
+        values = tuple(argument[i] if isinstance(argument, list) else argument for argument in arguments)
+        results.append(go_format(pattern, values))
+        made += len(results[-1])
+        require_size(made)
+    return results

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from coder.domain.foundation.patterns import PatternProblem, compiled
 
@@ -61,6 +62,9 @@ class _Known:
     revoke: str = ""
     scopes: Sequence[str] = ()
     host: str = ""
+    "Host of the repositories of the public service."
+    self_hosted: bool = False
+    "Whether the repositories of a self-hosted service are at the host of its AUTH_URL."
     pkce: bool = True
     installations: str = ""
 
@@ -77,6 +81,7 @@ _KNOWN = {
         "/login/device/code",
         scopes=("repo", "workflow"),
         host="github.com",
+        self_hosted=True,
         installations="https://api.github.com/user/installations",
     ),
     "gitlab": _Known(
@@ -89,6 +94,7 @@ _KNOWN = {
         revoke="/oauth/revoke",
         scopes=("write_repository",),
         host="gitlab.com",
+        self_hosted=True,
     ),
     "gitea": _Known(
         "https://gitea.com",
@@ -99,6 +105,7 @@ _KNOWN = {
         "/login/oauth/userinfo",
         scopes=("read:repository", "write:repository", "read:user"),
         host="gitea.com",
+        self_hosted=True,
     ),
     "bitbucket-cloud": _Known(
         "https://bitbucket.org",
@@ -119,6 +126,7 @@ _KNOWN = {
         "/rest/oauth2/latest/token",
         "/rest/api/latest/inbox/pull-requests/count",
         scopes=("PUBLIC_REPOS", "REPO_READ", "REPO_WRITE"),
+        self_hosted=True,
     ),
     "azure-devops": _Known(
         "https://app.vssps.visualstudio.com",
@@ -225,7 +233,7 @@ def _provider(raw: Mapping[str, Any]) -> ExternalProvider:
         device_flow=device_flow,
         no_refresh=_is_true(raw.get("no_refresh")),
         scopes=_words(raw.get("scopes")) or tuple(known.scopes if known else ()),
-        regex=_regex(ident, raw, known),
+        regex=_regex(ident, raw, known, urls["auth_url"]),
         display_name=str(raw.get("display_name") or (known.name if known else kind)),
         display_icon=str(raw.get("display_icon") or (known.icon if known else _CUSTOM_ICON)),
         app_install_url=str(raw.get("app_install_url") or ""),
@@ -258,10 +266,12 @@ def _joined(base: str, path: str, public: str) -> str:
     return ""
 
 
-def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None) -> str:
+def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None, auth_url: str) -> str:
+    """Return the pattern of the repositories that a provider's tokens are given to git for."""
     text = str(raw.get("regex") or "")
-    if not text and known is not None and known.host:
-        text = rf"^(https?://)?{re.escape(known.host)}(/.*)?$"
+    host = "" if text or known is None else _repository_host(known, auth_url)
+    if host:
+        text = rf"^(https?://)?{re.escape(host)}(/.*)?$"
     try:
         compiled(text)
     except PatternProblem as error:
@@ -269,6 +279,12 @@ def _regex(ident: str, raw: Mapping[str, Any], known: _Known | None) -> str:
             f"external auth provider {ident!r}: REGEX is not a regular expression: {error}"
         ) from error
     return text
+
+
+def _repository_host(known: _Known, auth_url: str) -> str:
+    """Return the host of a provider's repositories, with its port if any: a self-hosted service's own host."""
+    own = urlsplit(auth_url).netloc.rpartition("@")[2].lower()
+    return own if known.self_hosted and own else known.host
 
 
 def _pkce(raw: Mapping[str, Any], known: _Known | None) -> bool:
@@ -285,7 +301,7 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 def _is_true(value: Any) -> bool:
-    return value is True or str(value).lower() in {"1", "t", "true", "yes"}
+    return value is True or str(value).lower() in {"1", "t", "true", "yes", "y", "on"}
 
 
 def provider_for(providers: Sequence[ExternalProvider], *, ident: str = "", url: str = "") -> ExternalProvider | None:

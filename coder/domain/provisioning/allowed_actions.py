@@ -3,7 +3,7 @@
 `cancel` asks the daemon to stop (a pending job ends immediately), `retry` is a new build of any kind, `delete`
 destroys, `abandon` removes the workspace without destroying its resources (services/workspaces/orphaning.py lists the
 possible remains). A job of a silent daemon can always be canceled and its workspace abandoned: the daemon has lost it
-anyway.
+anyway. Otherwise an owner abandons only what cannot be deleted; template managers, who may orphan, abandon at any time.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ SILENT_AFTER = timedelta(minutes=1)
 """Silence of a daemon after which its running job counts as lost (heartbeats come every 5 s)."""
 
 _ACTIONS_BY_STATUS: dict[str, frozenset[JobAction]] = {
-    "pending": frozenset({"cancel", "abandon"}),
+    "pending": frozenset({"cancel"}),
     "running": frozenset({"cancel"}),
     "canceling": frozenset(),
-    "succeeded": frozenset({"retry", "delete", "abandon"}),
-    "canceled": frozenset({"retry", "delete", "abandon"}),
-    "failed": frozenset({"retry", "delete", "abandon"}),
+    "succeeded": frozenset({"retry", "delete"}),
+    "canceled": frozenset({"retry", "delete"}),
+    "failed": frozenset({"retry", "delete"}),
 }
 
 
@@ -37,6 +37,17 @@ def may_cancel(job_status: str, *, silent: bool, template_allows: bool) -> bool:
     build of a lost daemon is interrupted already.
     """
     return template_allows or job_status == "pending" or silent
+
+
+def may_abandon(job_status: str, transition: str, *, silent: bool, served: bool, manages: bool) -> bool:
+    """Return whether the workspace may be abandoned while its last build's job is in this state.
+
+    `served`: a connected daemon could take the workspace's jobs. `manages`: the caller manages the template. A canceled
+    delete is no failed one: its owner could cancel it before anything is destroyed.
+    """
+    if job_status in {"running", "canceling"}:
+        return silent
+    return manages or not served or (transition == "delete" and job_status == "failed")
 
 
 def allowed_actions(

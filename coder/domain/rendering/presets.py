@@ -8,6 +8,7 @@ from coder.domain.hcl import values as v
 from coder.domain.rendering.module_scope import Instance, RenderRequest
 from coder.domain.rendering.parameters import Json, Rendered, diagnostic, render
 from coder.domain.rendering.sources import Files
+from coder.domain.templates import parameter_rules as rules
 
 
 def render_presets(files: Files, request: RenderRequest, rendered: Rendered) -> list[Json]:
@@ -77,6 +78,16 @@ def refused(message: str, validations: list[Json]) -> Json | None:
         return None
     ordered = sorted(validations, key=lambda item: item["field"])
     return {"status": 400, "response": {"message": message, "validations": ordered}}
+
+
+def check_parameters(rendered: Rendered) -> Json | None:
+    """Return the refusal of a template version with these parameters: its import would run, and fail at its end."""
+    problems = [
+        {"field": item["name"], "detail": excess}
+        for item in rendered.parameters
+        if (excess := rules.too_many_options(len(item["options"])))
+    ]
+    return refused("Unable to validate parameters", problems)
 
 
 def check_presets(presets: list[Json]) -> Json | None:

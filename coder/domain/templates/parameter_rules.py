@@ -20,6 +20,10 @@ Body = Mapping[str, Any]
 max_disabled, monotonic, regex, error}]."""
 
 
+MAX_OPTIONS = 4096
+"""Ours: options of a parameter; as many as a message of a provisioner daemon may have (`rpc/request_limits.py`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Complaint:
     summary: str
@@ -81,12 +85,20 @@ def choose_form_type(kind: str, has_options: bool, requested: str) -> tuple[str,
     return requested, Complaint("Invalid form_type for parameter", detail, ("form_type",))
 
 
+def too_many_options(count: int) -> str:
+    """Return why a parameter may not have so many options; "" when it may."""
+    return f"A parameter has at most {MAX_OPTIONS} options, and this one has {count}." if count > MAX_OPTIONS else ""
+
+
 def check_options(parameter: Body) -> Iterator[Complaint]:
     """Check that names and values are unique, and that values have the parameter's type."""
     names: set[str] = set()
     values: set[str] = set()
     # Each option of a multi-select is one element of the resulting list.
     kind = "string" if parameter["form_type"] == "multi-select" else parameter["type"]
+    if excess := too_many_options(len(parameter["option"] or [])):
+        yield Complaint("Too many options.", excess)
+        return
     for option in parameter["option"] or []:
         name, value = option["name"], option["value"]
         if name in names:
@@ -250,7 +262,7 @@ def _number_problem(validation: Body, value: str, previous: str | None) -> str:
         return _custom(validation, value) or f"value {number} is less than the minimum {validation['min']}"
     if not validation["max_disabled"] and number > validation["max"]:
         return _custom(validation, value) or f"value {number} is more than the maximum {validation['max']}"
-    return _monotonic_problem(validation["monotonic"], number, previous)
+    return monotonic_problem(validation["monotonic"], value, previous)
 
 
 def _custom(validation: Body, value: str) -> str:
@@ -260,12 +272,13 @@ def _custom(validation: Body, value: str) -> str:
     return text
 
 
-def _monotonic_problem(direction: str, number: int, previous: str | None) -> str:
+def monotonic_problem(direction: str, value: str, previous: str | None) -> str:
+    """Return why a number cannot follow the previous one; "" when it can, or when one of them is no integer."""
     if direction not in {"", "increasing", "decreasing"}:
         return 'number monotonicity can be either "increasing" or "decreasing"'
-    if not direction or previous is None or not _GO_INT.fullmatch(previous):
+    if not direction or previous is None or not _GO_INT.fullmatch(previous) or not _GO_INT.fullmatch(value):
         return ""
-    before = int(previous)
+    number, before = int(value), int(previous)
     if direction == "increasing" and number < before:
         return f"parameter value '{number}' must be equal or greater than previous value: {before}"
     if direction == "decreasing" and number > before:

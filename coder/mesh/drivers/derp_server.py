@@ -9,7 +9,7 @@ docs/protocol/derp.md, "What a relay does"; `tests/data/wire/derp.json` is the r
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from hmac import compare_digest
 from random import random
 
@@ -22,10 +22,10 @@ from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
 from coder.mesh.drivers.derp_server_client import ConnectedClient, RelayCounters, RelayPresence
+from coder.mesh.drivers.derp_server_strangers import FindKnown, FrameTurns, UnknownClients
 from coder.mesh.drivers.framing import (
     HEADER_SIZE,
     KEY_END,
-    MANY_FRAMES,
     MAX_PACKET_BODY,
     READ_SIZE,
     FrameBuffer,
@@ -55,7 +55,8 @@ class DerpServer:
     """A relay. Create one per process, hand it upgraded streams, keep its private key across restarts.
 
     `mesh_key` (hex) admits other relays with the same key; `rate` limits each client's sending, in bytes a second after
-    a `burst` (default: two seconds' worth); 0 sets no limit.
+    a `burst` (default: two seconds' worth); 0 sets no limit. With `find_known` the clients whose keys no coordinator
+    knows have limits of their own (derp_server_strangers.py).
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class DerpServer:
         rate: int = 0,
         burst: int = 0,
         random_bytes: Callable[[int], bytes] = os.urandom,
+        find_known: FindKnown | None = None,
     ) -> None:
         self.public_key = private_key.public
         self.counters = RelayCounters()
@@ -77,6 +79,8 @@ class DerpServer:
         self._elsewhere: dict[bytes, Forward] = {}
         """Keys at other relays of the mesh."""
         self._random = random_bytes
+        self._unknown = UnknownClients(find_known) if find_known is not None else None
+        self._turns = FrameTurns()
         self._clients: dict[bytes, list[ConnectedClient]] = {}
         """Connections by key; the last of a list is the one that wrote last, and receives."""
 
@@ -111,10 +115,19 @@ class DerpServer:
 
         return dial
 
-    async def serve_connection(self, stream: trio.abc.Stream, leftover: bytes = b"") -> None:
+    async def serve_connection(
+        self,
+        stream: trio.abc.Stream,
+        leftover: bytes = b"",
+        *,
+        source: Hashable = None,
+        on_known: Callable[[], None] = lambda: None,
+    ) -> None:
         """Serve DERP on a stream whose upgrade has been answered; return when the connection has ended.
 
-        `leftover` are bytes that arrived together with the HTTP request. The stream is closed in any case.
+        `leftover` are bytes that arrived together with the HTTP request. `source` (an address) has a share of the
+        clients with unknown keys; None is a node of this process. `on_known` is called when a coordinator knows the
+        key. The stream is closed in any case.
         """
         self.counters.connections += 1
         self.counters.current += 1
@@ -123,7 +136,7 @@ class DerpServer:
             inbox = FrameBuffer(stream, leftover)
             client = None
             with trio.move_on_after(LOGIN_TIMEOUT):
-                client = await self._log_in(stream, inbox)
+                client = await self._log_in(stream, inbox, source, on_known)
             if client is not None:
                 await self._serve(client, inbox)
         except (WireError, CryptoError, trio.BrokenResourceError, trio.ClosedResourceError, OSError):
@@ -133,7 +146,9 @@ class DerpServer:
             await trio.aclose_forcefully(stream)
 
     # -- one connection ---------------------------------------------------------------------------------------------
-    async def _log_in(self, stream: trio.abc.Stream, inbox: FrameBuffer) -> ConnectedClient:
+    async def _log_in(
+        self, stream: trio.abc.Stream, inbox: FrameBuffer, source: Hashable, on_known: Callable[[], None]
+    ) -> ConnectedClient:
         await stream.send_all(derp.ServerKey(self.public_key).encode())
         sealed = await inbox.frame()
         if not isinstance(sealed, derp.SealedClientInfo):
@@ -143,12 +158,20 @@ class DerpServer:
         limits = derp_info.ServerInfo(rate_bytes_per_second=self._rate, rate_burst_bytes=self._burst)
         answer = derp_info.seal_server_info(shared, self._random(NONCE_SIZE), limits)
         mesh = bool(self._mesh_key) and compare_digest(info.mesh_key.encode(), self._mesh_key.encode())
-        client = ConnectedClient(sealed.key, stream, mesh=mesh, burst=self._burst)
+        client = ConnectedClient(sealed.key, stream, mesh=mesh, burst=self._burst, source=source, on_known=on_known)
+        if self._unknown is None:
+            client.is_known = True
+        if client.is_known:
+            on_known()
+        elif self._unknown is not None and not await self._unknown.admit(client):
+            self.counters.refused += 1
+            raise WireError("too_many_clients", "too many clients with unknown keys from one source")
         # Sent once the client is registered, before anything else: a client that has read it can receive from others.
         client.put_control(answer.encode())
         return client
 
     async def _serve(self, client: ConnectedClient, inbox: FrameBuffer) -> None:
+        # No checkpoint since it was admitted: it is forgotten below whatever happens.
         others = self._clients.setdefault(client.key, [])
         others.append(client)
         if len(others) == 1:
@@ -167,19 +190,23 @@ class DerpServer:
     async def _read(self, client: ConnectedClient, inbox: FrameBuffer) -> None:
         buffer = inbox.buffer
         while True:
-            used, is_more = self._process_frames(client, buffer)
+            limit = await self._turns.take()
+            used, spent, is_more = self._process_frames(client, buffer, limit)
+            self._turns.spend(spent)
             del buffer[:used]
             client.bytes_in += used
+            if not client.is_known and self._unknown is not None:
+                self.counters.throttled += await self._unknown.hold(client, spent, used)
             if self._rate and not client.mesh:
                 await self._hold_to_rate(client, used)
             if is_more:
                 await trio.lowlevel.checkpoint()
                 continue
-            limit = READ_SIZE
+            most = READ_SIZE
             if client.busy is not None:
                 await client.busy.wait_for_drain(client.key)
-                client.busy, limit = None, BUSY_READ
-            if not await inbox.more(limit):
+                client.busy, most = None, BUSY_READ
+            if not await inbox.more(most):
                 return
 
     async def _hold_to_rate(self, client: ConnectedClient, used: int) -> None:
@@ -189,12 +216,12 @@ class DerpServer:
             self.counters.throttled += 1
             await trio.sleep(seconds)
 
-    def _process_frames(self, client: ConnectedClient, buffer: bytearray) -> tuple[int, bool]:
-        """Process whole frames; runs of packets to one peer are forwarded as one piece.
+    def _process_frames(self, client: ConnectedClient, buffer: bytearray, limit: int) -> tuple[int, int, bool]:
+        """Process at most `limit` frames; a run of packets to one peer is forwarded as one piece, and counts once.
 
-        Returns (bytes used, whether it stopped at its limit of frames).
+        Returns (bytes used, frames counted, whether it stopped at the limit).
         """
-        at, size, left = 0, len(buffer), MANY_FRAMES
+        at, size, left = 0, len(buffer), limit
         run_start = run_packets = 0
         run_to = b""
         while left and size - at >= HEADER_SIZE:
@@ -225,7 +252,7 @@ class DerpServer:
                 self._on_frame(client, kind, bytes(buffer[at + HEADER_SIZE : end]))
             at = end
         self._forward(client, run_to, buffer[run_start:at], run_packets)
-        return at, not left
+        return at, limit - left, not left
 
     def _forward(
         self, client: ConnectedClient, to: bytes, frames: bytearray, packets: int, *, disco: bool = False
@@ -354,6 +381,8 @@ class DerpServer:
 
     def _remove(self, client: ConnectedClient) -> None:
         self._watchers.pop(client, None)
+        if self._unknown is not None:
+            self._unknown.forget(client)
         clients = self._clients[client.key]
         clients.remove(client)
         if clients:

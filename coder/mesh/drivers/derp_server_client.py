@@ -7,6 +7,7 @@ stream.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
 import trio
@@ -44,6 +45,8 @@ class RelayCounters:
     """No client with that key is connected."""
     dropped_queue: int = 0
     """The receiver reads too slowly."""
+    refused: int = 0
+    """Connections refused: their source had too many clients with unknown keys."""
     slow_closed: int = 0
     """Connections closed because a write took longer than two seconds."""
     throttled: int = 0
@@ -99,20 +102,37 @@ class ConnectedClient:
         "drained",
         "gone_at",
         "gone_tokens",
+        "is_known",
         "key",
         "mesh",
+        "on_known",
         "preferred",
         "recipients",
         "scope",
+        "source",
         "stream",
         "wake",
         "wrote_at",
     )
 
-    def __init__(self, key: PublicKey, stream: trio.abc.Stream, *, mesh: bool, burst: int = 0) -> None:
+    def __init__(
+        self,
+        key: PublicKey,
+        stream: trio.abc.Stream,
+        *,
+        mesh: bool,
+        burst: int = 0,
+        source: Hashable = None,
+        on_known: Callable[[], None] = lambda: None,
+    ) -> None:
         self.key = key
         self.stream = stream
         self.mesh = mesh
+        self.source = source
+        """Where the connection comes from; None: from this process, or nobody counts."""
+        self.is_known = mesh or source is None
+        """Whether a coordinator knows the key; an unknown client has little allowance."""
+        self.on_known = on_known
         self.preferred = False
         self.bytes_in = self.bytes_out = 0
         self.control: deque[bytes] = deque()

@@ -64,11 +64,19 @@ class FairQueue:
         self.bytes += len(frames)
         dropped = 0
         while self.packets > QUEUE_PACKETS or self.bytes > QUEUE_BYTES:
-            victim = max(self.shares, key=lambda key: self.shares[key].bytes)
+            # By what there is too much of: five hundred empty frames are few bytes, and would push out all others.
+            by_packets = self.packets > QUEUE_PACKETS
+            victim = max(self.shares, key=self._packets_of if by_packets else self._bytes_of)
             if len(self.shares) == 1 and len(self.shares[victim].runs) == 1:
                 break
             dropped += self._pop_from(victim)[0]
         return dropped
+
+    def _packets_of(self, sender: bytes) -> int:
+        return self.shares[sender].packets
+
+    def _bytes_of(self, sender: bytes) -> int:
+        return self.shares[sender].bytes
 
     def is_crowded_by(self, sender: bytes) -> bool:
         """Return whether the queue is long, and this sender exceeds its fair part of it."""

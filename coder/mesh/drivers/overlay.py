@@ -21,15 +21,20 @@ from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.stack.tcp.listening import ListeningSocket, PendingConnection
 from coder.mesh.core.wire import tsmp
 from coder.mesh.drivers.streams import TcpStream
+from coder.mesh.fair_shares import FairShares
 
 Forward = Callable[[int], Awaitable[trio.abc.HalfCloseableStream | None]]
 """Port -> the stream to join with an overlay connection, or None to refuse it."""
 UdpForward = Callable[["UdpFlow"], Awaitable[None]]
-"""Serves one flow of datagrams to an unbound port; the flow ends when it returns."""
+"""Serves one flow of datagrams to an unbound port; the flow ends when it returns, or is cancelled for another peer's.
+"""
 
 FORWARD_BUFFER = 256 * 1024
 MAX_FLOWS = 1024
+"""Flows of datagrams to unbound ports, shared by peers."""
 FLOW_QUEUE = 256
+MAX_FLOW_BYTES = 512 * 1024
+"""Bytes of a flow's queue: a thousand flows of the largest datagrams would be gigabytes."""
 PING_LIFE = 10.0
 """Seconds after which an unanswered in-tunnel ping is forgotten."""
 
@@ -122,14 +127,20 @@ class UdpFlow:
         self.port = first.port
         """Our port in the flow."""
         self.key = (first.source, first.source_port, first.port)
+        self.scope = trio.CancelScope()
+        """Cancelled when the flow gives way to another peer's."""
         self._overlay = overlay
         self._first = first
-        self._queue: deque[bytes] = deque(maxlen=FLOW_QUEUE)
+        self._queue: deque[bytes] = deque()
+        self._bytes = 0
         self._waiting = trio.lowlevel.ParkingLot()
 
     def arrived(self, payload: bytes) -> None:
         """Queue a datagram; the oldest is dropped when the reader is slow."""
         self._queue.append(payload)
+        self._bytes += len(payload)
+        while len(self._queue) > FLOW_QUEUE or self._bytes > MAX_FLOW_BYTES:
+            self._bytes -= len(self._queue.popleft())
         self._waiting.unpark_all()
 
     async def receive(self) -> bytes:
@@ -137,7 +148,9 @@ class UdpFlow:
         await trio.lowlevel.checkpoint()
         while not self._queue:
             await self._waiting.park()
-        return self._queue.popleft()
+        payload = self._queue.popleft()
+        self._bytes -= len(payload)
+        return payload
 
     def send(self, payload: bytes) -> None:
         """Send a datagram back, from the port of the peer's datagrams."""
@@ -164,6 +177,7 @@ class Overlay:
         self._forward: Forward | None = None
         self._udp_forward: UdpForward | None = None
         self._flows: dict[tuple[bytes, int, int], UdpFlow] = {}
+        self._flow_shares: FairShares[UdpFlow] = FairShares(MAX_FLOWS)
         self._pongs: dict[bytes, AwaitedPong] = {}
         stack.set_event_hook(self._on_stack_event)
 
@@ -238,20 +252,32 @@ class Overlay:
         key = (datagram.source, datagram.source_port, datagram.port)
         flow = self._flows.get(key)
         if flow is None:
-            if len(self._flows) >= MAX_FLOWS:
-                return
+            if self._flow_shares.is_full:
+                victim = self._flow_shares.evictable_for(datagram.source)
+                if victim is None:
+                    return
+                self._forget_flow(victim)
+                victim.scope.cancel()
             flow = self._flows[key] = UdpFlow(self, datagram)
+            self._flow_shares.add(datagram.source, flow)
             self._nursery.start_soon(self._serve_flow, flow)
         flow.arrived(datagram.payload)
 
     async def _serve_flow(self, flow: UdpFlow) -> None:
         try:
-            if self._udp_forward is not None:
-                await self._udp_forward(flow)
+            with flow.scope:
+                if self._udp_forward is not None:
+                    await self._udp_forward(flow)
         except _STREAM_ERRORS:
             pass  # the local end is closed: the next datagram opens a new flow
         finally:
+            self._forget_flow(flow)
+
+    def _forget_flow(self, flow: UdpFlow) -> None:
+        # A flow that lost its place may end after a new one took its key.
+        if self._flows.get(flow.key) is flow:
             del self._flows[flow.key]
+        self._flow_shares.discard(flow.key[0], flow)
 
     # -- in-tunnel pings --------------------------------------------------------------------------------------------
     def expect_pong(self) -> AwaitedPong:

@@ -39,6 +39,7 @@ from coder.provisionerd.terraform.init_lock import PluginCache
 from coder.provisionerd.terraform.log_lines import StageTimings
 from coder.provisionerd.terraform.process import ProcessError, Runner, explain_status
 from coder.provisionerd.terraform.provider.serving import PlannedFacts, ServedProvider, serve_provider
+from coder.provisionerd.terraform.provider_pin import explain_pin
 from coder.provisionerd.terraform.stage import Stage
 from coder.rpc.proto import provisioner_pb2 as pb
 
@@ -77,6 +78,10 @@ class TerraformExecutor:
             fetch = partial(download, config.releases, config.cache_dir / "tf") if config.releases else None
             self._binary = await find_binary(config.binary, self._environment, fetch)
         return self._binary
+
+    def runner(self, binary: str, folder: Path) -> Runner:
+        """Return a runner for commands in a job's directory."""
+        return Runner(binary, folder, self._config.exit_timeout, self._config.limits)
 
     @property
     def config(self) -> TerraformConfig:
@@ -177,7 +182,7 @@ class _TerraformSession:
         self._importing = not request.omit_module_files
         try:
             self._binary = await self._executor.binary()
-            self._runner = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            self._runner = self._executor.runner(self._binary.path, self._folder)
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             for part in (request.template_source_archive, module_archive):
                 for name in archive.unpack_untrusted(part, self._folder) if part else ():
@@ -293,8 +298,11 @@ class _TerraformSession:
         )
         self._provider.environment = self._variables
         self._provider.planned = PlannedFacts()
+        if self._template is not None and not self._upstream():
+            stage.pin = explain_pin(self._template)
         error = await self._run(stage, self._plan_arguments(request, destroy), self._job_environment())
         if error:
+            error = stage.pin if stage.is_pin_told else error
             return pb.PlanComplete(error=error, timings=stage.finish(failed=True))
         return await self._after_plan(request, stage)
 
@@ -343,7 +351,7 @@ class _TerraformSession:
         else:
             assert self._binary is not None  # noqa: S101 - set by init
             arguments = ["graph", *(["-type=plan"] if self._binary.graph_has_type else [])]
-            runner = Runner(self._binary.path, self._folder, self._executor.config.exit_timeout)
+            runner = self._executor.runner(self._binary.path, self._folder)
             self._nursery.start_soon(self._graph.run, runner, arguments, self._base_environment(), self._keep_graph)
 
     def _keep_graph(self, dot: str) -> None:

@@ -21,6 +21,7 @@ import trio
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
+from coder.provisionerd.terraform.limits import NO_LIMITS, ProcessLimits
 
 _log = get_logger("provisionerd.terraform")
 
@@ -65,6 +66,7 @@ class Runner:
     binary: str
     folder: Path
     exit_timeout: float
+    limits: ProcessLimits = NO_LIMITS
     _canceled: trio.Event = field(default_factory=trio.Event)
     _running: set[trio.Process] = field(default_factory=set)
 
@@ -101,6 +103,7 @@ class Runner:
             raise ProcessError(
                 f"{self.binary} could not be started", "Is it a terraform for this machine?"
             ) from problem
+        self.limits.apply(process.pid)
         self._running.add(process)
         try:
             return await self._follow(process, on_stdout, on_stderr, guarded=guarded)

@@ -149,6 +149,8 @@ class Answers:
     )
     dry_run: Callable[[Any], Mapping[str, Any]] = field(default=lambda job: {"resources": [resource("box")]})
     build: Callable[[Any], Mapping[str, Any]] = field(default=lambda job: {"state": b"{}"})
+    lines: Callable[[Any], Sequence[str]] = field(default=lambda job: ())
+    "Further lines of the job's log."
     seen: list[Any] = field(default_factory=list)
 
 
@@ -167,7 +169,7 @@ async def _work(daemon: FakeDaemon, answers: Answers) -> None:
         job = await daemon.acquire()
         answers.seen.append(job)
         kind = job.WhichOneof("type")
-        await daemon.update(job, logs=[line("Working", f"a {kind}")])
+        await daemon.update(job, logs=[line("Working", text) for text in (f"a {kind}", *answers.lines(job))])
         if kind == "template_import":
             await daemon.complete_import(job, **answers.import_(job))
         elif kind == "template_dry_run":

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import time
+from typing import Any
+
+import pytest
 
 from coder.base import log
 
@@ -29,3 +33,31 @@ def test_error_group_names_members() -> None:
         group = ExceptionGroup("tasks", [OSError("no file"), ExceptionGroup("more", [ValueError("no number")])])
         log.get_logger("server").warn("failed", error=group)
     assert json.loads(out.getvalue())["error"] == "OSError: no file; ValueError: no number"
+
+
+def test_clients_cannot_fill_log(monkeypatch: pytest.MonkeyPatch) -> None:
+    lines: list[tuple[str, dict[str, Any]]] = []
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    logger = log.get_logger("server", per_minute=3).bind(part="http")
+    with log.also(lambda _level, _at, _name, message, fields: lines.append((message, fields))):
+        for _ in range(500):
+            logger.error("failed", error=OSError("reset"))
+            logger.info("as often as it likes")
+        logger.error("failed", error=ValueError("another kind"))
+        now[0] += 61
+        logger.error("failed", error=OSError("reset"))
+    failures = [fields for message, fields in lines if message == "failed"]
+    kinds = [str(fields["error"]).partition(":")[0] for fields in failures]
+    assert kinds == ["OSError", "OSError", "OSError", "ValueError", "OSError"]
+    assert failures[-1]["left_out"] == 497
+    assert len(lines) == 500 + 5
+
+
+def test_kinds_of_lines_are_bounded() -> None:
+    lines: list[str] = []
+    logger = log.get_logger("server", per_minute=1)
+    with log.also(lambda _level, _at, _name, message, _fields: lines.append(message)):
+        for number in range(1000):
+            logger.warn(f"kind {number}")
+    assert len(lines) == log._MAX_KINDS + 1

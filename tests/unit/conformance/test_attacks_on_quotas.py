@@ -7,13 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 import trio
 from sqlalchemy import text
 
+from coder.base.clock import FakeClock
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
+from coder.domain.provisioning.provisioners import STALE_AFTER
 from coder.rpc.proto import provisionerd_pb2 as pd
 from tests.kit.agents.scripted_agent import eventually
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, new_template, resource
@@ -209,6 +212,86 @@ async def test_successful_build_lowers_cost() -> None:
             job = await m.daemon.acquire()
             assert await m.commit(job, ALLOWED), (transition, costs)
             await m.end(job)
+
+
+# ---- abandoning: it destroys nothing
+
+
+async def _healthy(m: Member) -> None:
+    """The workspace runs, and the daemon could delete it."""
+
+
+async def _stopped(m: Member) -> None:
+    job = await m.begin("stop", ALLOWED)
+    await m.end(job)
+
+
+async def _busy(m: Member) -> None:
+    await m.begin("start")
+
+
+ABANDONING = (
+    # way, status for the owner
+    (_healthy, 403),
+    (_stopped, 403),
+    (_queued, 403),
+    (_canceled_in_the_queue, 403),
+    (_failed_stop, 403),
+    (_delete_in_the_queue, 403),
+    (_busy, 409),
+    (_failed_delete, 200),
+)
+
+
+async def _consumed(m: Member) -> int:
+    path = "/api/v2/organizations/default/members/me/workspace-quota"
+    return int((await m.world.get(path, token=m.token)).json()["credits_consumed"])
+
+
+async def test_abandoning_keeps_cost() -> None:
+    wrong = []
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        m = await _member(world, daemon)
+        _, manager = await world.member("manager", ["template-admin"])
+        for number, (way, expected) in enumerate(ABANDONING):
+            await _with_first(m, f"member{number}")
+            await way(m)
+            path = f"/api/v2/workspaces/{m.first}/abandon"
+            answer = await world.post(path, token=m.token)
+            if answer.status_code != expected:
+                wrong.append(f"{way.__name__}: {answer.status_code} {answer.text[:120]}")
+            assert await _consumed(m) == ALLOWED, way.__name__
+            if not answer.is_success:
+                last = (await world.get(f"/api/v2/workspaces/{m.first}")).json()["latest_build"]
+                if last["job"]["status"] == "pending":
+                    await m.cancel(last["id"])
+                continue
+            assert (await world.post(path, token=m.token)).status_code == 410
+            assert await _consumed(m) == ALLOWED
+            confirmed = await world.post(path, token=manager)
+            assert (confirmed.status_code, await _consumed(m)) == (200, 0), confirmed.text
+            assert (await world.post(path, token=world.token)).status_code == 410
+    assert not wrong, "\n".join(wrong)
+
+
+async def test_manager_abandons_healthy_workspace() -> None:
+    """Template managers may orphan a workspace: abandoning is no more than that."""
+    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+        m = await _member(world, daemon)
+        await _with_first(m, "member")
+        answer = await world.post(f"/api/v2/workspaces/{m.first}/abandon")
+        assert (answer.status_code, await _consumed(m)) == (200, 0), answer.text
+
+
+async def test_owner_abandons_without_daemons() -> None:
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
+        async with connected_daemon(world) as daemon:
+            m = await _member(world, daemon)
+            await _with_first(m, "member")
+        clock.advance(STALE_AFTER.total_seconds())
+        answer = await world.post(f"/api/v2/workspaces/{m.first}/abandon", token=m.token)
+        assert (answer.status_code, await _consumed(m)) == (200, ALLOWED), answer.text
 
 
 async def test_concurrent_builds_share_budget() -> None:

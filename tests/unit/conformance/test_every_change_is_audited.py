@@ -171,6 +171,7 @@ ELSEWHERE = {
         "services/workspaces/test_external_agents.py"
     ),
     "PUT /api/v2/oauth2-provider/apps/<id:app>/legacy": "services/login/test_oauth2_provider.py",
+    "PUT /api/v2/templates/<id:template>/build-tokens": "services/access/test_build_tokens.py",
     "PUT /api/v2/organizations/<organization>/provisionerjobs/<id:job>/parked": (
         "services/provisioning/test_job_reasons.py"
     ),

@@ -102,7 +102,7 @@ async def get_sessions(user: str) -> Response:
 async def get_token_config(user: str) -> Response:
     """Return the token limits. Owners' tokens expire sooner: a leaked one compromises the site."""
     row = await _owner(user)
-    longest = api_tokens.max_lifetime(context(), row)
+    longest = api_tokens.max_lifetime(context().config, row.rbac_roles)
     return reply(TokenConfig(max_token_lifetime=int(longest.total_seconds()) * 10**9))
 
 

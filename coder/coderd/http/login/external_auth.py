@@ -103,9 +103,9 @@ async def get_device(provider: str) -> Response:
 )
 async def post_device(provider: str) -> Response:
     """Create the link once the user has consented."""
-    user_id = _permitted_caller("update_personal")
+    _permitted_caller("update_personal")
     body = await read_body(ExternalAuthDeviceExchange)
-    await external_auth_device.finish_device(context(), user_id, provider, body.device_code)
+    await external_auth_device.finish_device(context(), caller().subject, provider, body.device_code)
     return no_content()
 
 
@@ -141,7 +141,7 @@ async def callback(provider: str) -> Response:
     if not code:
         return to_endpoint(endpoint, new_state(_purpose(result)))
     check_state(_purpose(result))
-    await external_auth.link(ctx, result, requester.user.id, code, verifier_of(endpoint))
+    await external_auth.link(ctx, requester.subject, result, code, verifier_of(endpoint))
     redirect_path = request.cookies.get(REDIRECT_COOKIE, "")
     response = moved(local_path(redirect_path) if redirect_path not in {"", "/"} else f"/external-auth/{result.id}")
     forget(response, STATE_COOKIE, REDIRECT_COOKIE, VERIFIER_COOKIE)

@@ -26,7 +26,6 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.login import passcodes
 from coder.coderd.services.notifications import notification_preferences, notification_settings, notifications
 from coder.coderd.services.people import users
-from coder.coderd.services.people.users import user_resource
 from coder.domain.access.policy import Class
 from coder.domain.access.rate_budgets import MESSAGES
 from coder.domain.access.route_scopes import PUBLIC
@@ -147,13 +146,13 @@ async def post_custom() -> Response:
     blueprint,
     "GET",
     "/users/<user>/notifications/preferences",
-    scope="user:read_personal",
+    scope="notification_preference:read",
     answers=list[NotificationPreference] | None,
 )
 async def get_preferences(user: str) -> Response:
     """Return preferences; None when none was ever set (upstream's null)."""
     row = await users.resolve_user(context(), subject(), user)
-    require(subject(), "read_personal", user_resource(row.id))
+    require(subject(), "read", Class("notification_preference", owner_id=row.id), hidden=False)
     return reply(await notification_preferences.preferences(context(), row.id))
 
 

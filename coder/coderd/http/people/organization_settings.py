@@ -21,6 +21,7 @@ from coder.coderd.http.server.query import Query
 from coder.coderd.http.server.route import route
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.context import Context
+from coder.coderd.services.login import provider_claims
 from coder.coderd.services.people import organization_settings as settings
 from coder.coderd.services.people import workspace_sharing
 from coder.coderd.services.people.organization_settings import (
@@ -282,7 +283,7 @@ async def patch_organization_sync_mapping() -> Response:
 @route(blueprint, "GET", "/settings/idpsync/available-fields", scope="idpsync_settings:read", answers=list[str] | None)
 async def get_available_fields() -> Response:
     """Return the names of the claims identity providers have sent; None when there are none."""
-    return reply(await settings.claim_fields(context(), subject(), None))
+    return reply(await provider_claims.claim_fields(context(), subject(), None))
 
 
 @route(
@@ -295,7 +296,7 @@ async def get_available_fields() -> Response:
 )
 async def get_field_values() -> Response:
     """Return the recorded values of a claim."""
-    return reply(await settings.claim_values(context(), subject(), None, Query().text("claimField")))
+    return reply(await provider_claims.claim_values(context(), subject(), None, Query().text("claimField")))
 
 
 @route(
@@ -308,7 +309,7 @@ async def get_field_values() -> Response:
 async def get_organization_available_fields(organization: str) -> Response:
     """Return the names of the claims identity providers have sent; None when there are none."""
     row = await resolve_organization(context(), subject(), organization)
-    return reply(await settings.claim_fields(context(), subject(), row))
+    return reply(await provider_claims.claim_fields(context(), subject(), row))
 
 
 @route(
@@ -322,7 +323,7 @@ async def get_organization_available_fields(organization: str) -> Response:
 async def get_organization_field_values(organization: str) -> Response:
     """Return the recorded values of a claim."""
     row = await resolve_organization(context(), subject(), organization)
-    return reply(await settings.claim_values(context(), subject(), row, Query().text("claimField")))
+    return reply(await provider_claims.claim_values(context(), subject(), row, Query().text("claimField")))
 
 
 # ---- sharing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from quart import Blueprint, Response
@@ -90,14 +91,16 @@ async def show_me(_ctx: Context, me: Caller, _query: Query) -> User:
     """Return the caller. Authentication read this row a moment ago, so the most frequent request needs no further
     query."""
     require(me.subject, "read", user_resource(me.user.id))
-    return user_views.user_view(me.user)
+    return user_views.user_view(me.user, carried=me.subject.site_roles)
 
 
 @route(blueprint, "GET", "/<user>", scope="user:read", answers=User)
 async def get_user(user: str) -> Response:
     if user == "me":
         return reply(await show_me(context(), caller(), Query()))
-    return reply(user_views.user_view(await users.read_user(context(), subject(), user)))
+    row = await users.read_user(context(), subject(), user)
+    carried = subject().site_roles if row.id == subject().user_id else None
+    return reply(user_views.user_view(row, carried=carried))
 
 
 @route(
@@ -167,9 +170,16 @@ async def get_user_roles(user: str) -> Response:
     if not may(subject(), "read_personal", user_resource(row.id)):
         raise NotFound
     by_organization = await users.roles_by_organization(context(), row.id)
+    names: Collection[str] = row.rbac_roles
+    if row.id == subject().user_id:  # the roles that the caller's token carries
+        names = [name for name in names if name in subject().site_roles]
+        by_organization = {
+            key: [name for name in value if name in subject().organization_roles.get(key, ())]
+            for key, value in by_organization.items()
+        }
     return reply(
         UserRoles(
-            roles=list(row.rbac_roles),
+            roles=list(names),
             organization_roles={str(key): value for key, value in by_organization.items()},
         )
     )

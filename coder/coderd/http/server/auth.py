@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 from quart import current_app, g, has_websocket_context, request, websocket
 
-from coder.api.base.refusals import Refusal, Unauthenticated
-from coder.appproxy.http.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of
+from coder.api.base.refusals import Forbidden, NotFound, Refusal, Unauthenticated
+from coder.appproxy.http.connection_shares import authenticated_as
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, Counted, RateLimits, key_of, user_key
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.query import read_arguments
 from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
+from coder.coderd.services.access.authorization import explain_narrowing
 from coder.coderd.services.access.session_revocation import CLOSE_CODE, SessionEndedError, SessionRegistry
 from coder.domain.access.credentials import SESSION_COOKIE, Credentials
 from coder.domain.access.origins import near_origin
@@ -67,6 +69,7 @@ def user_agent() -> str:
 def known_as(account: str) -> None:
     """Set the account for the bytes of callers that authenticate without a user's key."""
     g.account = account
+    authenticated_as(account)
 
 
 def account() -> str:
@@ -91,10 +94,15 @@ def authenticated(view: Callable[P, Awaitable[T]]) -> Callable[P, Awaitable[T]]:
             await count_request(None)
             error.headers = (*error.headers, ("WWW-Authenticate", challenge(context())))
             raise
+        authenticated_as(user_key(g.caller.subject.user_id))
         await count_request(g.caller)
-        if has_websocket_context():
-            return await while_signed_in(g.caller, functools.partial(view, *args, **kwargs))
-        return await view(*args, **kwargs)
+        try:
+            if has_websocket_context():
+                return await while_signed_in(g.caller, functools.partial(view, *args, **kwargs))
+            return await view(*args, **kwargs)
+        except (Forbidden, NotFound) as refusal:
+            explain_narrowing(g.caller.subject, refusal)
+            raise
 
     guarded.counts_itself = True  # type: ignore[attr-defined]
     return guarded

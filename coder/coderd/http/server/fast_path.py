@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from coder.api.base import codec
 from coder.api.base.refusals import Unauthenticated
+from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.hypercorn_fixes import FAST_PATHS
-from coder.appproxy.http.rate_limits import BYPASS_HEADER, RateLimits, key_of
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, RateLimits, key_of, user_key
 from coder.coderd.http.people import users
 from coder.coderd.http.server.auth import challenge
 from coder.coderd.http.server.declarations import declaration_of
@@ -90,6 +91,7 @@ class FastPath:
             self._count(None, address, headers, scope)
             error.headers = (*error.headers, ("WWW-Authenticate", challenge(self._ctx)))
             raise
+        authenticated_as(user_key(caller.subject.user_id))
         self._count(caller, address, headers, scope)
         require_scope(caller.subject, _SCOPES[scope["path"]])
         return await answer(self._ctx, caller, Query(arguments=arguments))

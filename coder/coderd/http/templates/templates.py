@@ -20,6 +20,7 @@ from coder.api.templates.templates import (
     CreateTemplateRequest,
     Template,
     TemplateACL,
+    TemplateBuildTokens,
     TemplateExample,
     UpdateTemplateMeta,
 )
@@ -33,7 +34,7 @@ from coder.coderd.http.server.route import route
 from coder.coderd.services.access.workspace_access import load_template
 from coder.coderd.services.people.organizations import resolve_organization
 from coder.coderd.services.people.query_terms import find_organization
-from coder.coderd.services.templates import new_templates, template_acl, template_changes, templates
+from coder.coderd.services.templates import build_token_roles, new_templates, template_acl, template_changes, templates
 from coder.coderd.services.templates.examples import list_examples
 from coder.coderd.services.templates.template_acl import AclChange
 from coder.coderd.services.templates.templates import TemplateSearch
@@ -177,7 +178,7 @@ async def delete_template(template: str) -> Response:
     blueprint,
     "GET",
     "/templates/<id:template>/daus",
-    scope="template:read",
+    scope="template:view_insights",
     query={"tz_offset": int},
     answers=DAUsResponse,
 )
@@ -310,6 +311,33 @@ async def get_acl_available(template: str) -> Response:
     """Return the candidates for access that match `q`; users are paginated."""
     page = requested_page()
     return reply(await template_acl.list_available(context(), subject(), path_uuid(template), page))
+
+
+@route(
+    blueprint,
+    "GET",
+    "/templates/<id:template>/build-tokens",
+    scope="template:read",
+    answers=TemplateBuildTokens,
+)
+async def get_build_tokens(template: str) -> Response:
+    """Return whether session tokens of the template's builds carry all roles of their owners (ours)."""
+    return reply(await build_token_roles.get_build_tokens(context(), subject(), path_uuid(template)))
+
+
+@route(
+    blueprint,
+    "PUT",
+    "/templates/<id:template>/build-tokens",
+    scope="template:update",
+    body=TemplateBuildTokens,
+    answers=TemplateBuildTokens,
+    audit=Audited("template", "write"),
+)
+async def put_build_tokens(template: str) -> Response:
+    """Change the roles that tokens of builds carry. Only owners of the deployment may turn all roles on."""
+    body = await read_body(TemplateBuildTokens)
+    return reply(await build_token_roles.set_build_tokens(context(), subject(), path_uuid(template), body))
 
 
 async def _filter(ctx: Context, subject: Subject, query: str, organization_id: UUID | None = None) -> TemplateSearch:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from coder.domain.access import scopes
 from coder.domain.access.policy import KeyScope, Subject
 
 if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
     from coder.coderd.store.people.users import UserRow
@@ -36,7 +38,7 @@ async def create_session_key(ctx: Context, subject: Subject, user: UserRow, ip: 
     """
     require(subject, "create", keys_of(user.id))
     check_reach(subject, scopes.ALL)
-    lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx, user))
+    lifetime = min(ctx.config.default_token_lifetime, max_lifetime(ctx.config, user.rbac_roles))
     row, token = new_key(user.id, "password", lifetime, ctx.clock.now(), ip=ip)
     await ctx.db.run(give_derived_key, user, row, subject.key_id)
     return token
@@ -57,7 +59,7 @@ async def create_token(
 ) -> str:
     """Create a long-lived token. Raises Invalid, Conflict (name taken, too many), NotFound."""
     require(subject, "create", keys_of(user.id))
-    maximum = max_lifetime(ctx, user)
+    maximum = max_lifetime(ctx.config, user.rbac_roles)
     lifetime = from_nanoseconds(request.lifetime) or min(ctx.config.default_token_lifetime, maximum)
     check_request(request)
     if lifetime > maximum:
@@ -100,11 +102,14 @@ def _hours(value: timedelta) -> str:
     return f"{hours}h{seconds // 60}m{seconds % 60}s"
 
 
-def max_lifetime(ctx: Context, user: UserRow) -> timedelta:
-    """Return the maximum lifetime of a token. It is shorter for owners, whose tokens give access to the whole site."""
-    if "owner" in user.rbac_roles:
-        return min(ctx.config.max_admin_token_lifetime, ctx.config.max_token_lifetime)
-    return ctx.config.max_token_lifetime
+def max_lifetime(config: ServerConfig, site_roles: Collection[str]) -> timedelta:
+    """Return the maximum lifetime of tokens of a user with these roles, and of everything equivalent to a token.
+
+    It is shorter for owners, whose tokens give access to the whole site.
+    """
+    if "owner" in site_roles:
+        return min(config.max_admin_token_lifetime, config.max_token_lifetime)
+    return config.max_token_lifetime
 
 
 async def list_tokens(

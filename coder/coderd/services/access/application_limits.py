@@ -1,4 +1,4 @@
-"""Refuse OAuth2 applications to create objects that would outlive their user's consent.
+"""Refuse OAuth2 applications, and session tokens of builds, to create objects that would outlive their user's consent.
 
 The kinds of objects are in `domain/access/application_limits.py`.
 """
@@ -8,22 +8,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.api.base.refusals import Forbidden
+from coder.coderd.services.access.authorization import require
 from coder.coderd.store.login.oauth2 import consent_of_key
 from coder.domain.access.application_limits import LASTING, Fate
+from coder.domain.access.build_tokens import NARROWED
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
-    from coder.domain.access.policy import Subject
+    from coder.domain.access.policy import Subject, Target
+
+
+async def require_lasting(
+    ctx: Context, subject: Subject, action: str, resource: Target, kind: str, *, hidden: bool = True
+) -> None:
+    """Require permission as `require` does, and refuse applications as `refuse_applications` does."""
+    require(subject, action, resource, hidden=hidden)
+    await refuse_applications(ctx, subject, kind)
 
 
 async def refuse_applications(ctx: Context, subject: Subject, kind: str) -> None:
-    """Refuse a key of an application to create an object of a kind in LASTING. Raises Forbidden.
+    """Refuse a key of an application, or of a build, to create an object of a kind in LASTING. Raises Forbidden.
 
-    Applies to every key derived from a consent, however indirectly. Derivation never ends, so the check needs no lock.
+    A build's token could gain rights by such an object. Applies to every key derived from a consent, however
+    indirectly. Derivation never ends, so the check needs no lock.
     """
     lasting = LASTING[kind]
     if lasting.fate is not Fate.REFUSED or not subject.key_id:
         return
+    if subject.narrowed_to is not None:
+        raise Forbidden(f"Session tokens of workspaces cannot create {lasting.what}.", NARROWED)
     consent = await ctx.db.read(consent_of_key, subject.key_id)
     if consent is not None:
         raise Forbidden(

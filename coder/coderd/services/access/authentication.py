@@ -17,7 +17,7 @@ from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
-from coder.domain.access import scopes
+from coder.domain.access import build_tokens, scopes
 from coder.domain.access.credentials import SESSION_COOKIE, SIGNED_OUT, Credentials
 from coder.domain.access.policy import OTHERS_WORKSPACES, Subject
 from coder.domain.access.user_agents import kept
@@ -95,12 +95,14 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
         raise Unauthenticated(
             f'User is not active (status = "{user.status}"). Contact an admin to reactivate your account.'
         )
+    if key.build_organization_id is not None and key.build_organization_id not in user.organization_roles:
+        raise refuse("The API key came from a workspace build, and its user has left the organization.")
     return key, user
 
 
 def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | None = None) -> Subject:
-    """Return the subject of a user, limited to the key's scopes."""
-    return Subject(
+    """Return the subject of a user, limited to the key's scopes, and to the roles that a build's token carries."""
+    subject = Subject(
         kind="user",
         user_id=user.id,
         username=user.username,
@@ -113,6 +115,9 @@ def subject_of(ctx: Context, user: key_store.KeyUser, key: key_store.KeyRow | No
         site_denied=OTHERS_WORKSPACES if ctx.config.disable_owner_workspace_access else {},
         shares_workspaces=not ctx.config.disable_workspace_sharing,
     )
+    if key is None or key.build_organization_id is None:
+        return subject
+    return build_tokens.narrow(subject, key.build_organization_id, key.build_roles)
 
 
 async def user_subject(ctx: Context, user_id: UUID) -> Subject | None:

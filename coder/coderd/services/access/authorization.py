@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from uuid import UUID
 
-from coder.api.base.refusals import Forbidden, NotFound
+from coder.api.base.refusals import FORBIDDEN_DETAIL, Forbidden, NotFound
+from coder.domain.access.build_tokens import NARROWED
 from coder.domain.access.policy import ALL, Object, Subject, Target, decide, key_reaches, lists_one
 
 
@@ -27,6 +28,16 @@ def require(subject: Subject, action: str, resource: Target, *, hidden: bool = T
 def may(subject: Subject, action: str, resource: Target) -> bool:
     """Return whether the subject has the permission."""
     return decide(subject, action, resource)
+
+
+def explain_narrowing(subject: Subject, refusal: Forbidden | NotFound) -> Forbidden | NotFound:
+    """Return the refusal, with the reason that a build's token may get it for: the roles it lacks.
+
+    Every refusal without a reason of its own gets it: a missing object must answer like a hidden one.
+    """
+    if subject.lost_roles and refusal.detail in {"", FORBIDDEN_DETAIL}:
+        refusal.detail = f"If your roles allow it: {NARROWED}"
+    return refusal
 
 
 def knows_user(subject: Subject, user_id: UUID, organization_ids: Collection[UUID]) -> bool:

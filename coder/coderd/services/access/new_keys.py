@@ -14,10 +14,12 @@ from coder.api.base.refusals import Unauthenticated
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.foundation import object_limits
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.access import system_keys
 from coder.coderd.store.access.keys import KeyRow
 from coder.coderd.store.login import oauth2 as oauth2_store
 from coder.coderd.store.people import system_users
 from coder.coderd.store.people.object_counts import lock_objects
+from coder.domain.access.build_tokens import is_token_name
 from coder.domain.access.user_agents import kept
 from coder.domain.foundation.zero import ZERO_TIME
 
@@ -104,8 +106,12 @@ async def give_derived_key(tx: Tx, user: UserRow, row: KeyRow, parent_id: str) -
 async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> AsyncIterator[KeyRow]:
     """Yield the key to insert for `user_id`, derived from the key `parent_id`. Raises Unauthenticated if it has ended.
 
-    A key derived from a consent ends with the consent, however indirectly, and does not slide past its expiry.
+    A key derived from a consent ends with the consent, however indirectly, and does not slide past its expiry. So does
+    a key derived from a build's session token; it carries the same roles.
     """
+    parent = await system_keys.get_key(tx, parent_id)
+    if parent is None:
+        raise Unauthenticated(_ENDED)
     consent = await oauth2_store.consent_of_key(tx, parent_id)
     # Lock in the order of every transaction that ends keys: the application, users, the key. A transaction that has
     # locked a user deletes every key that exists by then.
@@ -115,13 +121,34 @@ async def _derived_key(tx: Tx, parent_id: str, user_id: UUID, row: KeyRow) -> As
         await system_users.get_user(tx, locked_id, hold=True)
     # Refuse instead of creating an expired key: the application must ask its user again.
     is_expired = consent is not None and consent.expires_at <= row.created_at
-    if is_expired or not await key_store.hold_key(tx, parent_id):
+    root_id = parent.build_key_id or parent_id  # locked first, as it is deleted first
+    if is_expired or not await key_store.hold_key(tx, root_id) or not await key_store.hold_key(tx, parent_id):
         raise Unauthenticated(_ENDED)
+    row = await _within_build(tx, row, parent_id)
     if consent is None:
         yield row
         return
     yield replace(row, expires_at=min(row.expires_at, consent.expires_at), lifetime_seconds=0)
     await oauth2_store.insert_made_key(tx, row.id, consent)
+
+
+async def _within_build(tx: Tx, row: KeyRow, parent_id: str) -> KeyRow:
+    """Return the key limited to the build that `parent_id` came from, if any. Raises Unauthenticated."""
+    parent = await system_keys.get_key(tx, parent_id)  # again: its template's setting may have changed until the lock
+    if parent is None:
+        raise Unauthenticated(_ENDED)
+    if parent.build_organization_id is None and not parent.build_key_id and not is_token_name(parent.token_name):
+        return row
+    return replace(
+        row,
+        expires_at=min(row.expires_at, parent.expires_at),
+        lifetime_seconds=0,
+        build_id=parent.build_id,
+        build_template_id=parent.build_template_id,
+        build_organization_id=parent.build_organization_id,
+        build_key_id=parent.build_key_id or parent.id,
+        build_roles=parent.build_roles,
+    )
 
 
 _ENDED = "The session has ended meanwhile. Sign in again."

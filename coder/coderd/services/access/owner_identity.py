@@ -7,6 +7,7 @@ while its owner is an active member of the workspace's organization.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -17,15 +18,32 @@ from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.access.policy import Class, Subject
 
 if TYPE_CHECKING:
+    from coder.coderd.config.settings import ServerConfig
     from coder.coderd.store.engine.database import Tx
 
 
-async def is_delivered(tx: Tx, owner_id: UUID, organization_id: UUID) -> bool:
-    """Return whether a workspace of `organization_id` gets its owner's identity.
+@dataclass(frozen=True, slots=True)
+class IdentityTarget:
+    """A workspace build that asks for its owner's identity, itself or by its agents."""
 
-    Prebuilt workspaces are exempt: the system user is in the default organization alone, and has nothing to deliver.
+    owner_id: UUID
+    organization_id: UUID
+    initiator_id: UUID
+    "User who requested the build; the owner for builds by schedule."
+
+
+async def is_delivered(tx: Tx, config: ServerConfig, target: IdentityTarget) -> bool:
+    """Return whether a build, its agents and their sub-agents get the owner's identity.
+
+    Every interface that hands out a part of it asks here. Prebuilt workspaces are exempt: the system user is in the
+    default organization alone, and has nothing to deliver. `--withhold-owner-identity` excludes builds that another
+    user requested.
     """
-    return owner_id == PREBUILDS_USER_ID or await organization_store.is_active_member(tx, organization_id, owner_id)
+    if target.owner_id == PREBUILDS_USER_ID:
+        return True
+    if config.withhold_owner_identity and target.initiator_id != target.owner_id:
+        return False
+    return await organization_store.is_active_member(tx, target.organization_id, target.owner_id)
 
 
 async def require_member(tx: Tx, subject: Subject, owner_id: UUID, organization_id: UUID) -> None:

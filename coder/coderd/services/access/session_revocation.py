@@ -61,6 +61,8 @@ class OpenSession:
         self.reason = CLOSE_REASON
         self.rights: key_store.Rights | None = None
         "Rights the connection was opened by; None where another check covers them."
+        self.build_roles: str | None = None
+        "Roles that the key carries, if a build got it."
         self._scopes: set[trio.CancelScope] = set()
 
     async def run(self, function: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
@@ -108,6 +110,7 @@ class SessionRegistry:
             return
         session = OpenSession(caller.key.id, caller.user.id, caller.key.expires_at)
         session.rights = caller.user.rights if by_rights else None
+        session.build_roles = caller.key.build_roles
         self._open.add(session)
         try:
             yield session
@@ -127,7 +130,7 @@ class SessionRegistry:
         now = self._ctx.clock.now()
         if caller is None or caller[0].expires_at <= now or caller[1].deleted or caller[1].status == "suspended":
             session.end()
-        elif session.rights is not None and session.rights != caller[1].rights:
+        elif session.build_roles != caller[0].build_roles or session.rights not in (None, caller[1].rights):
             session.end(RIGHTS_CHANGED)
         else:
             session.expires_at = caller[0].expires_at

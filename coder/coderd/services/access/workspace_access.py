@@ -54,6 +54,17 @@ def _resource(
     )
 
 
+def reveals_values(subject: Subject, row: WorkspaceRow | CurrentAgent) -> bool:
+    """Return whether the subject may read values inside a workspace, such as environment variables of its agents.
+
+    Templates put tokens there, and a shell shows them: so it is the right to connect, also while the workspace is
+    dormant.
+    """
+    workspace_id = row.workspace_id if isinstance(row, CurrentAgent) else row.id
+    is_shared = isinstance(row, CurrentAgent) or not row.deleted
+    return decide(subject, "ssh", _resource(workspace_id, row, False, is_shared=is_shared))
+
+
 def template_resource(row: TemplateRow) -> Target:
     """Return the policy's resource of a template.
 

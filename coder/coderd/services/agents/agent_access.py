@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, NotFound, Unauthenticated
-from coder.coderd.services.access import owner_identity
 from coder.coderd.services.access.authorization import require
+from coder.coderd.services.access.owner_identity import IdentityTarget, is_delivered
 from coder.coderd.services.access.workspace_access import agent_resource
 from coder.coderd.services.agents import agent_tokens
 from coder.coderd.store.agents import agents as agent_store
@@ -83,11 +83,12 @@ async def load_agent(ctx: Context, subject: Subject, agent_id: UUID, action: str
 async def may_read_user_data(ctx: Context, current: CurrentAgent) -> bool:
     """Return whether this agent may read its owner's keys, tokens and secrets.
 
-    The template must allow it (`api_key_scope`), and the owner must be an active member of the organization.
+    The template must allow it (`api_key_scope`), and the build must get the owner's identity.
     """
     if current.agent.api_key_scope == "no_user_data":
         return False
-    return await ctx.db.read(owner_identity.is_delivered, current.owner_id, current.organization_id)
+    target = IdentityTarget(current.owner_id, current.organization_id, current.build_initiator_id)
+    return await ctx.db.read(is_delivered, ctx.config, target)
 
 
 async def require_user_data(ctx: Context, current: CurrentAgent) -> None:

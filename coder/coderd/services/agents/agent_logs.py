@@ -14,6 +14,7 @@ from uuid import UUID
 from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgentLogSource
 from coder.api.base.refusals import Invalid, TooLarge
+from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agents as agent_store
@@ -84,12 +85,13 @@ async def append_logs(ctx: Context, current: CurrentAgent, source_id: UUID, line
 
 
 async def store_logs(tx: Tx, current: CurrentAgent, source_id: UUID, lines: Sequence[AgentLogLine]) -> bool:
-    """Store lines; return False when the log is full.
+    """Store lines without tokens of builds; return False when the log is full.
 
     Watchers of the workspace are notified of the first line and of the overflow only.
     """
+    outputs = await mask_build_tokens(tx, [line.output.replace("\x00", REPLACEMENT) for line in lines])
     rows = [
-        NewAgentLog(line.created_at, line.output.replace("\x00", REPLACEMENT), line.level or "info") for line in lines
+        NewAgentLog(line.created_at, output, line.level or "info") for line, output in zip(lines, outputs, strict=True)
     ]
     stored = await log_store.append_logs(tx, current.agent.id, source_id, rows, max_length=MAX_LOGS_LENGTH)
     ids = {"owner_id": current.owner_id, "workspace_id": current.workspace_id, "agent_id": current.agent.id}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, cast
 from uuid import UUID
@@ -23,6 +23,7 @@ from coder.coderd.services.network.coordinator import Coordinator
 from coder.coderd.store.agents.agent_apps import AppDetail, AppRow, AppStatusRow
 from coder.coderd.store.agents.agent_scripts import ScriptRow
 from coder.coderd.store.agents.agents import AgentRow, LogSourceRow
+from coder.domain.access.build_tokens import HIDDEN, mask_tokens
 from coder.domain.agents.agents import INACTIVE_DISCONNECT_TIMEOUT, AgentHealth, agent_health, agent_status
 from coder.domain.workspaces.workspaces import subdomain_app_name
 
@@ -45,6 +46,8 @@ class AgentViewContext:
     """Inputs of an agent's JSON in addition to its rows."""
 
     now: datetime
+    reveals: bool
+    "Whether the reader may see values inside the workspace; the keys of environment variables are always shown."
     troubleshooting_url: str = ""
     "URL for agents whose template has none."
     workspace_name: str = ""
@@ -54,15 +57,20 @@ class AgentViewContext:
     "`{latency_ms, preferred}` by region name for an agent id, as the agent reported to the coordinator."
 
 
-def view_context(ctx: Context, workspace_name: str, owner_username: str) -> AgentViewContext:
+def view_context(ctx: Context, workspace_name: str, owner_username: str, *, reveals: bool) -> AgentViewContext:
     """Return the present context for agents of a workspace."""
-    return AgentViewContext(
-        now=ctx.clock.now(),
-        troubleshooting_url=ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL,
+    return replace(
+        planned_context(ctx, reveals=reveals),
         workspace_name=workspace_name,
         owner_username=owner_username,
         latency=ctx.part(Coordinator).latency_of,
     )
+
+
+def planned_context(ctx: Context, *, reveals: bool) -> AgentViewContext:
+    """Return the context for agents that an import or dry run planned: no workspace has them."""
+    url = ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL
+    return AgentViewContext(now=ctx.clock.now(), reveals=reveals, troubleshooting_url=url)
 
 
 def status_of(agent: AgentRow, now: datetime, inactive_timeout: timedelta = INACTIVE_DISCONNECT_TIMEOUT) -> str:
@@ -105,7 +113,7 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
         resource_id=agent.resource_id,
         instance_id=agent.auth_instance_id or UNSET,
         architecture=agent.architecture,
-        environment_variables=agent.environment_variables,
+        environment_variables=_present_environment(agent, context),
         operating_system=agent.operating_system,
         logs_length=agent.logs_length,
         logs_overflowed=agent.logs_overflowed,
@@ -121,7 +129,7 @@ def present_agent(parts: AgentParts, context: AgentViewContext) -> WorkspaceAgen
         health=WorkspaceAgentHealth(healthy=health.healthy, reason=health.reason or UNSET),
         display_apps=cast("Any", agent.display_apps),
         log_sources=[_present_source(source) for source in parts.log_sources],
-        scripts=[_present_script(script) for script in parts.scripts],
+        scripts=[_present_script(script, context) for script in parts.scripts],
         startup_script_behavior="blocking" if blocking else "non-blocking",
     )
 
@@ -136,16 +144,16 @@ def present_app(detail: AppDetail, context: AgentViewContext) -> WorkspaceApp:
     name = subdomain_app_name(app.slug, context.workspace_name, context.owner_username)
     return WorkspaceApp(
         id=app.id,
-        url=app.url or UNSET,
+        url=_text(app.url, context) or UNSET,
         external=app.external,
         slug=app.slug,
         display_name=app.display_name or UNSET,
-        command=app.command or UNSET,
+        command=_text(app.command, context) or UNSET,
         icon=app.icon or UNSET,
         subdomain=app.subdomain,
         subdomain_name=name if app.subdomain and context.workspace_name else UNSET,
         sharing_level=cast("Any", app.sharing_level),
-        healthcheck=_present_check(app),
+        healthcheck=_present_check(app, context),
         health=cast("Any", app.health),
         group=app.display_group or UNSET,
         hidden=app.hidden,
@@ -155,8 +163,19 @@ def present_app(detail: AppDetail, context: AgentViewContext) -> WorkspaceApp:
     )
 
 
-def _present_check(app: AppRow) -> Healthcheck:
-    return Healthcheck(url=app.healthcheck_url, interval=app.healthcheck_interval, threshold=app.healthcheck_threshold)
+def _present_check(app: AppRow, context: AgentViewContext) -> Healthcheck:
+    url = _text(app.healthcheck_url, context)
+    return Healthcheck(url=url, interval=app.healthcheck_interval, threshold=app.healthcheck_threshold)
+
+
+def _present_environment(agent: AgentRow, context: AgentViewContext) -> dict[str, str] | None:
+    variables = agent.environment_variables
+    return variables if context.reveals or not variables else dict.fromkeys(variables, HIDDEN)
+
+
+def _text(text: str, context: AgentViewContext) -> str:
+    """Return a text of the template, which may contain the owner's session token."""
+    return text if context.reveals else mask_tokens(text)
 
 
 def present_status(row: AppStatusRow) -> WorkspaceAppStatus:
@@ -185,12 +204,12 @@ def _present_source(row: LogSourceRow) -> WorkspaceAgentLogSource:
     )
 
 
-def _present_script(row: ScriptRow) -> WorkspaceAgentScript:
+def _present_script(row: ScriptRow, context: AgentViewContext) -> WorkspaceAgentScript:
     return WorkspaceAgentScript(
         id=row.id,
         log_source_id=row.log_source_id,
         log_path=row.log_path,
-        script=row.script,
+        script=_text(row.script, context),
         cron=row.cron,
         run_on_start=row.run_on_start,
         run_on_stop=row.run_on_stop,

@@ -12,6 +12,7 @@ from uuid import UUID
 from coder.api.agents.agents import WorkspaceAgent
 from coder.api.base.refusals import NotFound
 from coder.api.login.external_auth import AgentGitSSHKey
+from coder.coderd.services.access.workspace_access import reveals_values
 from coder.coderd.services.agents.agent_access import UNKNOWN, load_agent, require_user_data
 from coder.coderd.services.agents.agent_view import AgentParts, present_agent, view_context
 from coder.coderd.services.people import git_ssh_keys
@@ -32,7 +33,8 @@ async def get_agent(ctx: Context, subject: Subject, agent_id: UUID) -> Workspace
     parts = await ctx.db.read(load_parts, agent_id)
     if parts is None:
         raise NotFound(UNKNOWN)
-    return present_agent(parts, view_context(ctx, current.workspace_name, current.owner_username))
+    reveals = reveals_values(subject, current)
+    return present_agent(parts, view_context(ctx, current.workspace_name, current.owner_username, reveals=reveals))
 
 
 async def load_parts(tx: Tx, agent_id: UUID) -> AgentParts | None:

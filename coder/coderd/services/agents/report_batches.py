@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.api.agents.agent_health import FlightRecord
+from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.activity.deadlines import bump_deadline
 from coder.coderd.services.agents import disconnects
 from coder.coderd.services.foundation.batches import Batch
@@ -115,10 +116,11 @@ async def _put_vitals(tx: Tx, reports: Sequence[VitalsReport]) -> list[None]:
 
 
 async def _update_metadata(tx: Tx, reports: Sequence[MetadataReport]) -> list[None]:
+    pairs = [(report, key, pair) for report in reports for key, pair in report.results.items()]
+    texts = await mask_build_tokens(tx, [text for _, _, pair in pairs for text in pair])
     results = {
         (report.known.agent.id, key): (value, error, report.at)
-        for report in reports
-        for key, (value, error) in report.results.items()
+        for (report, key, _), value, error in zip(pairs, texts[::2], texts[1::2], strict=True)
     }
     await metadata_store.update_metadata(tx, results)
     await _notify(tx, "metadata", {report.known.agent.id: report.known for report in reports}.values())

@@ -27,6 +27,7 @@ from coder.api.login.external_auth import (
     TemplateVersionExternalAuth,
 )
 from coder.base.secret import Secret
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.foundation.outgoing_requests import OutgoingReply, fetch
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, ProviderEndpoint, TokenGrant, exchange, renew
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from coder.coderd.services.foundation.context import Context
+    from coder.domain.access.policy import Subject
 
 _Result = TypeVar("_Result")
 _Document = TypeVar("_Document")
@@ -81,10 +83,11 @@ def endpoint_of(ctx: Context, provider: ExternalProvider) -> ProviderEndpoint:
     )
 
 
-async def link(ctx: Context, provider: ExternalProvider, user_id: UUID, code: str, verifier: str) -> None:
-    """Link an account with the code of the provider's callback. Raises ExchangeRefused."""
+async def link(ctx: Context, subject: Subject, provider: ExternalProvider, code: str, verifier: str) -> None:
+    """Link an account with the code of the provider's callback. Raises ExchangeRefused, Forbidden (an application)."""
+    await refuse_applications(ctx, subject, "external_auth_link")
     granted = await exchange(ctx, endpoint_of(ctx, provider), code, verifier)
-    await store_link(ctx, provider, user_id, granted)
+    await store_link(ctx, provider, subject.user_id, granted)
 
 
 async def store_link(ctx: Context, provider: ExternalProvider, user_id: UUID, granted: TokenGrant) -> None:

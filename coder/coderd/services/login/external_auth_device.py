@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from coder.api.base.refusals import BadGateway, Invalid
 from coder.api.login.external_auth import ExternalAuthDevice
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.foundation.outgoing_requests import fetch
 from coder.coderd.services.login.external_auth import find_provider, store_link
 from coder.coderd.services.login.oauth_exchange import ExchangeRefused, parse_seconds, parse_token_reply
@@ -14,6 +14,7 @@ from coder.net.errors import NetError
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.domain.access.policy import Subject
 
 
 _DEVICE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
@@ -41,11 +42,12 @@ async def begin_device(ctx: Context, ident: str) -> ExternalAuthDevice:
         raise BadGateway("The provider sent no device code.", str(error)) from error
 
 
-async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: str) -> None:
+async def finish_device(ctx: Context, subject: Subject, ident: str, device_code: str) -> None:
     """Link the account after the user has agreed. Raises Invalid before that, with the provider's error code as
-    detail.
+    detail. Raises Forbidden for applications.
     """
     provider = find_provider(ctx, ident)
+    await refuse_applications(ctx, subject, "external_auth_link")
     if not provider.device_flow:
         raise Invalid(_NO_DEVICE)
     form = {
@@ -61,4 +63,4 @@ async def finish_device(ctx: Context, user_id: UUID, ident: str, device_code: st
         raise Invalid("Failed to exchange device code.", code if code in _PENDING else error.detail) from error
     except NetError as error:
         raise BadGateway("The provider cannot be reached.", error.message) from error
-    await store_link(ctx, provider, user_id, granted)
+    await store_link(ctx, provider, subject.user_id, granted)

@@ -15,6 +15,7 @@ from coder.coderd.store.login import oauth2 as store
 from coder.coderd.store.login.oauth2 import CodeRow, OAuth2AppRow
 from coder.coderd.store.people import system_users
 from coder.domain.access import scopes
+from coder.domain.access.build_tokens import NARROWED
 from coder.domain.access.policy import Class, Subject
 from coder.domain.foundation.zero import NIL_UUID
 
@@ -46,6 +47,8 @@ async def issue_code(
     if subject.user_id == NIL_UUID:
         raise Unauthenticated("Only a user can authorize an application.")
     require(subject, "create", Class("oauth2_app_code_token", owner_id=subject.user_id))
+    if subject.narrowed_to is not None:
+        raise GrantError("access_denied", f"Session tokens of workspaces cannot authorize applications: {NARROWED}")
     requested = requested_scopes(scope)
     if scopes.exceeds(scopes.combined(requested or ("coder:all",)), subject.scope):
         raise GrantError("invalid_scope", "The scope exceeds that of the key that was used")

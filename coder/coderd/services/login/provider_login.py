@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
+from coder.api.base.refusals import Forbidden
 from coder.coderd.services.access import new_keys
 from coder.coderd.services.foundation.encryption_at_rest import Sealer
 from coder.coderd.services.login import provider_sync
@@ -29,6 +30,7 @@ from coder.coderd.store.login import user_links
 from coder.coderd.store.login.user_links import LinkRow
 from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
+from coder.domain.login import identity
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -44,7 +46,7 @@ _CONSTRAINTS_OF_CONCURRENT_LOGINS = frozenset(
 async def sign_in(ctx: Context, attempt: Attempt) -> str:
     """Log in and return a session token. Raises LoginRefused, Unauthenticated, Forbidden; a refusal changes nothing."""
     if attempt.login_type == "oidc":
-        provider_sync.check_allowed(ctx, _sync_claims(attempt))
+        _check_allowed(ctx, _sync_claims(attempt))
     pair = None
     if attempt.convert is None and await ctx.db.read(find_account, attempt) is None:
         pair = await git_ssh_keys.generate(ctx)  # may take a second, so not in a transaction
@@ -116,3 +118,10 @@ async def claims_of(ctx: Context, user_id: UUID) -> Mapping[str, Any]:
     """Return the OpenID provider's claims about a user at the last login; empty before the first login."""
     link = await ctx.db.read(user_links.get_link, user_id, "oidc")
     return (link.claims.get("merged_claims") or {}) if link is not None else {}
+
+
+def _check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
+    """Raise Forbidden when only members of certain groups may log in and the user is in none of them."""
+    allowed = ctx.config.oidc_allowed_groups
+    if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):
+        raise Forbidden("You are not in an allowed group.", "Ask an administrator to be added to one.")

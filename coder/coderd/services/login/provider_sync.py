@@ -10,15 +10,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from coder.api.base.refusals import Forbidden
-from coder.api.login.oauth2 import OrganizationSyncSettings
 from coder.base.ids import new_uuid
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.people.members import leave_organization
 from coder.coderd.services.people.organization_settings import (
-    has_organization_sync,
+    effective_organization_sync,
     load_group_sync,
-    load_organization_sync,
     load_role_sync,
 )
 from coder.coderd.store.people import custom_roles as custom_role_store
@@ -36,15 +33,8 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-def check_allowed(ctx: Context, claims: Mapping[str, Any]) -> None:
-    """Raise Forbidden when only members of certain groups may log in and the user is in none of them."""
-    allowed = ctx.config.oidc_allowed_groups
-    if allowed and not set(identity.words_of(claims, ctx.config.oidc_group_field)) & set(allowed):
-        raise Forbidden("You are not in an allowed group.", "Ask an administrator to be added to one.")
-
-
 async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
-    """Apply the claims of a user who passed `check_allowed`."""
+    """Apply the claims of a user who may log in."""
     await _organizations(ctx, tx, user_id, claims, now)
     await _site_roles(ctx, tx, user_id, claims)
     default = await organization_store.get_default_organization(tx)
@@ -54,7 +44,7 @@ async def apply(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], 
 
 
 async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any], now: datetime) -> None:
-    settings = await load_organization_sync(tx) if await has_organization_sync(tx) else _configured(ctx)
+    settings = await effective_organization_sync(ctx, tx)
     if not settings.field:
         return
     named = identity.mapped(identity.words_of(claims, settings.field), settings.mapping or {}, keep=False)
@@ -68,21 +58,6 @@ async def _organizations(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[st
     # in a fixed order, so that two users who leave the same organizations do not deadlock
     for organization_id in sorted(current - organization_ids):
         await leave_organization(tx, organization_id, user_id)
-
-
-def _configured(ctx: Context) -> OrganizationSyncSettings:
-    """Return the server's settings, which apply until an administrator changes them in the dashboard."""
-    config = ctx.config
-    named = struct_value(config.oidc_organization_mapping) or {}
-    mapping = {
-        str(value): [configured] if isinstance(configured, str) else list(configured or [])
-        for value, configured in named.items()
-    }
-    return OrganizationSyncSettings(
-        field=config.oidc_organization_field,
-        mapping=mapping,
-        organization_assign_default=config.oidc_organization_assign_default,
-    )
 
 
 async def _site_roles(ctx: Context, tx: Tx, user_id: UUID, claims: Mapping[str, Any]) -> None:

@@ -73,6 +73,18 @@ def _canonical(key: bytes) -> bytes:
     return (number % _PRIME).to_bytes(32, "little")
 
 
+async def announced_keys(ctx: Context, keys: Iterable[bytes]) -> set[bytes]:
+    """Return those of the node keys that a peer has announced to a coordinator of this deployment."""
+    wanted = {b"n" + _canonical(key): key for key in keys}
+    try:
+        found = await ctx.db.run(store.known_keys, list(wanted))
+    except Exception as error:
+        # They count as unknown, which costs their packets at most.
+        _log.warn("the owners of keys could not be read", error=error)
+        return set()
+    return {wanted[key] for key in found}
+
+
 async def explain_foreign_keys(ctx: Context, keys: Iterable[bytes], owner: str) -> str:
     """Claim keys for `owner`; return why it may not have them, empty when it owns them."""
     try:

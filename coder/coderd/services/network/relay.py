@@ -6,6 +6,7 @@ Frames and queues are part of the mesh (`mesh/drivers/derp_server.py`); the HTTP
 from __future__ import annotations
 
 import os
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -13,6 +14,7 @@ import trio
 
 from coder.base.log import get_logger
 from coder.coderd.services.network.derp_map import fetch_configured
+from coder.coderd.services.network.node_keys import announced_keys
 from coder.coderd.store.site import site_settings
 from coder.mesh.keys import PrivateKey
 from coder.mesh.relay import DerpServer, serve_stun
@@ -42,7 +44,9 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
     if ctx.config.derp_server_enable:
         raw, mesh_key = await ctx.db.run(_ensure_keys)
         rate = max(0, ctx.config.derp_server_bytes_per_second)
-        relay.server = DerpServer(PrivateKey(raw), mesh_key=mesh_key, rate=rate)
+        relay.server = DerpServer(
+            PrivateKey(raw), mesh_key=mesh_key, rate=rate, find_known=partial(announced_keys, ctx)
+        )
         relay.mesh_key = mesh_key
     async with trio.open_nursery() as nursery:
         if ctx.config.stun_address:

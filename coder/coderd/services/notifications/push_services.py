@@ -6,7 +6,6 @@ addresses, and dials the very address it has checked.
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -14,6 +13,7 @@ from urllib.parse import urlsplit
 import trio
 
 from coder.base.errors import CoderError
+from coder.domain.network.public_addresses import is_public
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
 from coder.net.policy import DialPolicy
@@ -77,20 +77,6 @@ class PushServices:
         if not addresses or not all(self.permits(address) for address in addresses):
             raise PushRefused(f"the push service {host} is not on the public Internet")
         return addresses[0]
-
-
-def is_public(address: str) -> bool:
-    """Whether an address is public: not this machine, a private network or a cloud's metadata service."""
-    parsed = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(parsed, ipaddress.IPv6Address):
-        inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo[1] if parsed.teredo else None)
-        if inner is not None or parsed in _NAT64:
-            return inner is not None and is_public(str(inner))
-    return parsed.is_global and not parsed.is_multicast
-
-
-_NAT64 = ipaddress.ip_network("64:ff9b::/96")
-# NAT64: leads into the IPv4 network of the operator of the translator.
 
 
 def _port(endpoint: str) -> int:

@@ -13,7 +13,8 @@ from coder.api.base.refusals import Conflict, Forbidden, Invalid, InvalidFields,
 from coder.api.base.struct import ApiStruct
 from coder.api.people.roles import AssignableRoles, Permission, Role
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.application_limits import require_lasting
+from coder.coderd.services.access.authorization import may
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.store.people import custom_roles as store
 from coder.coderd.store.people import system_custom_roles
@@ -58,7 +59,7 @@ async def list_assignable(ctx: Context, organization: OrganizationRow, assignabl
 
 async def create_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
     """Create a custom role. Raises Forbidden, Invalid, Conflict."""
-    _require(subject, organization, "create")
+    await _require(ctx, subject, organization, "create")
     permissions = _checked(subject, organization, role)
     now = ctx.clock.now()
     row = CustomRoleRow(new_uuid(), organization.id, role.name, role.display_name, permissions, now, now)
@@ -73,7 +74,7 @@ async def create_role(ctx: Context, subject: Subject, organization: Organization
 
 async def update_role(ctx: Context, subject: Subject, organization: OrganizationRow, role: RoleSpec) -> Role:
     """Replace the permissions of the role with that name. Raises Forbidden, Invalid, NotFound."""
-    _require(subject, organization, "update")
+    await _require(ctx, subject, organization, "update")
     permissions = _checked(subject, organization, role)
     values: dict[str, Any] = {"display_name": role.display_name, "permissions": permissions}
     now = ctx.clock.now()
@@ -96,7 +97,7 @@ async def delete_role(ctx: Context, subject: Subject, organization: Organization
     """Delete a role. Its members lose it, also what it denied them. Raises Forbidden, NotFound, Invalid (a built-in
     role).
     """
-    _require(subject, organization, "delete")
+    await _require(ctx, subject, organization, "delete")
     if name in ORGANIZATION_ROLES or name in SITE_ROLES:
         raise Invalid("Reserved role name", f'"{name}" is a built-in role and cannot be deleted')
 
@@ -110,8 +111,9 @@ async def delete_role(ctx: Context, subject: Subject, organization: Organization
     await ctx.db.run(write)
 
 
-def _require(subject: Subject, organization: OrganizationRow, action: str) -> None:
-    require(subject, action, Class("assign_org_role", organization_id=organization.id), hidden=False)
+async def _require(ctx: Context, subject: Subject, organization: OrganizationRow, action: str) -> None:
+    roles = Class("assign_org_role", organization_id=organization.id)
+    await require_lasting(ctx, subject, action, roles, "custom_role", hidden=False)
 
 
 def _checked(subject: Subject, organization: OrganizationRow, role: RoleSpec) -> dict[str, Any]:

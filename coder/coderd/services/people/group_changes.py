@@ -9,7 +9,8 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, InvalidFields
 from coder.api.people.groups import CreateGroupRequest, Group, PatchGroupRequest
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import knows_user, require
+from coder.coderd.services.access.application_limits import require_lasting
+from coder.coderd.services.access.authorization import knows_user
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.groups import load_group, show
@@ -30,7 +31,8 @@ async def create_group(
     ctx: Context, subject: Subject, organization: OrganizationRow, request: CreateGroupRequest
 ) -> Group:
     """Create a group. Raises Forbidden, InvalidFields, Conflict."""
-    require(subject, "create", Class("group", organization_id=organization.id), hidden=False)
+    new = Class("group", organization_id=organization.id)
+    await require_lasting(ctx, subject, "create", new, "group", hidden=False)
     _check_reserved(request.name)
     values = {
         "id": new_uuid(),

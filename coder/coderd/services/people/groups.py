@@ -14,6 +14,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import InvalidFields, NotFound
 from coder.api.people.groups import Group, GroupMembersResponse
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.people.user_views import reduced_user
 from coder.coderd.services.people.users import may_name
@@ -44,8 +45,12 @@ def _may_see_member(subject: Subject, row: GroupRow, user_id: UUID) -> bool:
 
 
 async def load_group(ctx: Context, subject: Subject, group_id: UUID, action: str = "read") -> GroupRow:
-    """Load a group. Raises NotFound unless the caller may read it, Forbidden when only `action` is not allowed."""
-    return _checked(subject, await ctx.db.read(system_groups.get_group, group_id), action)
+    """Load a group. Raises NotFound unless the caller may read it, Forbidden when only `action` is not allowed, and for
+    an application that would change it."""
+    row = _checked(subject, await ctx.db.read(system_groups.get_group, group_id), action)
+    if action == "update":
+        await refuse_applications(ctx, subject, "group")
+    return row
 
 
 async def load_group_by_name(ctx: Context, subject: Subject, organization: OrganizationRow, name: str) -> GroupRow:

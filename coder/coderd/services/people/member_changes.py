@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.people.organizations import OrganizationMember
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.members import (
@@ -17,12 +19,14 @@ from coder.coderd.services.people.members import (
     member_view,
     role_titles,
 )
+from coder.coderd.services.people.organization_settings import effective_organization_sync, load_role_sync
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.people.role_assignment import (
     denying_roles,
     hold_roles_of_both,
     require_assign,
     require_default_roles,
+    roles_to_assign,
     unknown_roles,
 )
 from coder.coderd.store.people import organizations as store
@@ -36,14 +40,25 @@ if TYPE_CHECKING:
     from coder.coderd.store.people.users import UserRow
 
 
+_NO_MEMBERSHIP = (
+    "Organization sync is enabled for OIDC users, meaning manual organization assignment is not allowed for this user."
+)
+NO_ROLES = "Cannot modify roles for OIDC users when role sync is enabled."
+"""Message of upstream for member roles and site roles that claims decide about."""
+
+
 async def add_member(
     ctx: Context, subject: Subject, organization: OrganizationRow, user: UserRow
 ) -> OrganizationMember:
     """Add a user to an organization.
 
-    Raises NotFound, Forbidden, and Invalid for a member or for default roles the caller may not assign.
+    Raises NotFound, Forbidden, and Invalid for a member or for default roles the caller may not assign,
+    or that the identity provider decides about.
     """
     require(subject, "create", Class("organization_member", organization_id=organization.id))
+    if roles_to_assign(organization):
+        await refuse_applications(ctx, subject, "role_grant")
+    await _require_manual_membership(ctx, user)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> None:
@@ -74,6 +89,7 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
     await get_member(ctx, subject, organization, user)
     if not may(subject, "delete", member_resource(organization.id, user.id)):
         raise NotFound  # recorded: NotFound, not Forbidden, though members see each other
+    await _require_manual_membership(ctx, user)
 
     async def write(tx: Tx) -> None:
         await hold_roles_of_both(tx, subject, user.id, organization)
@@ -108,6 +124,8 @@ async def set_member_roles(
             "Another user with the appropriate permissions must change your roles.",
         )
     require_assign(subject, organization.id)
+    await _require_manual_member_roles(ctx, user, organization.id)
+    await refuse_applications(ctx, subject, "role_grant")
     names = sorted(set(roles))
 
     async def write(tx: Tx) -> MemberRow:
@@ -126,3 +144,31 @@ async def set_member_roles(
 
     row = await ctx.db.run(write)
     return member_view(row, await role_titles(ctx, organization.id, [row]))
+
+
+# ---- memberships and roles that the identity provider assigns at each login: users do not change them by hand
+
+
+async def _require_manual_membership(ctx: Context, user: UserRow) -> None:
+    """Raise Invalid if organization sync decides about the user's memberships."""
+
+    async def is_synced(tx: Tx) -> bool:
+        return bool((await effective_organization_sync(ctx, tx)).field)
+
+    if user.login_type == "oidc" and await ctx.db.read(is_synced):
+        detail = (
+            f"User {user.username} is an OIDC user and organization sync is enabled. "
+            "Ask an administrator to resolve the membership in your external IDP."
+        )
+        raise Invalid(_NO_MEMBERSHIP, detail)
+
+
+async def _require_manual_member_roles(ctx: Context, user: UserRow, organization_id: UUID) -> None:
+    """Raise Invalid if role sync decides about the user's roles in the organization."""
+    if user.login_type == "oidc" and (await ctx.db.read(load_role_sync, organization_id)).field:
+        raise Invalid(
+            f"{NO_ROLES} This organization member's roles are managed by the identity provider. "
+            "Have the user re-login to refresh their roles.",
+            "'User Role Field' is set in the organization settings. Ask an administrator to adjust or disable these "
+            "settings.",
+        )

@@ -15,6 +15,7 @@ from coder.coderd.services.people.organizations import organization_resource
 from coder.coderd.services.people.user_views import slim_roles
 from coder.coderd.services.people.users import narrow_users
 from coder.coderd.store.access import acls as acl_store
+from coder.coderd.store.access import build_keys
 from coder.coderd.store.people import custom_roles as role_store
 from coder.coderd.store.people import groups as group_store
 from coder.coderd.store.people import organizations as store
@@ -71,12 +72,14 @@ async def organizations_of(ctx: Context, subject: Subject, user_id: UUID) -> lis
 
 
 async def leave_organization(tx: Tx, organization_id: UUID, user_id: UUID) -> None:
-    """Delete a membership, with the member's groups and everything shared with the user."""
+    """Delete a membership, with the member's groups, everything shared with the user, and the user's identity in the
+    organization's workspaces."""
     # Lock the membership first and query the rest afterwards: only holders of the lock add groups and shares.
     await store.lock_member(tx, organization_id, user_id)
     await group_store.leave_groups(tx, organization_id, user_id)
     await acl_store.revoke_user(tx, organization_id, user_id)
     await store.delete_member(tx, organization_id, user_id)
+    await build_keys.delete_build_keys_of_member(tx, organization_id, user_id)
 
 
 async def role_titles(ctx: Context, organization_id: UUID, rows: Sequence[MemberRow]) -> dict[str, str]:

@@ -11,6 +11,7 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, NotFound
 from coder.api.field_rules.rules import EMAIL, REAL_NAME, REQUIRED, USERNAME
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.services.foundation.field_checks import check_fields
@@ -78,6 +79,7 @@ async def create_user(ctx: Context, subject: Subject, new_user: NewUser) -> User
         )
     await ctx.db.read(_check_free, subject, new_user)
     if new_user.login_type == "password":
+        await refuse_applications(ctx, subject, "password")
         check_strength(new_user.password)
     elif new_user.login_type == "oidc" and not ctx.config.oidc_client_id:
         raise Invalid("You must configure OIDC before creating OIDC users.")

@@ -14,9 +14,10 @@ from coder.api.base import codec
 from coder.api.base.refusals import BAD_BODY, Invalid
 from coder.api.base.struct import ApiStruct
 from coder.api.login.oauth2 import GroupSyncSettings, OrganizationSyncSettings, RoleSyncSettings
+from coder.coderd.config.settings import struct_value
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.people.role_assignment import require_assign, require_default_roles
-from coder.coderd.store.login import provider_claims as claim_store
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import system_organizations
 from coder.coderd.store.site import site_settings
@@ -101,6 +102,23 @@ async def load_organization_sync(tx: Tx) -> OrganizationSyncSettings:
     return OrganizationSyncSettings(field="", mapping={}, organization_assign_default=True)
 
 
+async def effective_organization_sync(ctx: Context, tx: Tx) -> OrganizationSyncSettings:
+    """Return the settings that logins apply: the server's, until an administrator changes them in the dashboard."""
+    if await has_organization_sync(tx):
+        return await load_organization_sync(tx)
+    config = ctx.config
+    named = struct_value(config.oidc_organization_mapping) or {}
+    mapping = {
+        str(value): [configured] if isinstance(configured, str) else list(configured or [])
+        for value, configured in named.items()
+    }
+    return OrganizationSyncSettings(
+        field=config.oidc_organization_field,
+        mapping=mapping,
+        organization_assign_default=config.oidc_organization_assign_default,
+    )
+
+
 def require_sync(subject: Subject, action: str, organization: OrganizationRow | None = None) -> None:
     """Require permission on the sync settings of the organization, or of the site for None. Raises Forbidden."""
     organization_id = None if organization is None else organization.id
@@ -136,6 +154,7 @@ async def change_group_sync(
     Raises Invalid, and Forbidden, also for a caller who may not change the members of groups.
     """
     require_sync(subject, "update", organization)
+    await refuse_applications(ctx, subject, "idp_sync")
 
     async def write(tx: Tx) -> GroupSyncSettings:
         await site_settings.lock_config(tx, group_sync_key(organization.id))
@@ -170,6 +189,7 @@ async def change_role_sync(
 ) -> RoleSyncSettings:
     """Change the role sync. Raises Forbidden, and Invalid for roles the caller may not assign."""
     require_sync(subject, "update", organization)
+    await refuse_applications(ctx, subject, "idp_sync")
 
     async def write(tx: Tx) -> RoleSyncSettings:
         # Lock the settings, so that a caller with an outdated copy cannot restore a role that was just removed.
@@ -206,6 +226,7 @@ async def change_organization_sync(
     not assign.
     """
     require_sync(subject, "update")
+    await refuse_applications(ctx, subject, "idp_sync")
 
     async def write(tx: Tx) -> OrganizationSyncSettings:
         await site_settings.lock_config(tx, _ORGANIZATION_SYNC)
@@ -277,19 +298,3 @@ def _check_ids(mapping: Mapping[str, Sequence[str]]) -> None:
                 read_uuid(text)
             except ValueError as error:
                 raise Invalid(BAD_BODY, str(error)) from error
-
-
-async def claim_fields(ctx: Context, subject: Subject, organization: OrganizationRow | None) -> list[str] | None:
-    """Return the names of claims that identity providers have sent; None without any."""
-    require_sync(subject, "read", organization)
-    return await ctx.db.read(claim_store.claim_fields, None if organization is None else organization.id) or None
-
-
-async def claim_values(
-    ctx: Context, subject: Subject, organization: OrganizationRow | None, field: str
-) -> list[str] | None:
-    """Return the values of a claim seen so far. Raises Invalid without its name."""
-    if not field:
-        raise Invalid("claimField query parameter is required")
-    require_sync(subject, "read", organization)
-    return await ctx.db.read(claim_store.claim_values, field, None if organization is None else organization.id) or None

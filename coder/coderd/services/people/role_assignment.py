@@ -42,9 +42,14 @@ def require_default_roles(subject: Subject, organization: OrganizationRow) -> No
     Harmless roles come with every membership. Any other default role requires the right to assign it. Raises Forbidden,
     Invalid.
     """
-    required = set(organization.default_member_roles) - _HARMLESS
+    required = roles_to_assign(organization)
     if required:
         require_assign(subject, organization.id, required)
+
+
+def roles_to_assign(organization: OrganizationRow) -> set[str]:
+    """Return the default roles of an organization that only come with a right to assign them."""
+    return set(organization.default_member_roles) - _HARMLESS
 
 
 def may_assign(subject: Subject, organization_id: UUID, role: str) -> bool:

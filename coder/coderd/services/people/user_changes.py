@@ -8,9 +8,11 @@ from uuid import UUID
 
 from coder.api.base.refusals import Conflict, ExpectationFailed, Forbidden, Invalid, NotFound
 from coder.api.people.user_requests import UpdateUserProfileRequest
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
+from coder.coderd.services.people.member_changes import NO_ROLES
 from coder.coderd.services.people.new_users import NAME_INDEX
 from coder.coderd.services.people.role_assignment import hold_roles_of_both
 from coder.coderd.services.people.users import lock_user, user_resource
@@ -94,6 +96,8 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
     require(subject, "read", user_resource(user.id))
     if not may(subject, "assign", Class("assign_role")):
         raise Forbidden
+    _require_manual(ctx, user)
+    await refuse_applications(ctx, subject, "role_grant")
     names = sorted(set(roles))
     for name in names:
         if name not in SITE_ROLES:
@@ -107,11 +111,23 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
         for name in sorted(set(names).symmetric_difference(before)):
             if not may_assign(subject, name):
                 raise Invalid(f'not authorized to assign role "{name}"')
+        if not set(before) <= set(names) and not may(subject, "unassign", Class("assign_role")):
+            raise Forbidden
         if "owner" not in names:
             await _keep_an_owner(tx, user.id)
         return await _change(tx, user.id, rbac_roles=names)  # roles are no part of the profile, so `updated_at` stays
 
     return await ctx.db.run(write)
+
+
+def _require_manual(ctx: Context, user: UserRow) -> None:
+    """Raise Invalid if the provider's claims decide about the user's site roles."""
+    if user.login_type == "oidc" and ctx.config.oidc_user_role_field:
+        raise Invalid(
+            NO_ROLES,
+            "'User Role Field' is set in the OIDC configuration. All role changes must come from the oidc identity "
+            "provider.",
+        )
 
 
 def may_assign(subject: Subject, role: str) -> bool:

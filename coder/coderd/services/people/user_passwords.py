@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid, NotFound
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.passwords import check_strength, hash_password, verify_password
 from coder.coderd.services.people.users import lock_user, user_resource
@@ -26,6 +27,7 @@ async def set_password(ctx: Context, subject: Subject, user: UserRow, old: str, 
     """Change a password, which ends every session of the user. Raises Invalid, NotFound."""
     if not may(subject, "update_personal", user_resource(user.id)):
         raise NotFound
+    await refuse_applications(ctx, subject, "password")
     if user.login_type != "password":
         raise Invalid(_OTHER_LOGIN)
     check_strength(new, "Invalid password.")

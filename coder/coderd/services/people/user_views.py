@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from coder.api.base.enums import LoginType, UserStatus
 
 
-def user_view(row: UserRow | key_store.KeyUser) -> User:
+def user_view(row: UserRow | key_store.KeyUser, *, carried: Collection[str] | None = None) -> User:
+    """Present a user; `carried` limits the roles to those of the token that the user sent."""
     organization_ids = row.organization_ids if isinstance(row, UserRow) else tuple(row.organization_roles)
     return User(
         id=row.id,
@@ -32,7 +33,7 @@ def user_view(row: UserRow | key_store.KeyUser) -> User:
         status=cast("UserStatus", row.status),
         login_type=cast("LoginType", row.login_type),
         organization_ids=list(organization_ids),
-        roles=slim_roles(row.rbac_roles),
+        roles=slim_roles([name for name in row.rbac_roles if carried is None or name in carried]),
         has_ai_seat=False,
         is_service_account=row.is_service_account or UNSET,
     )

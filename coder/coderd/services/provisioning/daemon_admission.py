@@ -19,6 +19,7 @@ from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import system_organizations
 from coder.coderd.store.people.organizations import OrganizationRow
 from coder.coderd.store.provisioning import provisioners as store
+from coder.domain.access.build_tokens import NARROWED
 from coder.domain.access.credentials import Credentials
 from coder.domain.access.policy import ALL, Class, Subject, decide
 from coder.domain.provisioning.provisioners import PSK_KEY, RESERVED_KEYS, USER_AUTH_KEY
@@ -127,6 +128,8 @@ def _check_user(subject: Subject, organization_id: UUID, tags: Mapping[str, str]
         # Jobs carry their owner's session token and keys, which exceed a limited key.
         if subject.scope is not ALL:
             raise _NotAdmitted("the key is limited by its scopes; use one without limits")
+        if subject.narrowed_to is not None:
+            raise _NotAdmitted(NARROWED)
         if organization_id not in subject.organization_roles:
             raise _NotAdmitted("the user is no member of the organization")
     elif not decide(subject, "create", Class("provisioner_daemon", organization_id=organization_id)):

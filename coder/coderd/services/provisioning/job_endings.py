@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid
+from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_calls import find_zero_byte, require_own_job
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers, handlers_of
@@ -94,6 +95,7 @@ async def _complete(
 
 async def end_with_error(tx: Tx, job: JobRow, error: str, code: str, now: datetime) -> None:
     """Mark a locked job as failed; the caller handles the effect on its build."""
+    (error,) = await mask_build_tokens(tx, [error])
     await job_store.update_job(
         tx,
         job.id,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 from uuid import UUID
 
@@ -15,6 +16,7 @@ import trio
 
 from coder.api.base.enums import LogLevel
 from coder.api.provisioning.jobs import LogSource, ProvisionerJobLog
+from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.provisioning.jobs import JOB_CHANGES
 from coder.coderd.store.engine.listening import RESYNC
 from coder.coderd.store.engine.pubsub import notify
@@ -100,7 +102,13 @@ def _wake(watchers: set[JobWatch] | tuple[()]) -> None:
 
 
 async def append_logs(tx: Tx, job: JobRow, lines: Iterable[JobLogLine]) -> None:
-    """Store lines of a locked job, up to the job's limit; followers are notified when `tx` commits."""
+    """Store lines of a locked job, up to the job's limit; followers are notified when `tx` commits.
+
+    The daemon masks secrets of the job; daemons of other implementations may not.
+    """
+    lines = list(lines)
+    masked = await mask_build_tokens(tx, [line.output for line in lines])
+    lines = [replace(line, output=output) for line, output in zip(lines, masked, strict=True)]
     capped = cap_logs(lines, job.logs_length, overflowed=job.logs_overflowed)
     if not capped.lines:
         return

@@ -14,6 +14,7 @@ from uuid import UUID
 
 from coder.base.errors import CoderError
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.store.agents import agent_apps as app_store
 from coder.coderd.store.agents import agents as agent_store
 from coder.coderd.store.agents.agent_apps import AppRow
@@ -97,6 +98,7 @@ async def insert_resources(
     renamed = await _own_ids(tx, rows.apps, workspace_id)
     stored = {before.id: after.id for before, after in zip(rows.apps, renamed, strict=True)}
     rows.apps = renamed
+    await _mask_metadata(tx, rows.resources)
     await resource_store.insert_resources(tx, rows.resources)
     await agent_store.insert_agents(
         tx, rows.agents, apps=rows.apps, scripts=rows.scripts, log_sources=rows.sources, metadata=rows.metadata
@@ -104,6 +106,13 @@ async def insert_resources(
     external = transition == "start" and any(row.type == EXTERNAL_AGENT for row in rows.resources)
     app_ids = {reported: stored[ident] for reported, ident in rows.app_ids.items()}
     return Inserted([agent.id for agent in rows.agents], app_ids, external)
+
+
+async def _mask_metadata(tx: Tx, resources: Iterable[ResourceRow]) -> None:
+    """Mask the owner's session token in the metadata of resources, which every reader of the workspace sees."""
+    items = [item for row in resources for item in row.metadata]
+    for item, value in zip(items, await mask_build_tokens(tx, [item["value"] for item in items]), strict=True):
+        item["value"] = value
 
 
 async def _own_ids(tx: Tx, apps: list[AppRow], workspace_id: UUID | None) -> list[AppRow]:

@@ -24,11 +24,12 @@ from coder.api.site.health import (
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.base.version import BUILD_VERSION
+from coder.base.version import BUILD_VERSION, versions_match
 from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.outgoing_requests import SMALL
 from coder.coderd.services.provisioning import provisioners
 from coder.coderd.services.proxies import workspace_proxies
+from coder.coderd.store.access import build_keys
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.site import site_settings
 from coder.domain.access.policy import SYSTEM
@@ -112,7 +113,7 @@ def websocket_failure(error: str) -> WebsocketReport:
 
 
 async def check_database(ctx: Context) -> DatabaseReport:
-    """Measure the latency of a minimal query."""
+    """Measure the latency of a minimal query; count tokens from before a change of the schema."""
     threshold = ctx.config.health_check_threshold_database
     times = []
     try:
@@ -120,6 +121,7 @@ async def check_database(ctx: Context) -> DatabaseReport:
             started = trio.current_time()
             await ctx.db.read(site_settings.ping)
             times.append(trio.current_time() - started)
+        unlimited = await ctx.db.read(build_keys.count_unlimited_build_keys, ctx.clock.now())
     except Exception as error:
         return database_failure(ctx, f"EDB01: {error}")
     latency = timedelta(seconds=median(times))
@@ -131,10 +133,21 @@ async def check_database(ctx: Context) -> DatabaseReport:
         latency=format_duration(latency),
         latency_ms=int(latency / timedelta(milliseconds=1)),
         reachable=True,
-        severity="warning" if slow else "ok",
+        severity="warning" if slow or unlimited else "ok",
         threshold_ms=int(threshold / timedelta(milliseconds=1)),
-        warnings=[_message("EDB02", text)] if slow else [],
+        warnings=[*([_message("EDB02", text)] if slow else []), *_unlimited_tokens(unlimited)],
     )
+
+
+def _unlimited_tokens(count: int) -> list[HealthMessage]:
+    """Return the warning about session tokens that builds got before the server limited their roles."""
+    if not count:
+        return []
+    text = (
+        f"{count} session tokens of workspace builds are from before an upgrade, and carry all roles of their owners. "
+        "The next build of each workspace replaces its token."
+    )
+    return [_message("EUNKNOWN", text)]
 
 
 def database_failure(ctx: Context, error: str) -> DatabaseReport:
@@ -158,7 +171,7 @@ async def check_daemons(ctx: Context) -> ProvisionerDaemonsReport:
         filters = provisioners.DaemonFilter(limit=0)
         for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, filters):
             daemon.key_name = daemon.status = daemon.current_job = daemon.previous_job = None
-            current = daemon.version == BUILD_VERSION
+            current = versions_match(daemon.version, BUILD_VERSION)
             warnings = [] if current else [_message("EPD02", f"Mismatched version {daemon.version!r}")]
             items.append(ProvisionerDaemonsReportItem(provisioner_daemon=daemon, warnings=warnings))
     return daemons_report(items)

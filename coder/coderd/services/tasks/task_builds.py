@@ -17,6 +17,7 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.tasks.tasks import load_task
+from coder.coderd.services.workspaces.builds.build_checks import require_template_access
 from coder.coderd.services.workspaces.builds.build_creation import enqueue_next_build
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
@@ -68,6 +69,7 @@ async def _workspace(ctx: Context, subject: Subject, view: TaskView, action: str
 
 async def _build(ctx: Context, subject: Subject, workspace: WorkspaceView, request: BuildRequest) -> WorkspaceBuild:
     row = workspace.workspace
+    await require_template_access(ctx, subject, workspace, request)
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:
         return await ctx.db.run(enqueue_next_build, subject, row.id, request, rules_of(ctx), ctx.clock.now())

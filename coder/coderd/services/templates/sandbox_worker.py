@@ -26,7 +26,7 @@ from coder.domain.people.user_secrets import read_pairs
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
-from coder.domain.rendering.presets import check_presets, render_presets
+from coder.domain.rendering.presets import check_parameters, check_presets, render_presets
 from coder.domain.rendering.sources import ParsedFiles
 from coder.domain.rendering.workspace_tags import render_tags
 
@@ -64,6 +64,7 @@ def _version(files: ParsedFiles, values: Json) -> Any:
     request = _request(values)
     rendered = render(files, request)
     tags, refusal = render_tags(rendered)
+    refusal = refusal or check_parameters(rendered)
     return [tags, refusal or check_presets(render_presets(files, request, rendered))]
 
 
@@ -71,17 +72,15 @@ def _secrets(_files: ParsedFiles, values: Json) -> Any:
     """Return names and values of a file of secrets, or a text that describes the problem."""
     kind, document = values["format"], values["content"]
     if kind == "yaml":
-        import yaml
+        from coder.base.yaml_documents import YamlError, read_document
 
         try:
-            document = yaml.safe_load(document)
-        except yaml.YAMLError:
-            return "is no yaml"
-        except (ValueError, RecursionError) as error:
+            document = read_document(document)
+        except YamlError as error:
             return f"is no yaml: {error}"
     elif kind == "json":
         try:
-            document = json.loads(document)
+            document = json.loads(document, parse_float=str, parse_int=str)  # a PIN keeps its digits
         except (ValueError, RecursionError) as error:
             return f"is no json: {error}"
     return read_pairs(kind, document)

@@ -69,8 +69,11 @@ async def show_template(ctx: Context, template_id: UUID) -> Template:
 
 
 async def get_daily_users(ctx: Context, subject: Subject, template_id: UUID, offset_hours: int = 0) -> DAUsResponse:
-    """Return the number of users of the template's workspaces per day."""
-    await load_template(ctx, subject, template_id)
+    """Return the number of users of the template's workspaces per day. Raises NotFound, also without
+    `view_insights`."""
+    row = await load_template(ctx, subject, template_id)
+    if not may(subject, "view_insights", template_resource(row)):
+        raise NotFound
     return await count_daily_users(ctx, offset_hours, template_id)
 
 

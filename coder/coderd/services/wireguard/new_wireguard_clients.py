@@ -17,6 +17,7 @@ from coder.api.wireguard.wireguard_clients import (
     WireguardClient,
 )
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.api_tokens import max_lifetime
 from coder.coderd.services.access.workspace_access import load_workspace
 from coder.coderd.services.audit import audit
 from coder.coderd.services.audit.audit import AuditEvent, Origin
@@ -60,16 +61,16 @@ async def add_client(
             "This deployment serves no plain WireGuard clients.",
             "An administrator turns it on with --wireguard-address (CODER_WIREGUARD_ADDRESS), such as :51820.",
         )
-    max_lifetime = ctx.config.max_token_lifetime
+    longest = max_lifetime(ctx.config, user.rbac_roles)
     check_request(body)
     seconds = 0 if body.lifetime_seconds is UNSET else body.lifetime_seconds
-    if seconds > max_lifetime.total_seconds():
-        max_seconds = int(max_lifetime.total_seconds())
+    if seconds > longest.total_seconds():
+        max_seconds = int(longest.total_seconds())
         raise InvalidFields(("lifetime_seconds", f"At most {max_seconds} seconds, as for tokens."))
     for workspace_id in workspace_ids or ():
         await load_workspace(ctx, subject, workspace_id, "ssh")
     now = ctx.clock.now()
-    lifetime = timedelta(seconds=seconds) or (max_lifetime if max_lifetime < UNLIMITED else None)
+    lifetime = timedelta(seconds=seconds) or (longest if longest < UNLIMITED else None)
     row = WireguardClientRow(
         id=new_uuid(),
         user_id=user.id,

@@ -7,34 +7,41 @@ decides what is due, `domain/workspaces/autostop.py` when a build has to stop.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from coder.coderd.services.access.authentication import subject_of
 from coder.coderd.services.foundation.isolated_items import process_items
 from coder.coderd.services.notifications import notifications
 from coder.coderd.services.notifications.notifications import Notification
 from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.services.workspaces.builds.build_checks import may_use
 from coder.coderd.services.workspaces.builds.build_metrics import EnqueuedBuild
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, Prepare, run_with_values
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.new_builds import enqueue_build
 from coder.coderd.services.workspaces.workspace_dormancy import make_dormant
+from coder.coderd.services.workspaces.workspace_settings import edit_workspace
+from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.tasks import system_tasks
 from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces import autobuilds as store
 from coder.coderd.store.workspaces import system_builds
 from coder.coderd.store.workspaces.workspaces import WorkspaceRow
-from coder.domain.access.policy import SYSTEM
+from coder.domain.access.policy import SYSTEM, Subject
 from coder.domain.notifications import notification_templates
 from coder.domain.workspaces.autobuild import AutobuildStep, next_step
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+
+NO_TEMPLATE_ACCESS = "autostart, which is now turned off: you no longer have access to the template's new version"
 
 _Step = tuple[AutobuildStep | None, EnqueuedBuild | None]
 """Step decided for a workspace, and the build that follows from it."""
@@ -81,11 +88,18 @@ async def take_steps(ctx: Context, now: datetime) -> list[TakenStep]:
 async def _run_step(
     ctx: Context, workspace_id: UUID, tick: datetime, site: notifications.NotificationSite, prepare: Prepare
 ) -> _Step:
-    return await ctx.db.run(_take_step, workspace_id, tick, ctx.clock.now(), site, prepare)
+    subject_for = partial(subject_of, ctx)
+    return await ctx.db.run(_take_step, workspace_id, tick, ctx.clock.now(), site, prepare, subject_for)
 
 
 async def _take_step(
-    tx: Tx, workspace_id: UUID, tick: datetime, now: datetime, site: notifications.NotificationSite, prepare: Prepare
+    tx: Tx,
+    workspace_id: UUID,
+    tick: datetime,
+    now: datetime,
+    site: notifications.NotificationSite,
+    prepare: Prepare,
+    subject_for: Callable[[key_store.KeyUser], Subject],
 ) -> _Step:
     locked = await store.lock_candidate(tx, workspace_id)
     if locked is None:
@@ -97,7 +111,11 @@ async def _take_step(
         return None, None
     build = None
     if step.transition is not None:
-        build = await _enqueue_step(tx, workspace, template, step, now, site, prepare)
+        version_id = await _build_version(tx, workspace, template, step)
+        if version_id is not None and not await _owner_may_use(tx, workspace, template, subject_for):
+            await _end_autostart(tx, workspace, template, now, site)
+            return None, None
+        build = await _enqueue_step(tx, workspace, template, step, version_id, now, site, prepare)
     if step.falls_asleep:
         await make_dormant(tx, workspace, template, now, site)
     return step, build
@@ -108,6 +126,7 @@ async def _enqueue_step(
     workspace: WorkspaceRow,
     template: TemplateRow,
     step: AutobuildStep,
+    version_id: UUID | None,
     now: datetime,
     site: notifications.NotificationSite,
     prepare: Prepare,
@@ -115,7 +134,7 @@ async def _enqueue_step(
     request = BuildRequest(
         transition=str(step.transition),
         initiator_id=workspace.owner_id,
-        version_id=await _build_version(tx, workspace, template, step),
+        version_id=version_id,
         reason=await _build_reason(tx, workspace, step),
     )
     request = prepare(request, BuildTarget(workspace.owner_id, template.id, workspace.id))
@@ -131,6 +150,27 @@ async def _enqueue_step(
         notice = Notification(notification_templates.WORKSPACE_AUTO_UPDATED, workspace.owner_id, labels, about)
         await notifications.enqueue(tx, site, notice, now)
     return EnqueuedBuild(request, template.provisioner)
+
+
+async def _owner_may_use(
+    tx: Tx, workspace: WorkspaceRow, template: TemplateRow, subject_for: Callable[[key_store.KeyUser], Subject]
+) -> bool:
+    owner = await key_store.find_user_with_roles(tx, workspace.owner_id)
+    return owner is not None and may_use(subject_for(owner), template)
+
+
+async def _end_autostart(
+    tx: Tx, workspace: WorkspaceRow, template: TemplateRow, now: datetime, site: notifications.NotificationSite
+) -> None:
+    """Remove the autostart schedule of a workspace, and notify its owner.
+
+    The owner lost access to the template, and this start would build a version that the owner never had.
+    """
+    await edit_workspace(tx, workspace, autostart_schedule=None, next_start_at=None)
+    labels = {"name": workspace.name, "reason": NO_TEMPLATE_ACCESS}
+    about = (workspace.id, workspace.owner_id, template.id)
+    notice = Notification(notification_templates.WORKSPACE_AUTOBUILD_FAILED, workspace.owner_id, labels, about)
+    await notifications.enqueue(tx, site, notice, now)
 
 
 async def _build_reason(tx: Tx, workspace: WorkspaceRow, step: AutobuildStep) -> str:

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from coder.api.base.refusals import Conflict, NotFound
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.workspace_access import load_workspace, lock_workspace
 from coder.coderd.store.agents import agent_tokens as token_store
 from coder.coderd.store.agents import agents as agent_store
@@ -44,9 +45,11 @@ class Rotation:
 async def get_credentials(ctx: Context, subject: Subject, workspace_id: UUID, agent_name: str) -> AttachInstructions:
     """Return the attach command with the newest token. Requires update permission on the workspace.
 
-    Raises NotFound (no external agent, no agent of that name, or one that authenticates by its cloud), Forbidden.
+    Raises NotFound (no external agent, no agent of that name, or one that authenticates by its cloud), and Forbidden,
+    also for applications.
     """
     view = await load_workspace(ctx, subject, workspace_id, "update")
+    await refuse_applications(ctx, subject, "agent_token")
     agent = await ctx.db.read(_external_agent, view, agent_name)
     rows = await ctx.db.read(token_store.list_agent_tokens, workspace_id, agent)
     number = newest(_generations(rows))
@@ -58,6 +61,8 @@ async def rotate_token(ctx: Context, subject: Subject, workspace_id: UUID, agent
 
     Raises what `get_credentials` does, and Conflict for a deleted workspace.
     """
+    await load_workspace(ctx, subject, workspace_id, "update")
+    await refuse_applications(ctx, subject, "agent_token")
     agent, rows = await ctx.db.run(_rotate, subject, workspace_id, agent_name, ctx.clock.now())
     generations = _generations(rows)
     return Rotation(_instructions(ctx, agent, rows[-1].token), newest(generations), good(generations))

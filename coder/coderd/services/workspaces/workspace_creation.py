@@ -54,7 +54,7 @@ async def create_workspace(
     with constraint_refusals({NAME_INDEX: name_taken(spec.name)}), counted(ctx, request) as count:
         queued, view = await enqueue_with_values(ctx, request, BuildTarget(owner_id, spec.template_id), enqueue)
         count(queued.view.job.provisioner)
-    response = present_workspace(ctx, view, LoadedPage.empty())
+    response = present_workspace(ctx, view, LoadedPage.empty(), reveals=False)
     response.latest_build = present_queued(ctx, queued)
     return response
 

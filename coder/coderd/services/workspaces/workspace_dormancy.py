@@ -33,7 +33,7 @@ async def set_dormant(ctx: Context, subject: Subject, workspace_id: UUID, dorman
     """
     if not await ctx.db.run(_set_dormant, subject, workspace_id, dormant, ctx.clock.now()):
         return None
-    return await present(ctx, await load_workspace(ctx, subject, workspace_id))
+    return await present(ctx, subject, await load_workspace(ctx, subject, workspace_id))
 
 
 async def _set_dormant(tx: Tx, subject: Subject, workspace_id: UUID, dormant: bool, now: datetime) -> bool:

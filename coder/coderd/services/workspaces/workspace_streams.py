@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
@@ -21,7 +21,7 @@ from coder.api.base import codec
 from coder.api.base.refusals import NotFound
 from coder.api.workspaces.workspaces import Workspace
 from coder.coderd.services.access.authorization import may
-from coder.coderd.services.access.workspace_access import workspace_resource
+from coder.coderd.services.access.workspace_access import reveals_values, workspace_resource
 from coder.coderd.services.workspaces.change_feed import PING_EVERY, WorkspaceChangeFeed
 from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_workspace, strict_tags
 from coder.coderd.store.agents.agents import AgentRow
@@ -34,17 +34,28 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WorkspaceSnapshot:
     """State of a workspace at the time it was read."""
 
     view: WorkspaceView
+    page: LoadedPage
     workspace: Workspace
-    encoded: bytes
     version: tuple[int, int]
     read_at: datetime
     changes_at: datetime | None
     "Time after which it looks different without any change to its rows."
+
+    encoded: dict[bool, bytes] = field(default_factory=dict)
+    "The JSON for readers who may see values inside the workspace, and for others; composed when first needed."
+
+    def encoded_for(self, ctx: Context, subject: Subject) -> bytes:
+        """Return the workspace's JSON as the subject may see it."""
+        reveals = reveals_values(subject, self.view.workspace)
+        if reveals not in self.encoded:
+            workspace = self.workspace if reveals else present_workspace(ctx, self.view, self.page, reveals=False)
+            self.encoded[reveals] = codec.encode(workspace)
+        return self.encoded[reveals]
 
     def is_fresh(self, version: tuple[int, int], now: datetime) -> bool:
         """Return whether reading again would give the same result."""
@@ -95,9 +106,9 @@ class Snapshots:
         if view is None:
             return None
         page = await ctx.db.read(load_page, [view.latest], now, strict=strict_tags(ctx))
-        workspace = present_workspace(ctx, view, page)
+        workspace = present_workspace(ctx, view, page, reveals=True)
         changes_at = _next_change(page, view.latest.job.id)
-        snapshot = WorkspaceSnapshot(view, workspace, codec.encode(workspace), version, now, changes_at)
+        snapshot = WorkspaceSnapshot(view, page, workspace, version, now, changes_at)
         self._cache.pop(workspace_id, None)
         self._cache[workspace_id] = snapshot
         while len(self._cache) > self.LIMIT:
@@ -109,7 +120,7 @@ async def watch_workspace(ctx: Context, subject: Subject, workspace_id: UUID) ->
     """Yield the workspace as JSON at once, then whenever it differs. Raises NotFound before the first item."""
     async with aclosing(_watch_snapshots(ctx, subject, workspace_id)) as snapshots:  # type: ignore[type-var]
         async for snapshot in snapshots:
-            yield None if snapshot is None else msgspec.Raw(snapshot.encoded)
+            yield None if snapshot is None else msgspec.Raw(snapshot.encoded_for(ctx, subject))
 
 
 async def _watch_snapshots(
@@ -125,8 +136,9 @@ async def _watch_snapshots(
                 if not last_sent:
                     raise NotFound
                 return
-            if snapshot.encoded != last_sent:
-                last_sent = snapshot.encoded
+            encoded = snapshot.encoded_for(ctx, subject)
+            if encoded != last_sent:
+                last_sent = encoded
                 yield snapshot
             timeout = _seconds_until(snapshot.changes_at, ctx.clock.now())
             if await watch.next_within(timeout) is None:

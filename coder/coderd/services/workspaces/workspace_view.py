@@ -15,7 +15,7 @@ from uuid import UUID
 from msgspec import UNSET
 
 from coder.api.provisioning.jobs import MatchedProvisioners
-from coder.api.workspaces.builds import WorkspaceBuild
+from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.api.workspaces.workspaces import SharedWorkspaceActor, Workspace, WorkspaceHealth
 from coder.coderd.services.agents.agent_view import health_of, present_status, view_context
 from coder.coderd.services.agents.resource_view import LoadedResources, load_resources, present_resources
@@ -61,8 +61,8 @@ def strict_tags(ctx: Context) -> bool:
     return ctx.config.provisioner_strict_tags
 
 
-def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceBuild:
-    """Return the API's shape of a build."""
+def present_build(ctx: Context, view: BuildView, page: LoadedPage, *, reveals: bool) -> WorkspaceBuild:
+    """Return the API's shape of a build; `reveals` is `reveals_values` of its workspace."""
     build, job = view.build, view.job
     return WorkspaceBuild(
         id=build.id,
@@ -81,9 +81,7 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
         initiator_name=view.initiator_username,
         job=present_job(job, page.queue_places.get(job.id, NO_POSITION)),
         reason=cast("Any", build.reason),
-        resources=present_resources(
-            page.resources, job.id, view_context(ctx, view.workspace_name, view.owner_username)
-        ),
+        resources=present_build_resources(ctx, view, page.resources, reveals=reveals),
         deadline=build.deadline,
         max_deadline=build.max_deadline,
         status=cast("Any", view.status),
@@ -95,10 +93,18 @@ def present_build(ctx: Context, view: BuildView, page: LoadedPage) -> WorkspaceB
     )
 
 
-def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage) -> Workspace:
-    """Return the API's shape of a workspace with its latest build."""
+def present_build_resources(
+    ctx: Context, view: BuildView, loaded: LoadedResources, *, reveals: bool
+) -> list[WorkspaceResource]:
+    """Return the API's shape of a build's resources."""
+    context = view_context(ctx, view.workspace_name, view.owner_username, reveals=reveals)
+    return present_resources(loaded, view.job.id, context)
+
+
+def present_workspace(ctx: Context, view: WorkspaceView, page: LoadedPage, *, reveals: bool) -> Workspace:
+    """Return the API's shape of a workspace with its latest build; `reveals` is `reveals_values` of it."""
     row, template = view.workspace, view.template
-    latest = present_build(ctx, view.latest, page)
+    latest = present_build(ctx, view.latest, page, reveals=reveals)
     return Workspace(
         id=row.id,
         created_at=row.created_at,

@@ -16,6 +16,7 @@ from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import (
     load_workspace,
     readers,
+    reveals_values,
     workspace_resource,
 )
 from coder.coderd.services.workspaces.workspace_search import read_search
@@ -42,7 +43,7 @@ async def get_workspace(
             f'Workspace "{workspace_id}" was deleted, you can view this workspace by specifying '
             "'?include_deleted=true' and trying again."
         )
-    return await present(ctx, view)
+    return await present(ctx, subject, view)
 
 
 async def get_workspace_by_name(
@@ -52,13 +53,13 @@ async def get_workspace_by_name(
     view = await ctx.db.read(system_workspaces.get_view_by_name, owner_id, name, include_deleted=include_deleted)
     if view is None or not may(subject, "read", workspace_resource(view.workspace)):
         raise NotFound
-    return await present(ctx, view)
+    return await present(ctx, subject, view)
 
 
-async def present(ctx: Context, view: WorkspaceView) -> Workspace:
-    """Load and return the API's shape of one workspace."""
+async def present(ctx: Context, subject: Subject, view: WorkspaceView) -> Workspace:
+    """Load and return the API's shape of one workspace, as the caller may see it."""
     page = await ctx.db.read(load_page, [view.latest], ctx.clock.now(), strict=strict_tags(ctx))
-    return present_workspace(ctx, view, page)
+    return present_workspace(ctx, view, page, reveals=reveals_values(subject, view.workspace))
 
 
 async def list_workspaces(
@@ -71,9 +72,10 @@ async def list_workspaces(
     now = ctx.clock.now()
     visible = readers(subject, dormant=search.dormant)
     result, page = await ctx.db.read(_list, search, visible, now, limit, offset, strict_tags(ctx))
-    return WorkspacesResponse(
-        workspaces=[present_workspace(ctx, view, page) for view in result.views], count=result.count
-    )
+    workspaces = [
+        present_workspace(ctx, view, page, reveals=reveals_values(subject, view.workspace)) for view in result.views
+    ]
+    return WorkspacesResponse(workspaces=workspaces, count=result.count)
 
 
 def _within_scope(subject: Subject, search: WorkspaceSearch) -> WorkspaceSearch | None:

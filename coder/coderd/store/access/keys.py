@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import and_, bindparam, case, delete, func, insert, select, text, tuple_, update
+from sqlalchemy import and_, bindparam, case, delete, func, insert, or_, select, text, tuple_, update
 
 from coder.coderd.store.engine.pubsub import notify, notify_all
 from coder.coderd.store.tables.oauth2 import (
@@ -44,6 +44,14 @@ class KeyRow:
     allow_list: Sequence[str]
     user_agent: str = ""
     """User agent of the last use, as `coder/domain/access/user_agents.py` shortens it."""
+    build_id: UUID | None = None
+    "Workspace build that got this key, or the key that created it; None for all other keys."
+    build_template_id: UUID | None = None
+    build_organization_id: UUID | None = None
+    build_key_id: str | None = None
+    "The build's key that created this one and ends it."
+    build_roles: str | None = None
+    """Roles that a build's key carries, see `coder/domain/access/build_tokens.py`."""
 
 
 _OrganizationRoles = Mapping[UUID, frozenset[str]]
@@ -276,6 +284,9 @@ async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool =
     deleted as well. Returns the number of matching keys.
     """
     columns = api_keys.c.id, api_keys.c.user_id
+    roots = await _lock_build_keys(tx, condition)
+    for ids in _slices(roots):
+        await delete_keys(tx, api_keys.c.build_key_id.in_(ids))
     consents = [] if renewed else await _consents_of(tx, condition)
     deleted = (await tx.execute(delete(api_keys).where(condition).returning(*columns))).all()
     await _notify_gone(tx, [(row.id, row.user_id) for row in deleted])
@@ -285,6 +296,16 @@ async def delete_keys(tx: Tx, condition: ColumnElement[bool], *, renewed: bool =
     for some in _slices(consents):
         await revoke_made_keys(tx, consent.in_(some))
     return len(deleted)
+
+
+IS_BUILD_KEY = api_keys.c.token_name.regexp_match("^[0-9a-f-]{36}_[0-9a-f-]{36}_session_token$")
+"""Keys of builds by their name `OWNER_WORKSPACE_session_token`, including those from before migration 0035."""
+
+
+async def _lock_build_keys(tx: Tx, condition: ColumnElement[bool]) -> list[str]:
+    """Lock the keys of builds among the matching ones: none of them creates a further key until they are deleted."""
+    statement = select(api_keys.c.id).where(condition, IS_BUILD_KEY).order_by(api_keys.c.id).with_for_update()
+    return [row[0] for row in await tx.execute(statement)]
 
 
 _MADE = oauth2_provider_app_made_keys
@@ -342,11 +363,19 @@ async def delete_key(tx: Tx, key_id: str, *, renewed: bool = False) -> bool:
     return bool(await delete_keys(tx, api_keys.c.id == key_id, renewed=renewed))
 
 
+async def shorten_key(tx: Tx, key_id: str, latest: datetime) -> None:
+    """Let a key expire at `latest`, unless it expires earlier, and not be extended by its use."""
+    expires_at = func.least(api_keys.c.expires_at, latest)
+    await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=expires_at, lifetime_seconds=0))
+
+
 async def expire_key(tx: Tx, key_id: str, now: datetime) -> None:
-    statement = update(api_keys).where(api_keys.c.id == key_id).values(expires_at=now)
-    row = (await tx.execute(statement.returning(api_keys.c.user_id))).one_or_none()
-    await notify(tx, ENDED, f"key {key_id}")
-    await _end_unused_codes(tx, [key_id], row or ())
+    """Expire a key, and the keys that a build's key created."""
+    which = or_(api_keys.c.id == key_id, api_keys.c.build_key_id == key_id)
+    statement = update(api_keys).where(which).values(expires_at=now)
+    rows = (await tx.execute(statement.returning(api_keys.c.id, api_keys.c.user_id))).all()
+    await _notify_gone(tx, [(row.id, row.user_id) for row in rows])
+    await _end_unused_codes(tx, [row.id for row in rows], {row.user_id for row in rows})
 
 
 async def delete_keys_of(tx: Tx, user_id: UUID, *, scope: str = "") -> None:

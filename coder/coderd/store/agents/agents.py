@@ -97,6 +97,7 @@ class CurrentAgent:
     dormant_at: datetime | None
     build_id: UUID
     build_number: int
+    build_initiator_id: UUID
     rotated_token: UUID | None = None
     """Rotated token it was found by, if it is not the template's."""
 
@@ -135,6 +136,7 @@ PLACE: Select[Any] = (
         workspaces.c.dormant_at,
         workspace_builds.c.id,
         workspace_builds.c.build_number,
+        workspace_builds.c.initiator_id,
     )
     .join(workspace_builds, workspace_builds.c.job_id == workspace_agents.c.job_id)
     .join(

@@ -253,7 +253,7 @@ TRACKED: dict[str, Tracked] = {
          "deprecated", "default_ttl_ms", "activity_bump_ms", "autostop_days", "autostop_weeks", "autostart_days",
          "allow_user_cancel_workspace_jobs", "allow_user_autostart", "allow_user_autostop", "failure_ttl_ms",
          "time_til_dormant_ms", "time_til_dormant_autodelete_ms", "require_active_version", "max_port_share_level",
-         "cors_behavior", "use_classic_parameter_flow", "created_by", "user_acl", "group_acl"),
+         "cors_behavior", "use_classic_parameter_flow", "created_by", "user_acl", "group_acl", "full_build_tokens"),
         templates.c.name, organization=templates.c.organization_id, icon=templates.c.icon,
     ),
     "template_version": Tracked(

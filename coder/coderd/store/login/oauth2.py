@@ -336,6 +336,20 @@ async def consent_of_key(tx: Tx, key_id: str) -> Consent | None:
     return None if row is None else Consent(row[0], row[1], row[2], row[3] or _OVER)
 
 
+async def hold_consent(tx: Tx, app_id: UUID, user_id: UUID, grant_id: str) -> Consent | None:
+    """Return a consent that cannot be revoked until the transaction ends; None if it was revoked.
+
+    The transaction holds the application, its user and the owners of the keys to create.
+    """
+    await lock_consents(tx, app_id, user_id)
+    tokens = oauth2_provider_app_tokens
+    own = and_(tokens.c.app_id == app_id, tokens.c.user_id == user_id, tokens.c.grant_id == grant_id)
+    row = (await tx.execute(select(tokens.c.api_key_id, tokens.c.expires_at).where(own).limit(1))).one_or_none()
+    if row is None or not await key_store.hold_key(tx, row.api_key_id):
+        return None
+    return Consent(app_id, user_id, grant_id, row.expires_at)
+
+
 async def insert_made_key(tx: Tx, key_id: str, consent: Consent) -> None:
     """Link a key to the consent it is revoked with. The transaction holds the application, its user and the key that
     created it."""

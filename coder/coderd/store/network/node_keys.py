@@ -20,6 +20,12 @@ MAX_KEYS = 1024
 _keys = node_keys.c
 
 
+async def known_keys(tx: Tx, keys: Sequence[bytes]) -> set[bytes]:
+    """Return those of the keys that any owner has announced."""
+    rows = await tx.execute(select(_keys.key).where(_keys.key.in_(list(keys))))
+    return {bytes(key) for (key,) in rows}
+
+
 async def claim_keys(tx: Tx, keys: Sequence[bytes], owner: str, now: datetime) -> list[bytes]:
     """Return the `keys` that belong to other owners; if there are none, all belong to `owner` afterwards."""
     if not keys:

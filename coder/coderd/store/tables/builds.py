@@ -33,6 +33,7 @@ workspace_builds = Table(
     Column("has_external_agent", Boolean),
     Column("ai_task_app_id", Uuid),
     Column("granted_cost", Integer),
+    Column("requested_within", Uuid),
     UniqueConstraint("workspace_id", "build_number"),
     Index("ix_workspace_builds_template_version_id", "template_version_id"),
 )

@@ -172,8 +172,17 @@ api_keys = Table(
     Column("scopes", TextArray, nullable=False, server_default="{coder:all}"),
     Column("allow_list", TextArray, nullable=False, server_default="{*:*}"),
     Column("user_agent", Text, nullable=False, server_default=""),
+    Column("build_id", Uuid),
+    Column("build_template_id", Uuid),
+    Column("build_organization_id", Uuid),
+    Column("build_key_id", Text, ForeignKey("api_keys.id", ondelete="CASCADE")),
+    Column("build_roles", Text),
     Index("ix_api_keys_user_id", "user_id"),
 )
+"""`build_id` and the two ids after it: the build that got the key, or the build's key that created it, which is then
+`build_key_id`."""
+
+Index("ix_api_keys_build_key_id", api_keys.c.build_key_id, postgresql_where=text("build_key_id IS NOT NULL"))
 Index(
     "ix_api_keys_token_name",
     api_keys.c.user_id,

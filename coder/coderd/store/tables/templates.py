@@ -63,6 +63,7 @@ templates = Table(
     Column("agents_allowed", Boolean, nullable=False, server_default=_TRUE),
     Column("user_acl", Json, nullable=False, server_default=text("'{}'::jsonb")),
     Column("group_acl", Json, nullable=False, server_default=text("'{}'::jsonb")),
+    Column("full_build_tokens", Boolean, nullable=False, server_default=_FALSE),
     Index("ix_templates_active_version_id", "active_version_id"),
 )
 """Days are bit masks, Monday = 1 … Sunday = 64. ACLs are `{id: role}` with role `use` or `admin`."""

@@ -31,6 +31,8 @@ class OwnerFacts:
     """Role name and organization id, which is empty for the whole site."""
     ssh_public_key: str
     ssh_private_key: str
+    site_roles: Sequence[str] = ()
+    "Roles of the whole site, without the implicit one."
 
 
 async def get_owner_facts(tx: Tx, user_id: UUID, organization_id: UUID) -> OwnerFacts | None:
@@ -61,4 +63,5 @@ async def get_owner_facts(tx: Tx, user_id: UUID, organization_id: UUID) -> Owner
         roles=roles,
         ssh_public_key=key.public_key if key else "",
         ssh_private_key=key.private_key if key else "",
+        site_roles=user.rbac_roles,
     )

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import Select, func, insert, select, update
+from sqlalchemy import Select, and_, func, insert, or_, select, update
 from sqlalchemy.dialects.postgresql import distinct_on
 
 from coder.coderd.store.engine.rows import column_values
@@ -26,6 +26,7 @@ from coder.domain.workspaces.builds import build_status
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
+_jobs = provisioner_jobs
 _parameters = workspace_build_parameters
 
 
@@ -52,6 +53,8 @@ class BuildRow:
     has_external_agent: bool | None
     ai_task_app_id: UUID | None = None
     """App that reports for the workspace's task; known when the build ended."""
+    requested_within: UUID | None = None
+    """`Subject.narrowed_to` of the token that requested this build; None for all other requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +199,25 @@ async def settle_cost(tx: Tx, build_id: UUID) -> None:
     await tx.execute(update(workspace_builds).where(workspace_builds.c.id == build_id).values(daily_cost=cost))
 
 
+_ABANDONED = (
+    select(_jobs.c.id)
+    .where(_jobs.c.id == workspace_builds.c.job_id, _jobs.c.completed_at.is_not(None), _jobs.c.worker_id.is_(None))
+    .where(workspace_builds.c.transition == "delete")
+    .correlate(workspace_builds)
+    .exists()
+)
+"""A build that deleted a workspace without a daemon: an abandonment. It destroyed nothing."""
+
+
+async def is_abandoned(tx: Tx, build_id: UUID) -> bool:
+    """Return whether a workspace's last build was an abandonment."""
+    return (
+        await tx.execute(select(workspace_builds.c.id).where(workspace_builds.c.id == build_id, _ABANDONED))
+    ).scalar() is not None
+
+
 async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
-    """Return the daily credits of an owner's living workspaces."""
+    """Return the daily credits of an owner's living workspaces, and of abandoned ones without confirmation."""
     query = (
         select(func.coalesce(func.sum(workspace_builds.c.daily_cost), 0))
         .select_from(workspaces)
@@ -205,7 +225,7 @@ async def sum_daily_cost(tx: Tx, owner_id: UUID, organization_id: UUID) -> int:
         .where(
             workspaces.c.owner_id == owner_id,
             workspaces.c.organization_id == organization_id,
-            ~workspaces.c.deleted,
+            or_(~workspaces.c.deleted, and_(workspace_builds.c.daily_cost > 0, _ABANDONED)),
         )
     )
     return int((await tx.execute(query)).scalar_one())

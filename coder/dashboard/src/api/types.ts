@@ -1890,6 +1890,10 @@ export interface TemplateAutostopRequirement {
   weeks: number;
 }
 
+export interface TemplateBuildTokens {
+  all_roles: boolean;
+}
+
 export interface TemplateExample {
   id: string;
   url: string;

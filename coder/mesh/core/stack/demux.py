@@ -25,6 +25,7 @@ from coder.mesh.core.stack.tcp.states import TcpState
 from coder.mesh.core.stack.transmit import Transmitter
 from coder.mesh.core.wire import icmp, ip, ip4, tcp, tsmp, udp
 from coder.mesh.core.wire.tcp import Segment
+from coder.mesh.fair_shares import FairShares
 
 TcpFallback = Callable[[PendingConnection], None]
 UdpFallback = Callable[[UdpDatagram], None]
@@ -45,6 +46,7 @@ class Demux:
 
     __slots__ = (
         "_assembler",
+        "_held_shares",
         "_on_stack_event",
         "_random",
         "_routes",
@@ -69,6 +71,7 @@ class Demux:
         self.udp_sockets: dict[int, UdpSocket] = {}
         self.held: dict[bytes, PendingConnection] = {}
         "SYNs for ports without a listener, in the order of arrival, until the fallback decides."
+        self._held_shares: FairShares[bytes] = FairShares(transmit.settings.max_held_syns)
         self._tcp_fallback: TcpFallback | None = None
         self._udp_fallback: UdpFallback | None = None
         self._assembler = fragments.Assembler()
@@ -170,19 +173,26 @@ class Demux:
     def _on_syn(self, source: bytes, destination: bytes, segment: Segment, now: float) -> None:
         listener = self.listeners.get(segment.port)
         if listener is not None:
-            if listener.has_room:  # else dropped, not refused: the peer retries when there may be room
-                self._accept(source, destination, segment, now).wait_in(listener)
-                listener.handshake_started()
+            if listener.make_room(source):  # else dropped, not refused: the peer retries when there may be room
+                socket = self._accept(source, destination, segment, now)
+                socket.wait_in(listener)
+                listener.handshake_started(socket)
             return
         if self._tcp_fallback is None:
             self._refuse(source, destination, segment)
             return
         key = self._table.key(source, destination, segment.source_port, segment.port)
         # A retransmitted SYN while the fallback still decides; the first one is enough.
-        if key in self.held or len(self.held) >= self._transmit.settings.max_held_syns:
+        if key in self.held:
             return
+        if self._held_shares.is_full:
+            victim = self._held_shares.evictable_for(source)
+            if victim is None:
+                return
+            self._expire_held(victim)
         pending = PendingConnection(source, destination, segment, now, self._decide)
         self.held[key] = pending
+        self._held_shares.add(source, key)
         self._tcp_fallback(pending)
 
     def _decide(self, pending: PendingConnection, accept: bool) -> TcpSocket | None:
@@ -190,6 +200,7 @@ class Demux:
         syn = pending.syn
         key = self._table.key(pending.source, pending.destination, syn.source_port, syn.port)
         self.held.pop(key, None)
+        self._held_shares.discard(pending.source, key)
         # Simultaneous open while the fallback decided: the connection exists already.
         if key in self._table.by_key:
             return None
@@ -223,15 +234,23 @@ class Demux:
             # Held SYNs are ordered by age; the first young one ends the search.
             if now - pending.held_at < self._transmit.settings.hold_syn:
                 break
-            pending.expire()
-            del self.held[key]
+            self._expire_held(key)
 
     def forget_held(self, source: bytes) -> None:
         """Expire the held SYNs of a removed peer."""
         for key, pending in list(self.held.items()):
             if pending.source == source:
-                pending.expire()
-                del self.held[key]
+                self._expire_held(key)
+
+    def forget_all_held(self) -> None:
+        """Expire all held SYNs: the stack closes."""
+        for key in list(self.held):
+            self._expire_held(key)
+
+    def _expire_held(self, key: bytes) -> None:
+        pending = self.held.pop(key)
+        pending.expire()
+        self._held_shares.discard(pending.source, key)
 
     # UDP, ICMP, TSMP
 
@@ -258,9 +277,9 @@ class Demux:
         elif message.type == icmp.ECHO_REPLY:
             self._on_stack_event(EchoReply(packet.source, message.identifier, message.sequence, message.body))
         elif message.type in (icmp.UNREACHABLE, icmp.TOO_BIG) and len(message.body) >= _QUOTED_SEQUENCE_END:
-            self._on_error(message, now)
+            self._on_error(packet.source, message, now)
 
-    def _on_error(self, message: icmp.Message, now: float) -> None:
+    def _on_error(self, router: bytes, message: icmp.Message, now: float) -> None:
         """Process an ICMP error about a packet of this host, whose beginning is quoted."""
         quoted = bytes(message.body)
         source, destination = quoted[8:24], quoted[24:40]
@@ -278,7 +297,7 @@ class Demux:
             if socket is None or (number - socket.sender.snd_una) & MASK >= max(socket.sender.in_flight, 1):
                 return
             if is_too_big:
-                if self._narrow(destination, message.parameter, now):
+                if self._narrow(router, destination, message.parameter, now):
                     socket.recovery.on_too_big(now)
                     self._transmit.mark_ready(socket)
             # RFC 5927 section 5.2: on an established connection even a hard error is treated as a soft one. Otherwise
@@ -289,14 +308,14 @@ class Demux:
         # UDP has no sequence number to check. Sizes below IPv6's minimum are ignored (`Routes.narrow`), which leaves an
         # attacker little to gain.
         elif is_too_big:
-            self._narrow(destination, message.parameter, now)
+            self._narrow(router, destination, message.parameter, now)
         if is_too_big:
             self._on_stack_event(TooBig(destination, message.parameter))
         else:
             self._on_stack_event(Unreachable(destination, int.from_bytes(quoted[_PORT_AT : _PORT_AT + 2], "big")))
 
-    def _narrow(self, destination: bytes, mtu: int, now: float) -> bool:
-        if not self._routes.narrow(destination, mtu, now):
+    def _narrow(self, router: bytes, destination: bytes, mtu: int, now: float) -> bool:
+        if not self._routes.narrow(router, destination, mtu, now):
             return False
         for socket in self._table.to(destination):
             socket.update_mss()

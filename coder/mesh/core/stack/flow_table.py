@@ -13,11 +13,12 @@ from __future__ import annotations
 from collections import OrderedDict
 
 from coder.mesh.core.wire import ip
+from coder.mesh.fair_shares import FairShares
 
 MAX_FLOWS = 4096
 """Flows of one client; the least recently used one is dropped. A browser has hundreds."""
 MAX_FRAGMENTS = 64
-"""Datagrams whose later fragments are still awaited."""
+"""Datagrams whose later fragments are still awaited, shared by their senders."""
 # RFC 6092 REC-35 requires two hours and four minutes at least, for an established connection.
 TCP_LIFE = 24 * 3600.0
 """Seconds of silence: SSH sessions stay open over night."""
@@ -39,13 +40,14 @@ Key = tuple[int, bytes, bytes, int, int]
 class FlowTable:
     """The flows of one client."""
 
-    __slots__ = ("_flows", "_fragments")
+    __slots__ = ("_flows", "_fragments", "_fragments_by")
 
     def __init__(self) -> None:
         self._flows: OrderedDict[Key, float] = OrderedDict()
         """Key -> expiry."""
         self._fragments: OrderedDict[tuple[bytes, bytes, bytes], None] = OrderedDict()
-        """(source, destination, identification) of datagrams whose first fragment came in."""
+        """(source, destination, identification) of datagrams whose first fragment came in, the oldest first."""
+        self._fragments_by: FairShares[tuple[bytes, bytes, bytes]] = FairShares(MAX_FRAGMENTS)
 
     def __len__(self) -> int:
         return len(self._flows)
@@ -82,10 +84,19 @@ class FlowTable:
         if not self._knows(_key(packet, protocol, at, outward=False), now):
             return False
         if packet[6] == _FRAGMENT:
-            self._fragments[_datagram(packet)] = None
-            if len(self._fragments) > MAX_FRAGMENTS:
-                self._fragments.popitem(last=False)
+            self._await_fragments(_datagram(packet))
         return True
+
+    def _await_fragments(self, datagram: tuple[bytes, bytes, bytes]) -> None:
+        shares, source = self._fragments_by, datagram[0]
+        if datagram in self._fragments:
+            return
+        if shares.is_full:
+            victim = shares.evictable_for(source) or shares.oldest_of(source) or next(iter(self._fragments))
+            del self._fragments[victim]
+            shares.discard(victim[0], victim)
+        self._fragments[datagram] = None
+        shares.add(source, datagram)
 
     def _is_about_a_flow(self, quoted: bytes, inside: bytes, now: float) -> bool:
         """Return whether an ICMP error quotes a packet of a flow that `inside` sent.

@@ -11,6 +11,7 @@ from struct import Struct
 
 from coder.mesh.core.errors import WireError
 from coder.mesh.core.wire import ip
+from coder.mesh.fair_shares import FairShares
 
 PROTOCOL = 44
 _HEADER = Struct("!BxHI")
@@ -20,7 +21,8 @@ _SIZE = 8
 # RFC 8200 section 4.5: abandoned 60 seconds after the first fragment came.
 _LIFETIME = 60.0
 _MAX_PACKETS = 64
-"""Ours: packets under reassembly at a time; the oldest is dropped. With 64 KB each at most 4 MB."""
+"""Ours: packets under reassembly at a time, of all peers; with 64 KB each at most 4 MB. Each peer has its share
+(fair_shares.py), of which the oldest is dropped."""
 _MAX_PIECES = 512
 """Ours: fragments of one packet. Packets of 256 bytes, the smallest we send (routes.py), need 316 for the largest
 datagram. Pieces of eight bytes would be 8192, each compared with all before it, and each with bookkeeping many times
@@ -58,9 +60,10 @@ def split(packet: bytes, mtu: int, identification: int) -> list[bytes]:
 class _Partial:
     """A packet under reassembly."""
 
-    __slots__ = ("begun", "have", "pieces", "size")
+    __slots__ = ("begun", "have", "pieces", "size", "source")
 
-    def __init__(self, begun: float) -> None:
+    def __init__(self, source: bytes, begun: float) -> None:
+        self.source = source
         self.begun = begun
         self.pieces: dict[int, bytes] = {}
         self.have = 0
@@ -71,10 +74,12 @@ class _Partial:
 class Assembler:
     """Reassembles fragments of all peers, in bounded memory and time."""
 
-    __slots__ = ("_partials",)
+    __slots__ = ("_partials", "_shares")
 
     def __init__(self) -> None:
         self._partials: dict[bytes, _Partial] = {}
+        "The oldest first."
+        self._shares: FairShares[bytes] = FairShares(_MAX_PACKETS)
 
     def add(self, packet: ip.Packet, now: float) -> ip.Packet | None:
         """Add a fragment; return the whole packet when it was the last one missing.
@@ -91,17 +96,17 @@ class Assembler:
         # RFC 8200 section 4.5 uses source, destination and identification. The protocol is added for translated IPv4,
         # which counts its identifications for each protocol (RFC 791 section 3.2).
         key = packet.source + packet.destination + packet.payload[:1] + packet.payload[4:_SIZE]
-        partial = self._find(key, now)
+        partial = self._find(key, packet.source, now)
         # RFC 5722: an overlap is an attack; the whole packet is dropped, not just the piece.
         if offset in partial.pieces or self._overlaps(partial, offset, len(data)):
-            del self._partials[key]
+            self._drop(key)
             raise WireError("overlapping_fragments")
         # Two last fragments, or data behind the end: `have` would reach `size` with a hole in the middle.
         if not more and any(at + len(piece) > offset for at, piece in partial.pieces.items()):
-            del self._partials[key]
+            self._drop(key)
             raise WireError("bad_fragment")
         if len(partial.pieces) >= _MAX_PIECES:
-            del self._partials[key]
+            self._drop(key)
             raise WireError("too_many_fragments")
         partial.pieces[offset] = data
         partial.have += len(data)
@@ -110,21 +115,29 @@ class Assembler:
         # No two pieces overlap and none lies behind the end, so equal sums mean that nothing is missing.
         if partial.have != partial.size:
             return None
-        del self._partials[key]
+        self._drop(key)
         whole = b"".join(partial.pieces[at] for at in sorted(partial.pieces))
         return ip.Packet(protocol, packet.source, packet.destination, whole)
 
-    def _find(self, key: bytes, now: float) -> _Partial:
+    def _find(self, key: bytes, source: bytes, now: float) -> _Partial:
         partials = self._partials
-        # Oldest first. RFC 8200 section 4.5 would have us send Time Exceeded for packets dropped here. The sender
-        # cannot act on it, so no clock is kept for it either.
-        for old, partial in list(partials.items()):
-            if now - partial.begun < _LIFETIME and (len(partials) < _MAX_PACKETS or key in partials):
+        # RFC 8200 section 4.5 would have us send Time Exceeded for packets dropped here. The sender cannot act on it,
+        # so no clock is kept for it either.
+        while partials:
+            oldest = next(iter(partials))
+            if now - partials[oldest].begun < _LIFETIME:
                 break
-            del partials[old]
-        if key not in partials:
-            partials[key] = _Partial(now)
-        return partials[key]
+            self._drop(oldest)
+        partial = partials.get(key)
+        if partial is None:
+            if self._shares.is_full:
+                self._drop(self._shares.evictable_for(source) or self._shares.oldest_of(source) or next(iter(partials)))
+            partial = partials[key] = _Partial(source, now)
+            self._shares.add(source, key)
+        return partial
+
+    def _drop(self, key: bytes) -> None:
+        self._shares.discard(self._partials.pop(key).source, key)
 
     @staticmethod
     def _overlaps(partial: _Partial, offset: int, size: int) -> bool:

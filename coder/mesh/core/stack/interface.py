@@ -281,7 +281,7 @@ class Stack:
             listener.close()
         for socket in self._table.all():
             socket.abort()
-        self._demux.held.clear()
+        self._demux.forget_all_held()
 
     def add_address(self, address: bytes) -> None:
         """Add an own address."""

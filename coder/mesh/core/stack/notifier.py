@@ -49,10 +49,10 @@ class Notifier:
         # The listener is closed, so no application can accept it: without the reset the peer would believe itself
         # connected.
         if listener.closed:
-            listener.handshake_ended(None)
+            listener.handshake_failed(socket)
             socket.abort()
         elif socket.state is TcpState.CLOSED:
-            listener.handshake_ended(None)
+            listener.handshake_failed(socket)
         else:
-            listener.handshake_ended(socket)
+            listener.handshake_done(socket)
             self.touched[listener] = None

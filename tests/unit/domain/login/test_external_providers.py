@@ -77,3 +77,40 @@ def test_self_hosted_token_stays_on_host(kind: str) -> None:
         provider.app_installations_url,
     )
     assert [url for url in urls if url and not url.startswith(f"{own}/")] == []
+
+
+PUBLIC = (
+    "https://github.com/a",
+    "https://gitlab.com/a",
+    "https://gitea.com/a",
+    "https://bitbucket.org/a",
+    "https://dev.azure.com/a",
+)
+
+
+@pytest.mark.parametrize("kind", ["github", "gitlab", "gitea", "bitbucket-server"])
+@pytest.mark.parametrize("own", ["git.example.com", "git.example.com:8443", "10.0.0.7", "[fd00::7]:8080"])
+def test_pattern_follows_own_host(kind: str, own: str) -> None:
+    urls = settings(type=kind, client_id="c", auth_url=f"https://{own.upper()}/login/authorize")
+    (provider,) = read_providers(urls, None)
+    for url in (f"https://{own}/a/b.git", f"{own}/a", f"http://{own}"):
+        assert provider_for([provider], url=url) is provider, url
+    strangers = (f"https://{own}.evil.example/a", f"https://evil.example/{own}", "https://gitXexample.com/a", *PUBLIC)
+    for url in strangers:
+        assert provider_for([provider], url=url) is None, url
+
+
+@pytest.mark.parametrize("kind", _KNOWN)
+def test_pattern_of_public_service(kind: str) -> None:
+    """A token of a kind is never given for the host of another kind."""
+    known = _KNOWN[kind]
+    more = {} if known.base else {"auth_url": "https://login.example.com/a", "token_url": "https://login.example.com/t"}
+    (provider,) = read_providers(settings(type=kind, client_id="c", **more), None)
+    matched = [url for url in PUBLIC if provider_for([provider], url=url)]
+    assert matched == [url for url in PUBLIC if known.host and known.host == url.split("/")[2]]
+
+
+def test_pattern_of_settings_wins() -> None:
+    own = settings(type="gitlab", client_id="c", auth_url="https://git.example.com/a", regex="^https://code.example/")
+    (provider,) = read_providers(own, None)
+    assert provider.regex == "^https://code.example/"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from datetime import UTC, datetime
 
-from coder.domain.provisioning.allowed_actions import SILENT_AFTER, allowed_actions, is_silent
+from coder.domain.provisioning.allowed_actions import SILENT_AFTER, allowed_actions, is_silent, may_abandon
 from coder.domain.provisioning.jobs import HUNG_AFTER, STATUSES
 from coder.domain.workspaces.builds import TRANSITIONS, WORKSPACE_STATUSES, build_status, is_active
 
@@ -26,3 +26,14 @@ def test_every_state_has_an_action() -> None:
     assert all(allowed_actions(status, silent=True, template_allows_cancel=False) for status in STATUSES)
     assert is_silent(NOW - SILENT_AFTER, NOW)
     assert not is_silent(NOW, NOW)
+
+
+def test_owner_abandons_what_cannot_be_deleted() -> None:
+    both = (False, True)
+    for transition, status, silent, served, manages in itertools.product(TRANSITIONS, STATUSES, both, both, both):
+        lost = silent if status in {"running", "canceling"} else not served
+        failed = (transition, status) == ("delete", "failed")
+        idle = status not in {"running", "canceling"}
+        assert may_abandon(status, transition, silent=silent, served=served, manages=manages) is (
+            lost or failed or (manages and idle)
+        ), (transition, status, silent, served, manages)

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from coder.domain.rendering.builds import GivenValues, build_values
 from coder.domain.rendering.module_scope import RenderRequest
 from coder.domain.rendering.parameters import render
-from coder.domain.rendering.presets import check_presets, render_presets
+from coder.domain.rendering.presets import check_parameters, check_presets, render_presets
 from coder.domain.rendering.workspace_tags import render_tags
+from coder.domain.templates import parameter_rules as rules
 from tests.kit.paths import DATA
 
 RECORDED = DATA / "terraform" / "parameters"
@@ -275,3 +276,38 @@ def test_modules_are_expanded() -> None:
 def test_modules_within_modules_end() -> None:
     text = b'module "m" {\n  count  = 1000\n  source = "./"\n}\ndata "coder_parameter" "p" {\n  name = "p"\n}\n'
     assert len(render({"main.tf": text}, RenderRequest()).parameters) < 2000
+
+
+_STATIC = "".join(f'  option {{\n    name = "{n}"\n    value = "{n}"\n  }}\n' for n in range(rules.MAX_OPTIONS + 1))
+_DYNAMIC = """  dynamic "option" {
+    for_each = [for n in concat(RANGES): tostring(n)]
+    content {
+      name  = option.value
+      value = option.value
+    }
+  }
+"""
+
+
+@pytest.mark.parametrize("options", [_STATIC, _DYNAMIC], ids=["static", "dynamic"])
+def test_too_many_options_are_refused(options: str) -> None:
+    """Before the import: it would fail at its end."""
+    ranges = ", ".join(f"range({start}, {start + 1000})" for start in range(0, 5000, 1000))
+    text = (
+        f'data "coder_parameter" "many" {{\n  name = "many"\n  default = "1"\n{options.replace("RANGES", ranges)}}}\n'
+    )
+    owner = {"name": "x", "email": "", "full_name": "", "groups": [], "ssh_public_key": "", "id": "", "roles": []}
+    rendered = render({"main.tf": text.encode()}, RenderRequest({}, owner, {}, lambda: "id"))
+    count = rules.MAX_OPTIONS + 1 if options is _STATIC else 5000
+    detail = f"A parameter has at most {rules.MAX_OPTIONS} options, and this one has {count}."
+    refusal = check_parameters(rendered)
+    assert refusal is not None
+    assert refusal["response"]["validations"] == [{"field": "many", "detail": detail}]
+    (parameter,) = rendered.parameters
+    assert [problem["detail"] for problem in parameter["diagnostics"]] == [detail]
+
+
+def test_few_options_are_accepted() -> None:
+    text = 'data "coder_parameter" "few" {\n  name = "few"\n  option {\n    name = "a"\n    value = "a"\n  }\n}\n'
+    rendered = render({"main.tf": text.encode()}, RenderRequest({}, {}, {}, lambda: "id"))
+    assert check_parameters(rendered) is None

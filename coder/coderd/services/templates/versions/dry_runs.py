@@ -15,7 +15,7 @@ from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.provisioning.jobs import cancel_job, load_queue_positions, match_provisioners, present_job
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
-from coder.coderd.services.templates.versions.loaded_versions import load_version
+from coder.coderd.services.templates.versions.loaded_versions import LoadedVersion, load_version
 from coder.coderd.services.templates.versions.version_contents import show_resources
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -51,15 +51,27 @@ async def start_dry_run(
             "rich_parameter_values": [
                 {"name": item.name, "value": item.value} for item in body.rich_parameter_values or ()
             ],
-            "user_variable_values": [
-                {"name": item.name, "value": item.value} for item in body.user_variable_values or ()
-            ],
+            "user_variable_values": _variable_values(subject, loaded, body),
         },
         # The import fixed the tags; the same daemons take the dry run.
         tags=loaded.job.tags,
     )
     job = await ctx.db.run(enqueue_job, new, ctx.clock.now())
     return present_job(job)
+
+
+def _variable_values(
+    subject: Subject, loaded: LoadedVersion, body: CreateTemplateVersionDryRunRequest
+) -> list[dict[str, str]]:
+    """Return the template variables that the dry run overrides.
+
+    Only a caller who may create versions of the template overrides variables: a variable may be the address that the
+    template's credentials are sent to, and a plan reads data sources. The values of other callers are ignored, as
+    upstream ignores those of every caller.
+    """
+    if not may(subject, "create", loaded.resource):
+        return []
+    return [{"name": item.name, "value": item.value} for item in body.user_variable_values or ()]
 
 
 async def load_dry_run(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> JobRow:
@@ -91,7 +103,8 @@ async def _present(tx: Tx, job: JobRow, now: datetime, strict: bool) -> Provisio
 
 async def get_resources(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> list[WorkspaceResource]:
     """Return the resources that a dry run planned. Raises Invalid before its end."""
-    return await show_resources(ctx, await load_dry_run(ctx, subject, version_id, job_id))
+    job = await load_dry_run(ctx, subject, version_id, job_id)
+    return await show_resources(ctx, job, reveals=may(subject, "ssh", _as_workspace(job)))
 
 
 async def get_matched(ctx: Context, subject: Subject, version_id: UUID, job_id: UUID) -> MatchedProvisioners:

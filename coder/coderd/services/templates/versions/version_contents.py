@@ -13,8 +13,8 @@ from coder.api.templates.template_versions import (
 )
 from coder.api.workspaces.builds import WorkspaceResource
 from coder.coderd.services.access import owner_identity
-from coder.coderd.services.access.authorization import knows_user, require
-from coder.coderd.services.agents.agent_view import TROUBLESHOOTING_URL, AgentViewContext
+from coder.coderd.services.access.authorization import knows_user, may, require
+from coder.coderd.services.agents.agent_view import planned_context
 from coder.coderd.services.agents.resource_view import load_resources, present_resources
 from coder.coderd.services.login import external_auth
 from coder.coderd.services.login.required_logins import required_providers
@@ -74,13 +74,16 @@ async def list_external_auth(
 async def list_resources(ctx: Context, subject: Subject, version_id: UUID) -> list[WorkspaceResource]:
     """Return the resources that a version's import found. Raises Invalid while the import runs."""
     loaded = await load_version(ctx, subject, version_id)
-    return await show_resources(ctx, loaded.job)
+    # No workspace exists yet that other readers of the template could connect to.
+    return await show_resources(ctx, loaded.job, reveals=may(subject, "update", loaded.resource))
 
 
-async def show_resources(ctx: Context, job: JobRow) -> list[WorkspaceResource]:
-    """Return the resources that an import or dry run found. Raises Invalid before its end."""
+async def show_resources(ctx: Context, job: JobRow, *, reveals: bool) -> list[WorkspaceResource]:
+    """Return the resources that an import or dry run found. Raises Invalid before its end.
+
+    `reveals`: whether the reader may see the values of environment variables.
+    """
     if job.completed_at is None:
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [job.id])
-    url = ctx.config.agent_fallback_troubleshooting_url or TROUBLESHOOTING_URL
-    return present_resources(loaded, job.id, AgentViewContext(now=ctx.clock.now(), troubleshooting_url=url))
+    return present_resources(loaded, job.id, planned_context(ctx, reveals=reveals))

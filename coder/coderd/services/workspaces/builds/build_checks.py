@@ -1,32 +1,74 @@
-"""Checks of a build request against the template version: import, privileges, external logins.
+"""Checks of a build request against template and version: access, import, privileges, external logins.
 
 The order of the checks and their messages are upstream's.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from coder.api.base.refusals import Failed, Forbidden, Invalid
+from coder.api.base.refusals import Failed, Forbidden, Invalid, NotFound
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.access.workspace_access import template_resource
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules, StaleValuesError
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.provisioning.jobs import JobRow
-from coder.coderd.store.templates import system_template_versions
+from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates.template_versions import VersionRow
 from coder.coderd.store.templates.templates import TemplateRow
 from coder.coderd.store.workspaces.builds import BuildRow
-from coder.domain.access.policy import Class, Subject
+from coder.domain.access.policy import ALL, Class, Subject
 
 if TYPE_CHECKING:
+    from coder.coderd.services.foundation.context import Context
     from coder.coderd.store.engine.database import Tx
+    from coder.coderd.store.workspaces.workspaces import WorkspaceView
 
 _TEMPLATE_MANAGERS = "Only template managers may provide custom state"
 _DEBUG_OFF = "Terraform debug mode is disabled in the deployment configuration."
 _DEBUG_ADMINS = "Workspace builds with a custom log level are restricted to administrators only."
 _NEEDS_LOGIN = "The template needs an external login that the owner of the workspace does not have."
+
+
+_NO_ACCESS = "You do not have permission to use the template of this workspace."
+_NO_ACCESS_DETAIL = (
+    "Ask an administrator of the template to give you access to it. You can still stop and delete the workspace."
+)
+
+
+def may_use(subject: Subject, template: TemplateRow) -> bool:
+    """Return whether the caller may build a template's versions.
+
+    The key must allow `read`, as upstream's does. Only the user's own permissions decide about `use`: upstream's scope
+    for operating workspaces does not contain it.
+    """
+    resource = template_resource(template)
+    return may(subject, "read", resource) and may(replace(subject, scope=ALL), "use", resource)
+
+
+def check_template_access(
+    subject: Subject, template: TemplateRow, request: BuildRequest, last_version_id: UUID | None
+) -> None:
+    """Require access to the template for a start, and for every build with another version than the last one.
+
+    A user who lost access to the template can still stop and delete the workspace. Raises Forbidden.
+    """
+    other = request.version_id is not None and request.version_id != last_version_id
+    if (request.transition == "start" or other) and not may_use(subject, template):
+        raise Forbidden(_NO_ACCESS, _NO_ACCESS_DETAIL)
+
+
+async def require_template_access(ctx: Context, subject: Subject, view: WorkspaceView, request: BuildRequest) -> None:
+    """Check access to the template before the request's version is rendered; `enqueue_build` checks again.
+
+    Raises NotFound, Forbidden.
+    """
+    template = await ctx.db.read(system_templates.get_template, view.workspace.template_id)
+    if template is None:
+        raise NotFound
+    check_template_access(subject, template, request, view.latest.build.template_version_id)
 
 
 async def select_version(

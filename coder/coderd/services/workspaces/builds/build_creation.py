@@ -24,6 +24,7 @@ from coder.coderd.services.access.workspace_access import (
     workspace_resource,
 )
 from coder.coderd.services.notifications import update_notifications
+from coder.coderd.services.workspaces.builds.build_checks import require_template_access
 from coder.coderd.services.workspaces.builds.build_input import read_request
 from coder.coderd.services.workspaces.builds.build_metrics import counted
 from coder.coderd.services.workspaces.builds.build_parameters import BuildTarget, enqueue_with_values
@@ -54,6 +55,7 @@ async def create_build(
     _check_buildable(
         subject, view.workspace, request
     )  # before the values are computed; `enqueue_next_build` checks again
+    await require_template_access(ctx, subject, view, request)
     target = BuildTarget(view.workspace.owner_id, view.workspace.template_id, workspace_id)
 
     async def enqueue(request: BuildRequest) -> QueuedBuild:

@@ -1,7 +1,7 @@
 """A workspace build as a provisioner daemon gets it: parameters, state, metadata, tokens.
 
-A build whose owner left the organization, or never belonged to it, gets neither a token nor the private key of the
-owner (`services/access/owner_identity.py`). The result of the build is handled by `build_results.py`.
+Some builds get neither a token nor the private key of the owner (`services/access/owner_identity.py`): those whose
+owner left the organization, or never belonged to it. The result of the build is handled by `build_results.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from coder.coderd.services.access import owner_identity
 from coder.coderd.services.login import provider_tokens
 from coder.coderd.services.people import git_ssh_keys
 from coder.coderd.services.templates.imports.import_messages import variable_values
+from coder.coderd.services.workspaces.builds.build_consent import end_with_consent, hold_consent
 from coder.coderd.services.workspaces.builds.build_metadata import build_metadata, set_prebuild_stage
 from coder.coderd.services.workspaces.builds.build_session_token import create_session_token, revoke_session_token
 from coder.coderd.store.provisioning.jobs import JobRow
@@ -60,14 +61,18 @@ async def _describe(
     if owner is None:
         raise Invalid("get owner: not found")
     previous = await system_builds.get_previous_build(tx, build)
-    is_delivered = await owner_identity.is_delivered(tx, workspace.owner_id, workspace.organization_id)
+    target = owner_identity.IdentityTarget(workspace.owner_id, workspace.organization_id, build.initiator_id)
+    is_delivered = await owner_identity.is_delivered(tx, config, target)
     if not is_delivered:
         owner = replace(owner, ssh_private_key="")
     metadata = await build_metadata(tx, build, workspace, owner, access_url)
     await set_prebuild_stage(tx, metadata, build, previous, workspace)
+    caused_by = await hold_consent(tx, job, workspace.owner_id, now)
     await revoke_session_token(tx, workspace)
-    if is_delivered:
-        metadata.workspace_owner_session_token = await create_session_token(tx, build, workspace, owner, config, now)
+    if is_delivered and not caused_by.has_ended:
+        token = await create_session_token(tx, build, workspace, owner, config, now)
+        await end_with_consent(tx, token, caused_by.consent)
+        metadata.workspace_owner_session_token = token
     version = await system_template_versions.get_version(tx, build.template_version_id)
     providers = [str(item["id"]) for item in version.external_auth_providers] if version is not None else []
     build_message = provisionerd_pb2.AcquiredJob.WorkspaceBuild(

@@ -9,11 +9,14 @@ from coder.api.base.refusals import (
     NotFound,
 )
 from coder.api.workspaces.build_requests import UpdateWorkspaceBuildStateRequest
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.token_masking import mask_in_bytes
 from coder.coderd.services.access.workspace_access import (
     hold_template_of,
     load_workspace,
     lock_workspace,
+    reveals_values,
     template_resource,
 )
 from coder.coderd.services.foundation.field_checks import check_request
@@ -33,9 +36,17 @@ if TYPE_CHECKING:
 
 
 async def get_state(ctx: Context, subject: Subject, build_id: UUID) -> bytes:
-    """Return the Terraform state. It includes secrets, so only template managers may read it (others get NotFound)."""
+    """Return the Terraform state. It includes secrets, so only template managers may read it (others get NotFound).
+
+    The owner's session token is masked for a manager who may not connect to the workspace.
+    """
     view = await _load_for_managers(ctx, subject, build_id)
-    return await ctx.db.read(system_builds.get_state, view.build.id)
+    await refuse_applications(ctx, subject, "agent_token")
+    workspace = await load_workspace(ctx, subject, view.build.workspace_id)
+    state = await ctx.db.read(system_builds.get_state, view.build.id)
+    if reveals_values(subject, workspace.workspace):
+        return state
+    return await ctx.db.read(mask_in_bytes, state)
 
 
 async def put_state(ctx: Context, subject: Subject, build_id: UUID, request: UpdateWorkspaceBuildStateRequest) -> None:

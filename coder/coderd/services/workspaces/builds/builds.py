@@ -19,11 +19,17 @@ from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import (
     load_workspace,
+    reveals_values,
     workspace_resource,
 )
-from coder.coderd.services.agents.agent_view import view_context
-from coder.coderd.services.agents.resource_view import load_resources, present_resources
-from coder.coderd.services.workspaces.workspace_view import LoadedPage, load_page, present_build, strict_tags
+from coder.coderd.services.agents.resource_view import load_resources
+from coder.coderd.services.workspaces.workspace_view import (
+    LoadedPage,
+    load_page,
+    present_build,
+    present_build_resources,
+    strict_tags,
+)
 from coder.coderd.store.workspaces import builds as build_store
 from coder.coderd.store.workspaces import system_builds, system_workspaces
 from coder.coderd.store.workspaces.builds import BuildView
@@ -40,7 +46,8 @@ _UNKNOWN_BUILD = 'Workspace "{name}" Build {number} does not exist.'
 
 async def get_build(ctx: Context, subject: Subject, build_id: UUID) -> WorkspaceBuild:
     """Return a build. Raises NotFound."""
-    return await _present(ctx, await load_build(ctx, subject, build_id))
+    build, reveals = await _load(ctx, subject, build_id)
+    return await _present(ctx, build, reveals=reveals)
 
 
 async def get_build_by_number(
@@ -62,7 +69,7 @@ async def get_build_by_number(
     build_view = await ctx.db.read(system_builds.get_view_by_number, view.workspace.id, int(number_text))
     if build_view is None:
         raise NotFound(_UNKNOWN_BUILD.format(name=view.workspace.name, number=int(number_text)))
-    return await _present(ctx, build_view)
+    return await _present(ctx, build_view, reveals=reveals_values(subject, view.workspace))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +84,14 @@ class BuildPage:
 
 async def list_builds(ctx: Context, subject: Subject, workspace_id: UUID, selection: BuildPage) -> list[WorkspaceBuild]:
     """Return the workspace's builds, newest first. Raises NotFound."""
-    await load_workspace(ctx, subject, workspace_id)
+    reveals = reveals_values(subject, (await load_workspace(ctx, subject, workspace_id)).workspace)
     if selection.after is not None:
         earlier = await ctx.db.read(system_builds.get_build, selection.after)
         if earlier is None or earlier.workspace_id != workspace_id:
             raise Invalid(f'Record at "after_id" ("{selection.after}") does not exist.')
     now, strict = ctx.clock.now(), strict_tags(ctx)
     views, page = await ctx.db.read(_list, workspace_id, selection, now, strict)
-    return [present_build(ctx, view, page) for view in views]
+    return [present_build(ctx, view, page, reveals=reveals) for view in views]
 
 
 async def _list(
@@ -96,18 +103,23 @@ async def _list(
     return views, await load_page(tx, views, now, strict=strict)
 
 
-async def _present(ctx: Context, view: BuildView) -> WorkspaceBuild:
+async def _present(ctx: Context, view: BuildView, *, reveals: bool) -> WorkspaceBuild:
     page = await ctx.db.read(load_page, [view], ctx.clock.now(), strict=strict_tags(ctx))
-    return present_build(ctx, view, page)
+    return present_build(ctx, view, page, reveals=reveals)
 
 
 async def load_build(ctx: Context, subject: Subject, build_id: UUID) -> BuildView:
     """Return a build. Raises NotFound when the user may not read its workspace."""
+    return (await _load(ctx, subject, build_id))[0]
+
+
+async def _load(ctx: Context, subject: Subject, build_id: UUID) -> tuple[BuildView, bool]:
+    """Return a build, and whether the caller may see values inside its workspace. Raises NotFound."""
     view = await ctx.db.read(system_builds.get_view, build_id)
     if view is None:
         raise NotFound
-    await load_workspace(ctx, subject, view.build.workspace_id)
-    return view
+    workspace = await load_workspace(ctx, subject, view.build.workspace_id)
+    return view, reveals_values(subject, workspace.workspace)
 
 
 async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceBuildParameter]:
@@ -119,8 +131,8 @@ async def get_parameters(ctx: Context, subject: Subject, build_id: UUID) -> list
 
 async def get_resources(ctx: Context, subject: Subject, build_id: UUID) -> list[WorkspaceResource]:
     """Return the build's resources. Raises Invalid while the job runs."""
-    view = await load_build(ctx, subject, build_id)
+    view, reveals = await _load(ctx, subject, build_id)
     if is_active(view.job.status):
         raise Invalid("Job hasn't completed!")
     loaded = await ctx.db.read(load_resources, [view.job.id])
-    return present_resources(loaded, view.job.id, view_context(ctx, view.workspace_name, view.owner_username))
+    return present_build_resources(ctx, view, loaded, reveals=reveals)

@@ -14,7 +14,13 @@ from typing import TYPE_CHECKING
 from coder.api.base.refusals import Conflict
 from coder.base.ids import new_uuid
 from coder.coderd.services.provisioning.new_jobs import NewJob, enqueue_job
-from coder.coderd.services.workspaces.builds.build_checks import check_logins, check_privileges, select_version
+from coder.coderd.services.workspaces.builds.build_checks import (
+    check_logins,
+    check_privileges,
+    check_template_access,
+    select_version,
+)
+from coder.coderd.services.workspaces.builds.build_consent import job_input
 from coder.coderd.services.workspaces.builds.build_requests import BuildRequest, BuildRules
 from coder.coderd.services.workspaces.builds.build_values import resolve_tags, resolve_values
 from coder.coderd.store.provisioning import system_jobs
@@ -51,6 +57,7 @@ async def enqueue_build(
     last = await system_builds.get_latest_build(tx, workspace.id)
     if last is not None:
         await _check_idle(tx, last)
+    check_template_access(subject, template, request, last.template_version_id if last else None)
     version, version_job = await select_version(tx, template, request, last)
     check_privileges(subject, template, version, request, rules)
     check_logins(version, request)
@@ -64,7 +71,7 @@ async def enqueue_build(
             provisioner=template.provisioner,
             file_id=version_job.file_id,
             type="workspace_build",
-            input={"workspace_build_id": str(build_id)},
+            input={"workspace_build_id": str(build_id), **await job_input(tx, subject)},
             tags=await resolve_tags(tx, workspace, template, version_job, parameters, request, last),
             priority=request.priority,
         ),
@@ -88,6 +95,7 @@ async def enqueue_build(
         template_version_preset_id=request.preset_id,
         has_ai_task=None,
         has_external_agent=None,
+        requested_within=subject.narrowed_to,
     )
     await build_store.insert_build(tx, build, state=await _state(tx, request, last), parameters=parameters)
     if request.transition == "start" and workspace.dormant_at is not None:

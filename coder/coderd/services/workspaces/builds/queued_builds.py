@@ -41,7 +41,7 @@ async def load_queued_build(tx: Tx, build_id: UUID, rules: BuildRules, now: date
 
 def present_queued(ctx: Context, queued: QueuedBuild) -> WorkspaceBuild:
     """Return the response to the build's creation: without the version's name, with the count of matching daemons."""
-    response = present_build(ctx, queued.view, LoadedPage.empty())
+    response = present_build(ctx, queued.view, LoadedPage.empty(), reveals=False)
     response.template_version_name = ""
     response.matched_provisioners = queued.matched
     return response

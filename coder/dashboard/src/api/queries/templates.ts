@@ -7,6 +7,7 @@ import type {
   Preset,
   Template,
   TemplateACL,
+  TemplateBuildTokens,
   TemplateExample,
   TemplateVersion,
   TemplateVersionExternalAuth,
@@ -119,6 +120,12 @@ export const templateAcl = (template: string) =>
   queryOptions({
     queryKey: ["templates", template, "acl"],
     queryFn: () => get<TemplateACL>(`/api/v2/templates/${template}/acl`),
+  });
+
+export const templateBuildTokens = (template: string) =>
+  queryOptions({
+    queryKey: ["templates", template, "build-tokens"],
+    queryFn: () => get<TemplateBuildTokens>(`/api/v2/templates/${template}/build-tokens`),
   });
 
 export const templateAclAvailable = (template: string, query: string) =>

@@ -96,7 +96,7 @@ export const ADVICE: Readonly<Record<HealthMessage["code"], string>> = {
   EWS02:
     "WebSockets open, but messages do not come back. A proxy in between may buffer them; turn off its buffering.",
   EWS03: "A WebSocket returned other data than was sent. A proxy in between modifies it.",
-  EUNKNOWN: "Check the server’s log for the reason.",
+  EUNKNOWN: "If the message does not say what to do, check the server’s log for the reason.",
 };
 
 export interface Finding {

@@ -11,41 +11,60 @@ from collections.abc import Callable
 
 from coder.mesh.core.stack.tcp.connection import TcpSocket
 from coder.mesh.core.wire.tcp import Segment
+from coder.mesh.fair_shares import FairShares
 
 
 class ListeningSocket:
     """A listening TCP port with its queue of finished handshakes."""
 
-    __slots__ = ("_release", "backlog", "closed", "on_event", "opening", "port", "queue")
+    __slots__ = ("_release", "_shares", "closed", "on_event", "port", "queue")
 
     def __init__(self, port: int, backlog: int, release: Callable[[ListeningSocket], None]) -> None:
         self.port = port
-        self.backlog = backlog
         self.queue: deque[TcpSocket] = deque()
-        self.opening = 0
-        "Handshakes in progress; with `queue` at most `backlog`, further SYNs are dropped."
+        "Connections with a finished handshake, the oldest first."
+        self._shares: FairShares[TcpSocket] = FairShares(backlog)
+        "The queue and the handshakes in progress: together at most `backlog`."
         self.closed = False
         self.on_event: Callable[[ListeningSocket], None] | None = None
         "Called when a connection can be accepted; the stack's own hook gets the event when this is None."
         self._release = release
 
     @property
-    def has_room(self) -> bool:
-        """Whether one more handshake may start."""
-        # A surplus SYN is dropped and not refused: its sender retries, and there may be room by then. SYN cookies are
-        # not needed, as only an authenticated tunnel delivers SYNs.
-        return self.opening + len(self.queue) < self.backlog
+    def opening(self) -> int:
+        """Number of handshakes in progress."""
+        return len(self._shares) - len(self.queue)
 
-    def handshake_started(self) -> None:
+    def make_room(self, peer: bytes) -> bool:
+        """Return whether one more handshake of the peer may start; a peer with more than its share may lose one."""
+        # A surplus SYN is dropped and not refused: its sender retries, and there may be room by then. SYN cookies would
+        # lose the options of a handshake. The tunnel authenticates senders, so shares bound each of them instead.
+        if not self._shares.is_full:
+            return True
+        victim = self._shares.evictable_for(peer)
+        if victim is None:
+            return False
+        self._discard(victim)
+        # Also when its handshake is finished: its peer would otherwise wait for an application that never accepts it.
+        victim.abort()
+        return True
+
+    def handshake_started(self, socket: TcpSocket) -> None:
         """Count a handshake that starts."""
-        # Handshakes in progress and finished ones together are bounded by `backlog`.
-        self.opening += 1
+        self._shares.add(socket.remote, socket)
 
-    def handshake_ended(self, socket: TcpSocket | None) -> None:
-        """Record the end of a handshake; None: it failed."""
-        self.opening -= 1
-        if socket is not None:
-            self.queue.append(socket)
+    def handshake_done(self, socket: TcpSocket) -> None:
+        """Queue a connection whose handshake is finished."""
+        self.queue.append(socket)
+
+    def handshake_failed(self, socket: TcpSocket) -> None:
+        """Forget a connection whose handshake failed."""
+        self._shares.discard(socket.remote, socket)
+
+    def _discard(self, socket: TcpSocket) -> None:
+        self._shares.discard(socket.remote, socket)
+        if socket in self.queue:
+            self.queue.remove(socket)
 
     @property
     def readable(self) -> bool:
@@ -56,6 +75,7 @@ class ListeningSocket:
         """Return the oldest finished handshake, or None."""
         while self.queue:
             socket = self.queue.popleft()
+            self._shares.discard(socket.remote, socket)
             # A connection that died in the queue is skipped: the kernel's accept would return it and report the error
             # at the first read.
             socket.adopt()
@@ -70,7 +90,9 @@ class ListeningSocket:
         self.closed = True
         while self.queue:
             # Reset as a kernel does it: the sender considers itself connected, and would wait for an answer.
-            self.queue.popleft().abort()
+            socket = self.queue.popleft()
+            self._shares.discard(socket.remote, socket)
+            socket.abort()
         self._release(self)
 
 

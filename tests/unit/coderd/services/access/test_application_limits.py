@@ -15,10 +15,11 @@ import pytest
 import trio
 
 from coder.domain.access.application_limits import LASTING, Fate
+from coder.domain.login.external_providers import read_providers
 from coder.rpc.errors import RpcClosed, RpcError
-from tests.kit.provisioners.scripted_provisioner import connected_daemon
+from tests.kit.provisioners.scripted_provisioner import Answers, agent, connected_daemon, resource, working_daemon
 from tests.kit.server.server_in_process import World
-from tests.kit.server.workspaces import new_workspace, workspace_world
+from tests.kit.server.workspaces import external_answer, new_workspace, settled, without_daemon, workspace_world
 from tests.kit.stand_ins.notification_receivers import push_service
 from tests.unit.coderd.services.login.test_oauth2_provider import CALLBACK, Client
 
@@ -35,22 +36,19 @@ MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
     "provisioner_key": lambda _: ("POST", "organizations/default/provisionerkeys", {"name": "k"}),
     "workspace_proxy": lambda _: ("POST", "workspaceproxies", {"name": "p"}),
     "oauth2_provider_app_secret": lambda ids: ("POST", f"oauth2-provider/apps/{ids['app']}/secrets", None),
-    "user": lambda ids: (
-        "POST",
-        "users",
-        {
-            "email": "c@b.c",
-            "username": "carol",
-            "password": "SomeSecure123!",
-            "organization_ids": [ids["organization"]],
-        },
-    ),
+    "user": lambda ids: ("POST", "users", _new_user(ids, login_type="github")),
     "password": lambda _: ("PUT", "users/bob/password", {"password": "Another1Secure!", "old_password": ""}),
-    "organization_member": lambda ids: (
+    "organization_member": lambda ids: ("POST", f"organizations/{ids['other']}/members/{ids['bob']}", None),
+    "role_grant": lambda ids: (
         "PUT",
         f"organizations/default/members/{ids['bob']}/roles",
         {"roles": ["organization-admin"]},
     ),
+    "custom_role": lambda _: ("POST", "organizations/default/members/roles", _role("template:read")),
+    "group": lambda ids: ("POST", "organizations/default/groups", {"name": "g"}),
+    "idp_sync": lambda _: ("PATCH", "settings/idpsync/organization/config", {"field": "groups"}),
+    "agent_token": lambda ids: ("POST", f"workspaces/{ids['workspace']}/external-agent/main/rotate-token", None),
+    "external_auth_link": lambda _: ("POST", "external-auth/device/device", {"device_code": "c"}),
     "workspace_acl": lambda ids: ("PATCH", f"workspaces/{ids['workspace']}/acl", {"user_roles": {ids["bob"]: "use"}}),
     "template_acl": lambda ids: ("PATCH", f"templates/{ids['template']}/acl", {"user_perms": {ids["bob"]: "admin"}}),
     "port_share": lambda ids: (
@@ -62,7 +60,34 @@ MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
     "git_ssh_key": lambda _: ("PUT", "users/me/gitsshkey", None),
     "user_secret": lambda _: ("POST", "users/me/secrets", {"name": "s", "value": "v", "env_name": "S"}),
 }
-OTHERWISE = {"provisioner_daemon", "consent", "webpush_subscription"}
+MORE: tuple[tuple[str, Callable[[dict[str, str]], Made]], ...] = (
+    ("agent_token", lambda ids: ("GET", f"workspaces/{ids['workspace']}/external-agent/main/credentials", None)),
+    ("agent_token", lambda ids: ("GET", f"workspacebuilds/{ids['build']}/state", None)),
+    ("custom_role", lambda _: ("PUT", "organizations/default/members/roles", _role("template:update"))),
+    ("group", lambda ids: ("PATCH", f"groups/{ids['group']}", {"add_users": [ids["bob"]]})),
+    ("role_grant", lambda ids: ("PUT", f"users/{ids['bob']}/roles", {"roles": ["auditor"]})),
+    ("role_grant", lambda ids: ("POST", f"organizations/{ids['rich']}/members/{ids['bob']}", None)),
+    ("role_grant", lambda ids: ("PATCH", f"organizations/{ids['other']}", {"default_org_member_roles": []})),
+    ("idp_sync", lambda _: ("PATCH", "organizations/default/settings/idpsync/roles/config", {"field": "r"})),
+    ("idp_sync", lambda _: ("PATCH", "organizations/default/settings/idpsync/groups/config", {"field": "g"})),
+    ("password", lambda ids: ("POST", "users", _new_user(ids, password="SomeSecure123!"))),
+)
+"""Further requests that create an object of a kind."""
+
+
+def _new_user(ids: dict[str, str], **more: str) -> dict[str, Any]:
+    name = f"carol{len(more.get('password', ''))}"
+    return {"email": f"{name}@b.c", "username": name, "organization_ids": [ids["organization"]], **more}
+
+
+def _role(grant: str) -> dict[str, Any]:
+    kind, _, action = grant.partition(":")
+    permissions = [{"negate": False, "resource_type": kind, "action": action}]
+    none: dict[str, Any] = {"site_permissions": [], "user_permissions": [], "organization_member_permissions": []}
+    return {"name": "made", "display_name": "", "organization_permissions": permissions, **none}
+
+
+OTHERWISE = {"provisioner_daemon", "consent", "webpush_subscription", "build_token"}
 """Kinds that no request with a fixed body creates."""
 
 
@@ -75,35 +100,74 @@ async def _ask(world: World, created: Made, token: str) -> httpx.Response:
     return await world.request(method, f"/api/v2/{path}", json=body, token=token)
 
 
+def _import(job: Any) -> dict[str, Any]:
+    return {
+        "start_resources": [resource("main", "coder_external_agent", agents=[agent()])],
+        "has_external_agents": True,
+    }
+
+
+async def _ids(world: World, app: str, bob: str) -> dict[str, str]:
+    """Return the objects that the requests name."""
+    workspace = await new_workspace(world)
+    names = ("other", "rich")
+    made = {name: (await world.post("/api/v2/organizations", {"name": name})).json()["id"] for name in names}
+    defaults = {"default_org_member_roles": ["organization-admin"]}
+    assert (await world.patch(f"/api/v2/organizations/{made['rich']}", defaults)).status_code == 200
+    group = await world.post("/api/v2/organizations/default/groups", {"name": "own"})
+    return {
+        "app": app,
+        "bob": bob,
+        "workspace": workspace["id"],
+        "build": workspace["latest_build"]["id"],
+        "template": world.extra["template"]["id"],
+        "organization": world.organization_id,
+        "group": group.json()["id"],
+        **made,
+    }
+
+
+DEVICE = {
+    "id": "device",
+    "type": "github",
+    "client_id": "c",
+    "auth_url": "http://127.0.0.1:1/a",
+    "token_url": "http://127.0.0.1:1/t",
+    "device_flow": "true",
+}
+SETTINGS: dict[str, Any] = {
+    "experiments": ("oauth2", "web-push"),
+    "wireguard_address": "127.0.0.1:0",
+    "external_auth_providers": read_providers({}, [DEVICE]),
+}
+
+
 async def test_application_cannot_create_lasting_objects(tmp_path: Path) -> None:
-    settings: dict[str, Any] = {"experiments": ("oauth2", "web-push"), "wireguard_address": "127.0.0.1:0"}
-    async with workspace_world(**settings) as (world, _), push_service(world, tmp_path) as push:
-        workspace = await new_workspace(world)
+    answers = Answers(import_=_import, build=external_answer)
+    async with workspace_world(answers, **SETTINGS) as (world, _), push_service(world, tmp_path) as push:
         app = (await world.post("/api/v2/oauth2-provider/apps", {"name": "a", "callback_url": CALLBACK})).json()["id"]
         secret = (await world.post(f"/api/v2/oauth2-provider/apps/{app}/secrets")).json()["client_secret_full"]
         bob, _ = await world.member("bob")
         it = Client(world, app, secret, world.token)
         access = (await it.exchange(await it.code())).json()["access_token"]
         passed_on = (await world.post("/api/v2/users/me/keys/tokens", {}, token=access)).json()["key"]
-        ids = {
-            "app": app,
-            "bob": bob,
-            "workspace": workspace["id"],
-            "template": world.extra["template"]["id"],
-            "organization": world.organization_id,
-        }
+        ids = await _ids(world, app, bob)
         subscription = ("POST", "users/me/webpush/subscription", push.browser().subscription())
         makes: dict[str, Callable[[dict[str, str]], Made]] = {**MAKES, "webpush_subscription": lambda _: subscription}
         wrong: list[str] = []
         ending = {"passed on": passed_on}
         stays: dict[str, str] = {}
-        for kind, make in makes.items():
+        made_id = ""
+        for kind, make in (*makes.items(), *MORE):
             fate, created = LASTING[kind].fate, make(ids)
             answer = await _ask(world, created, access)
             if fate is Fate.REFUSED:
                 again = await _ask(world, created, passed_on)
                 own = await _ask(world, created, world.token)
-                if (answer.status_code, again.status_code, own.is_success) != (403, 403, True):
+                # The stand-in of a provider refuses every device code: 502.
+                if (answer.status_code, again.status_code) != (403, 403) or not (
+                    own.is_success or own.status_code == 502
+                ):
                     wrong.append(f"{kind}: {answer.text}, {again.text}, {own.text}")
                 elif LASTING[kind].what not in answer.text:
                     wrong.append(f"{kind}: {answer.text}")
@@ -112,6 +176,7 @@ async def test_application_cannot_create_lasting_objects(tmp_path: Path) -> None
             elif fate is Fate.ENDS:
                 ending[kind] = answer.json()["key"]
             else:
+                made_id = answer.json()["id"] if kind == "workspace" else made_id
                 stays[kind] = answer.headers["x-coder-request-id"]
         refused = await world.post(it.query(), token=access)
         assert (refused.status_code, refused.json()["error"]) == (400, "access_denied")
@@ -121,9 +186,35 @@ async def test_application_cannot_create_lasting_objects(tmp_path: Path) -> None
         ]
         assert not wrong, "\n".join(wrong)
 
+        await settled(world, made_id)
+        ending["build_token"] = answers.seen[-1].workspace_build.metadata.workspace_owner_session_token
+        assert await it.me(ending["build_token"]) == 200
         async with connected_daemon(world, name="by a key", token=access) as daemon:
             assert (await world.delete(f"/oauth2/tokens?client_id={app}")).status_code == 204
             with trio.fail_after(60), pytest.raises((RpcClosed, RpcError)):  # the connection is refused or closed
                 await daemon.acquire()
         for kind, key in ending.items():
             assert (await world.get("/api/v2/users/me", token=key)).status_code == 401, kind
+
+
+async def test_build_after_revocation_has_no_token() -> None:
+    """The daemon acquires the job after the user has revoked the consent."""
+    answers = Answers(import_=_import, build=external_answer)
+    async with workspace_world(answers, **SETTINGS) as (world, _):
+        workspace = await new_workspace(world)
+        app = (await world.post("/api/v2/oauth2-provider/apps", {"name": "a", "callback_url": CALLBACK})).json()["id"]
+        secret = (await world.post(f"/api/v2/oauth2-provider/apps/{app}/secrets")).json()["client_secret_full"]
+        it = Client(world, app, secret, world.token)
+        access = (await it.exchange(await it.code())).json()["access_token"]
+        await without_daemon(world)
+        path = f"/api/v2/workspaces/{workspace['id']}/builds"
+        queued = await world.post(path, {"transition": "start"}, token=access)
+        assert queued.status_code == 201, queued.text
+        assert (await world.delete(f"/oauth2/tokens?client_id={app}")).status_code == 204
+        async with working_daemon(world, answers):
+            await settled(world, workspace["id"])
+            assert answers.seen[-1].workspace_build.metadata.workspace_owner_session_token == ""
+            assert (await world.post(path, {"transition": "start"})).status_code == 201
+            await settled(world, workspace["id"])
+        token = answers.seen[-1].workspace_build.metadata.workspace_owner_session_token
+        assert await it.me(token) == 200, "the user's own start"

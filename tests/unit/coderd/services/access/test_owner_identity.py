@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import httpx
 import trio
@@ -14,107 +11,9 @@ import trio
 from coder.coderd.services.login.provider_tokens import LinkWaits
 from coder.coderd.services.workspaces.prebuild_reconciliation import reconcile
 from coder.rpc.proto import agent_pb2
-from coder.rpc.proto import provisioner_pb2 as pb
-from tests.kit.agents.scripted_agent import AgentWorld, connected_agent, eventually
-from tests.kit.provisioners.scripted_provisioner import Answers, agent, ended, new_template, resource, working_daemon
-from tests.kit.recordings.exchange_replay import server_settings
-from tests.kit.server.server_in_process import World, running_coderd
+from tests.kit.agents.scripted_agent import connected_agent, eventually
+from tests.kit.server.elsewhere import EVERYTHING, NOTHING, PROVIDER, Elsewhere, elsewhere
 from tests.kit.server.workspaces import make_ready, prebuilt, settled, world_with_preset
-from tests.kit.stand_ins.oidc_provider import identity_provider
-
-PROVIDER = "dev"
-
-
-@dataclass
-class Elsewhere:
-    """A second organization with an administrator, a template for tasks and a daemon; owners by name."""
-
-    world: World
-    answers: Answers
-    organization: str
-    template: Any
-    ids: dict[str, str] = field(default_factory=dict)
-    tokens: dict[str, str] = field(default_factory=dict)
-    agent_tokens: dict[str, str] = field(default_factory=dict)
-    "Tokens of the last start, by workspace id."
-
-    async def add(self, name: str, *organizations: str, role: str = "") -> None:
-        self.ids[name], self.tokens[name] = await self.world.member(name, organizations=list(organizations))
-        if role:
-            path = f"/api/v2/organizations/{self.organization}/members/{name}/roles"
-            assert (await self.world.put(path, {"roles": [role]})).status_code == 200
-
-    async def create(self, owner: str) -> Any:
-        """Create a workspace for the owner as a site owner, and wait for its build."""
-        body = {"template_id": self.template["id"], "name": f"w{uuid4().hex[:12]}"}
-        created = await self.world.post(f"/api/v2/users/{self.ids[owner]}/workspaces", body)
-        assert created.status_code == 201, created.text
-        return await settled(self.world, created.json()["id"])
-
-    async def link(self, owner: str) -> None:
-        """Link the owner's account at the provider."""
-        path, token = f"/api/v2/external-auth/{PROVIDER}/device", self.tokens[owner]
-        begun = (await self.world.get(path, token=token)).json()
-        linked = await self.world.post(path, {"device_code": begun["device_code"]}, token=token)
-        assert linked.status_code == 204, linked.text
-
-    def agent_of(self, workspace: Any) -> AgentWorld:
-        view = workspace["latest_build"]["resources"][0]["agents"][0]
-        return AgentWorld(self.world, workspace, UUID(view["id"]), self.agent_tokens[workspace["id"]])
-
-    def delivered(self) -> tuple[bool, bool, list[str]]:
-        """Return the identity of the last build: a session token, a private key, providers with tokens."""
-        work = self.answers.seen[-1].workspace_build
-        key, token = work.metadata.workspace_owner_ssh_private_key, work.metadata.workspace_owner_session_token
-        return bool(token), bool(key), [item.id for item in work.external_auth_providers]
-
-
-EVERYTHING = (True, True, [PROVIDER])
-NOTHING: tuple[bool, bool, list[str]] = (False, False, [])
-
-
-@asynccontextmanager
-async def elsewhere() -> AsyncIterator[Elsewhere]:
-    result: Elsewhere
-
-    def build(job: Any) -> dict[str, Any]:
-        metadata = job.workspace_build.metadata
-        if metadata.workspace_transition != pb.START:
-            return {"state": b"{}"}
-        app, token = str(uuid4()), str(uuid4())
-        result.agent_tokens[metadata.workspace_id] = token
-        agents = [agent(token=token, apps=[pb.App(id=app, slug="chat", url="http://localhost:1")])]
-        speaks = [pb.AITask(id=str(uuid4()), app_id=app)] if metadata.task_prompt else []
-        return {"state": b"{}", "ai_tasks": speaks, "resources": [resource("box", agents=agents)]}
-
-    provider = pb.ExternalAuthProviderResource(id=PROVIDER, optional=True)
-    answers = Answers(
-        import_=lambda job: {
-            "start_resources": [resource("box", agents=[agent()])],
-            "has_ai_tasks": True,
-            "external_auth_providers": [provider],
-        },
-        build=build,
-    )
-    with identity_provider() as idp:
-        async with running_coderd(first_user=True, **server_settings("external_auth", idp.url)) as world:
-            home = world.organization_id
-            created = await world.post("/api/v2/organizations", {"name": "elsewhere"})
-            world.organization_id = created.json()["id"]
-            async with working_daemon(world, answers, organization="elsewhere"):
-                template = await new_template(world)
-                await ended(world, f"/api/v2/templateversions/{template['active_version_id']}")
-                result = Elsewhere(world, answers, world.organization_id, template, {"admin": world.user_id})
-                world.organization_id = home
-                await result.add("boss", result.organization, role="organization-admin")
-                await result.add("insider", result.organization)
-                await result.add("suspended", result.organization)
-                await result.add("outsider", home)
-                path = f"/api/v2/organizations/{result.organization}/members/admin"
-                assert (await world.delete(path, token=result.tokens["boss"])).status_code == 204
-                suspended = await world.put(f"/api/v2/users/{result.ids['suspended']}/status/suspend")
-                assert suspended.status_code == 200, suspended.text
-                yield result
 
 
 def _maker() -> dict[str, Any]:
@@ -236,6 +135,23 @@ async def test_identity_ends_with_the_membership() -> None:
         assert (await world.post(builds, {"transition": "start"}, token=boss)).status_code == 201
         await settled(world, workspace["id"])
         assert result.delivered() == EVERYTHING
+
+
+async def test_identity_withheld_from_others_builds() -> None:
+    """With `--withhold-owner-identity` only builds that the owner requested get it, and so do their agents."""
+    async with elsewhere(withhold_owner_identity=True) as result:
+        world = result.world
+        await result.link("insider")
+        workspace = await result.create("insider")
+        assert result.delivered() == NOTHING
+        assert [answer.status_code for answer in await _doors(result, workspace)] == [403, 403, 403]
+        builds = f"/api/v2/workspaces/{workspace['id']}/builds"
+        for name, expected, status in (("insider", EVERYTHING, 200), ("boss", NOTHING, 403)):
+            token = result.tokens[name]
+            assert (await world.post(builds, {"transition": "start"}, token=token)).status_code == 201
+            await settled(world, workspace["id"])
+            assert result.delivered() == expected, name
+            assert [answer.status_code for answer in await _doors(result, workspace)] == [status] * 3, name
 
 
 async def test_waiting_agents_lose_account() -> None:

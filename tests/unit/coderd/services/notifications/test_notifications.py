@@ -79,6 +79,22 @@ async def inbox(world: World, count: int, **rest: Any) -> list[dict[str, Any]]:
     return cast("list[dict[str, Any]]", await eventually(look))
 
 
+async def test_preferences_of_other_users() -> None:
+    """Only site owners read and change them: user administrators manage users, not their preferences."""
+    async with running_coderd(first_user=True) as world:
+        user, own = await world.member("alice")
+        path = f"/api/v2/users/{user}/notifications/preferences"
+        body: dict[str, Any] = {"template_disabled_map": {}}
+        for role, expected in (("user-admin", 403), ("auditor", 403), ("member", 404), ("owner", 200)):
+            _, token = await world.member(f"a-{role}", [] if role == "member" else [role])
+            got = (
+                (await world.get(path, token=token)).status_code,
+                (await world.put(path, body, token=token)).status_code,
+            )
+            assert got == (expected, expected), role
+        assert (await world.get(path, token=own)).status_code == 200
+
+
 async def test_refused_mail_is_retried() -> None:
     clock = FakeClock()
     with mail_server() as (box, address):

@@ -16,6 +16,7 @@ from coder.base.secret import Secret
 from coder.coderd.services.notifications import push_services, web_push
 from coder.coderd.services.notifications.notification_delivery import deliver_due
 from coder.coderd.store.site import site_settings
+from coder.domain.network.public_addresses import is_public
 from coder.domain.notifications import web_push as law
 from tests.kit.server.postgres_server import fresh_database
 from tests.kit.server.server_in_process import World, running_coderd
@@ -46,7 +47,7 @@ KEYS = ("QkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkJCQkI=",)
     ],
 )
 def test_only_public_addresses(address: str, public: bool) -> None:
-    assert push_services.is_public(address) is public
+    assert is_public(address) is public
 
 
 async def test_subscription_lifecycle(tmp_path: Path) -> None:
@@ -104,7 +105,7 @@ async def test_invalid_subscriptions(tmp_path: Path) -> None:
             answer = await world.post(URL, {**good, **change})
             assert answer.status_code == 400, change
             assert [item["field"] for item in answer.json()["validations"]] == [field], change
-        world.ctx.part(push_services.PushServices).permits = push_services.is_public
+        world.ctx.part(push_services.PushServices).permits = is_public
         for host in ("127.0.0.1", "localhost", "[::1]", "169.254.169.254", "10.0.0.1"):
             answer = await world.post(URL, {**good, "endpoint": f"https://{host}:1/x"})
             assert answer.status_code == 400

@@ -13,6 +13,7 @@ from coder.coderd.services.provisioning.reaping import reap
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.provisioning.allowed_actions import SILENT_AFTER
 from coder.domain.provisioning.jobs import HUNG_AFTER
+from coder.domain.provisioning.provisioners import STALE_AFTER
 from tests.kit.provisioners.scripted_provisioner import FakeDaemon, connected_daemon, ended, new_template
 from tests.kit.server.server_in_process import World, running_coderd
 
@@ -95,9 +96,13 @@ async def test_reaped_build_is_reported() -> None:
 
 
 async def test_pending_build_can_be_abandoned() -> None:
-    async with running_coderd(first_user=True) as world, connected_daemon(world) as daemon:
+    """No connected daemon could take it."""
+    clock = FakeClock(datetime.now(UTC))
+    async with running_coderd(first_user=True, clock=clock) as world:
         _, alice = await world.member("alice")
-        workspace = await new_workspace(world, daemon, alice)
+        async with connected_daemon(world) as daemon:
+            workspace = await new_workspace(world, daemon, alice)
+        clock.advance(STALE_AFTER.total_seconds())
         answer = await world.post(f"/api/v2/workspaces/{workspace['id']}/abandon", token=alice)
         assert answer.json() == {"workspace_id": workspace["id"], "readable": True, "resources": []}
         last = (await world.get(f"/api/v2/workspaces/{workspace['id']}?include_deleted=true", token=alice)).json()

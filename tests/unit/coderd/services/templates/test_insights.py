@@ -11,9 +11,33 @@ from coder.rpc.proto import agent_pb2
 from tests.kit.agents.scripted_agent import connected_agent
 from tests.kit.agents.scripted_agent import workspace_world as agent_world
 from tests.kit.api.api_description import check
+from tests.kit.provisioners.scripted_provisioner import new_template
 from tests.kit.server.server_in_process import running_coderd
 
 NOON = datetime(2026, 1, 6, 12, 0, 10, tzinfo=UTC)
+
+
+async def test_daily_users_require_view_insights() -> None:
+    async with running_coderd(first_user=True) as world:
+        template = (await new_template(world))["id"]
+        listed, admin = await world.member("listed")
+        roles = {
+            "member": [],
+            "user-admin": ["user-admin"],
+            "auditor": ["auditor"],
+            "template-admin": ["template-admin"],
+        }
+        tokens = {name: (await world.member(f"a-{name}", names))[1] for name, names in roles.items()}
+        tokens |= {"owner": world.token, "listed": admin}
+        path = f"/api/v2/templates/{template}"
+        assert (await world.patch(f"{path}/acl", {"user_perms": {listed: "admin"}})).status_code == 200
+        for name, scopes in (("reader", ["template:read"]), ("author", ["coder:templates.author"])):
+            made = await world.post("/api/v2/users/me/keys/tokens", {"scopes": scopes})
+            tokens[name] = made.json()["key"]
+        got = {name: (await world.get(f"{path}/daus", token=token)).status_code for name, token in tokens.items()}
+        refused = {"member": 404, "user-admin": 404, "reader": 404}
+        assert got.pop("reader") in {403, 404}
+        assert got == {name: refused.get(name, 200) for name in got}
 
 
 async def test_insights_of_short_session() -> None:

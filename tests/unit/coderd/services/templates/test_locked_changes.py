@@ -30,6 +30,7 @@ CHANGES: dict[str, tuple[Any, ...]] = {
     f"PATCH {_TEMPLATE}": ({"name": "stolen"}, {"disable_everyone_group_access": False}),
     f"DELETE {_TEMPLATE}": (None,),
     f"PATCH {_TEMPLATE}/acl": ({"user_perms": {"{alice}": "admin"}},),
+    f"PUT {_TEMPLATE}/build-tokens": ({"all_roles": False},),
     f"PATCH {_TEMPLATE}/versions": ({"id": "{version}"},),
     f"POST {_TEMPLATE}/versions/archive": ({"all": True},),
     f"POST {_TEMPLATE}/prebuilds/invalidate": (None,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta
 from ipaddress import IPv6Address
 from typing import Any
 from uuid import UUID, uuid4
@@ -72,7 +72,9 @@ def stable(view_context: AgentWorld) -> IPv6Address:
 
 async def test_client_lifecycle() -> None:
     async with workspace_world(
-        wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com:51820"
+        wireguard_address="127.0.0.1:0",
+        wireguard_endpoint="vpn.example.com:51820",
+        max_admin_token_lifetime=new_wireguard_clients.UNLIMITED,
     ) as view_context:
         world = view_context.world
         key, answer = await add(world)
@@ -228,3 +230,19 @@ async def test_unusable_endpoint_prevents_start() -> None:
     with pytest.raises(CoderError, match="it has no port"):
         async with running_coderd(wireguard_address="127.0.0.1:0", wireguard_endpoint="vpn.example.com"):
             pass
+
+
+async def test_lifetime_follows_owners_limit() -> None:
+    """A device is as strong as a token, so the shorter limit of site owners applies to theirs."""
+    async with workspace_world(wireguard_address="127.0.0.1:0", max_admin_token_lifetime=timedelta(days=2)) as machine:
+        world = machine.world
+        member, token = await world.member("alice")
+        _, answer = await add(world)
+        expires = datetime.fromisoformat(answer["client"]["expires_at"]) - world.ctx.clock.now()
+        assert expires <= timedelta(days=2)
+        month = {"lifetime_seconds": 30 * 86400}
+        for user, name, sent, status in (("me", "a", world.token, 400), (member, "b", token, 201)):
+            body = {"name": name, "public_key": new_key()[1], **month}
+            assert (await world.post(PATH.format(user), body, token=sent)).status_code == status, name
+        _, unlimited = await add(world, "me", token=token, name="c")
+        assert not unlimited["client"].get("expires_at")

@@ -8,10 +8,11 @@ import { AccessList, type Entry } from "../../../features/person/AccessList";
 import { Section } from "../../../ui/Card";
 import { Failure } from "../../../ui/Failure";
 import { SkeletonRows } from "../../../ui/Loading";
-import { PageHead } from "../../../ui/Page";
+import { PageHead, Stack } from "../../../ui/Page";
 import { useTitle } from "../../../ui/title";
 import { toast } from "../../../ui/toast";
 import { groupEntry } from "../../../features/person/everyone";
+import { BuildTokens } from "./BuildTokens";
 import { useSettingsTemplate } from "./SettingsLayout";
 
 const ROLES = [
@@ -60,24 +61,27 @@ export function TemplatePermissionsPage() {
   return (
     <>
       <PageHead title="Permissions" />
-      {acl.isPending ? <SkeletonRows rows={2} /> : null}
-      {acl.isError ? <Failure error={acl.error} retry={() => void acl.refetch()} /> : null}
-      {acl.data ? (
-        <Section
-          title="Access"
-          description="Use: create workspaces from it. Admin: also change its files, versions and settings."
-        >
-          <AccessList
-            label="Users and groups"
-            entries={entries}
-            roles={ROLES}
-            results={results}
-            onSearch={setText}
-            onChange={change}
-            emptyText="Only administrators can use this template. Add a user or a group above."
-          />
-        </Section>
-      ) : null}
+      <Stack>
+        {acl.isPending ? <SkeletonRows rows={2} /> : null}
+        {acl.isError ? <Failure error={acl.error} retry={() => void acl.refetch()} /> : null}
+        {acl.data ? (
+          <Section
+            title="Access"
+            description="Use: create workspaces from it. Admin: also change its files, versions and settings."
+          >
+            <AccessList
+              label="Users and groups"
+              entries={entries}
+              roles={ROLES}
+              results={results}
+              onSearch={setText}
+              onChange={change}
+              emptyText="Only administrators can use this template. Add a user or a group above."
+            />
+          </Section>
+        ) : null}
+        <BuildTokens template={template.id} />
+      </Stack>
     </>
   );
 }

@@ -212,6 +212,10 @@ export function CreateForm({
               </Stack>
             </Section>
           )}
+          <p className="text-sm text-muted">
+            Authors of this template and administrators of its organization can act for the
+            workspace’s owner inside that organization.
+          </p>
           <div className="flex flex-wrap items-center justify-end gap-2">
             {blocked ? (
               <p id="create-blocked" className="mr-auto text-sm text-muted">

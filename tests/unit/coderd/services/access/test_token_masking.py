@@ -1,0 +1,102 @@
+"""What readers of a workspace see of values inside it, and of the owner's session token."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+from uuid import UUID
+
+from coder.domain.access.build_tokens import HIDDEN
+from coder.rpc.proto import agent_pb2
+from tests.kit.agents.scripted_agent import connected_agent
+from tests.kit.api.http_clients import event_stream
+from tests.kit.server.elsewhere import Elsewhere, elsewhere
+
+VARIABLES = {"CODER_SESSION_TOKEN", "PLACE"}
+
+
+async def _views(result: Elsewhere, workspace: Any, token: str) -> dict[str, Any]:
+    """Return every answer that includes agents of the workspace, by path."""
+    job, build = workspace["id"], workspace["latest_build"]
+    agent = build["resources"][0]["agents"][0]["id"]
+    paths = (
+        f"workspaces/{job}",
+        f"users/insider/workspace/{workspace['name']}",
+        "workspaces?q=owner:insider",
+        f"workspaces/{job}/builds",
+        f"workspacebuilds/{build['id']}",
+        f"workspacebuilds/{build['id']}/resources",
+        f"users/insider/workspace/{workspace['name']}/builds/1",
+        f"workspaceagents/{agent}",
+    )
+    answers = {path: (await result.world.get(f"/api/v2/{path}", token=token)).json() for path in paths}
+    answers["watch"] = json.loads(await _first_data(result, f"/api/v2/workspaces/{job}/watch", token))
+    return answers
+
+
+async def _first_data(result: Elsewhere, path: str, token: str) -> str:
+    """Return the data of a stream's first event."""
+    async with event_stream(result.world.url, path, {"Coder-Session-Token": token}) as stream:
+        while (line := await stream.line()) is not None:
+            if line.startswith(("data: {", "data: [")):
+                return line.removeprefix("data: ")
+    raise AssertionError("the stream ended")
+
+
+def _environments(value: Any) -> list[dict[str, str]]:
+    """Return every agent's environment inside of an answer."""
+    if isinstance(value, list):
+        return [found for item in value for found in _environments(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["environment_variables"]] if value.get("environment_variables") else []
+    return own + [found for item in value.values() for found in _environments(item)]
+
+
+async def test_values_for_who_may_connect() -> None:
+    async with elsewhere() as result:
+        world = result.world
+        workspace = await result.create("insider")
+        secret = result.token_of_build
+        scoped = {"token_name": "reader", "scopes": ["workspace:read", "template:read"]}
+        reader = await world.post("/api/v2/users/me/keys/tokens", scoped, token=result.tokens["insider"])
+        shown = {"insider": result.tokens["insider"], "site owner": world.token}
+        hidden = {"boss": result.tokens["boss"], "reader": reader.json()["key"]}
+        for name, token in (shown | hidden).items():
+            for path, answer in (await _views(result, workspace, token)).items():
+                found = _environments(answer)
+                assert found, (name, path, answer)
+                assert all(set(item) == VARIABLES for item in found), (name, path)
+                values = {value for item in found for value in item.values()}
+                assert values == ({HIDDEN} if name in hidden else {secret, "here"}), (name, path)
+                assert (secret in json.dumps(answer)) is (name in shown), (name, path)
+
+
+async def test_tokens_masked_in_state_logs_metadata() -> None:
+    async with elsewhere() as result:
+        world = result.world
+        workspace = await result.create("insider")
+        secret, build = result.token_of_build, workspace["latest_build"]
+        agent = build["resources"][0]["agents"][0]["id"]
+        async with connected_agent(result.agent_of(workspace)) as link:
+            source = str(workspace["latest_build"]["resources"][0]["agents"][0]["log_sources"][0]["id"])
+            line = agent_pb2.Log(output=f"login {secret}", level=agent_pb2.Log.INFO)
+            logs = agent_pb2.BatchCreateLogsRequest(log_source_id=UUID(source).bytes, logs=[line])
+            await link.call("BatchCreateLogs", logs, agent_pb2.BatchCreateLogsResponse)
+            results = agent_pb2.WorkspaceAgentMetadata.Result(value=f"login {secret}", error=secret)
+            metadata = agent_pb2.BatchUpdateMetadataRequest(metadata=[agent_pb2.Metadata(key="login", result=results)])
+            await link.call("BatchUpdateMetadata", metadata, agent_pb2.BatchUpdateMetadataResponse)
+        texts = {}
+        for path in (
+            f"workspacebuilds/{build['id']}/logs",
+            f"workspacebuilds/{build['id']}/resources",
+            f"workspaceagents/{agent}/logs",
+            f"workspacebuilds/{build['id']}/state",
+        ):
+            texts[path] = (await world.get(f"/api/v2/{path}", token=result.tokens["boss"])).text
+        path = f"/api/v2/workspaceagents/{agent}/watch-metadata"
+        texts[path] = await _first_data(result, path, result.tokens["insider"])
+        for path, text in texts.items():
+            assert f"login {HIDDEN}" in text and secret not in text, (path, text)
+        state = await world.get(f"/api/v2/workspacebuilds/{build['id']}/state")
+        assert secret in state.text  # a site owner may connect

@@ -1,0 +1,121 @@
+"""Expressions that describe far more than they are long: refused before anything is made, counted in bytes."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import pytest
+
+from coder.domain.hcl.bounds import MAX_MADE, TooMuchError, weigh
+from coder.domain.hcl.evaluate import evaluate
+from coder.domain.hcl.functions import function_table
+from coder.domain.hcl.parser import parse_expression_untrusted
+from coder.domain.hcl.scope import EvaluationScope
+from coder.domain.hcl.values import EvaluationError
+
+FUNCTIONS = function_table({})
+LONG = "x" * 100_000
+NESTED: list[object] = [1] * 10
+for _ in range(12):
+    NESTED = [NESTED] * 10
+SAME: list[object] = [1] * 10
+for _ in range(12):
+    SAME = [SAME] * 10
+NAMES = {
+    "long": LONG,
+    "many": ["x"] * 10_000,
+    "texts": [LONG] * 1000,
+    "nested": NESTED,
+    "same": SAME,
+    "lines": "\n" * 999,
+}
+AMPLIFIERS = {
+    "indent": 'indent(2147483648, "a,b\\nc,d")',
+    "indent of lines": "indent(100000, lines)",
+    "replace": 'replace(long, "x", long)',
+    "replace by nothing": 'replace(long, "", long)',
+    "replace by pattern": 'replace(long, "/x/", long)',
+    "replace by groups": 'replace(long, "/(x+)/", "' + "$1" * 1000 + '")',
+    "join": "join(long, many)",
+    "join of one text": 'join("", texts)',
+    "format": 'format("' + "%[1]s" * 1000 + '", long)',
+    "format by width": 'format("' + "%[1]9999s" * 1000 + '", 1)',
+    "formatlist": 'formatlist("%s%s", many, long)',
+    "regex": 'regex("' + "(" * 300 + "x+" + ")" * 300 + '", long)',
+    "regexall": 'regexall("' + "(" * 300 + "x+" + ")" * 300 + '", long)',
+    "setproduct": "setproduct(many" + ', ["y"]' * 2000 + ")",
+    "jsonencode": "jsonencode(nested)",
+    "jsonencode of one text": "jsonencode(texts)",
+    "yamlencode": "yamlencode(nested)",
+    "flatten": "flatten(nested)",
+    "length": "length(nested)",
+    "toset": "toset(nested)",
+    "template": '"' + "${long}" * 1000 + '"',
+    "directive": '"%{ for x in many }${long}%{ endfor }"',
+    "comparison": "nested == same",
+    "condition": "true ? nested : same",
+    "try": "try(indent(2147483648, lines), 1)",
+    "can": "can(join(long, many))",
+}
+
+
+def scope() -> EvaluationScope:
+    return EvaluationScope(NAMES, FUNCTIONS)
+
+
+@pytest.mark.parametrize("name", AMPLIFIERS)
+def test_amplifying_expressions_are_refused(name: str) -> None:
+    expression, own = parse_expression_untrusted(AMPLIFIERS[name]), scope()
+    tracemalloc.start()
+    try:
+        with pytest.raises(TooMuchError):
+            evaluate(expression, own)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 20_000_000
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        ('indent(2, "a\\nb")', "a\n  b"),
+        ('replace("a-b-c", "-", "+")', "a+b+c"),
+        ('replace("hello", "/l(l)/", "<$1>")', "he<l>o"),
+        ('join(",", ["a", "b"])', "a,b"),
+        ('formatlist("%s!", ["a", "b"])', ["a!", "b!"]),
+        ('regexall("[a-z]", "a1b")', ["a", "b"]),
+        ("length(many)", 10_000),
+        ('try(jsondecode("{"), "no")', "no"),
+    ],
+)
+def test_ordinary_expressions_are_evaluated(expression: str, expected: object) -> None:
+    assert evaluate(parse_expression_untrusted(expression), scope()) == expected
+
+
+def test_visits_of_values_are_charged() -> None:
+    """Each visit is small; together they are bounded."""
+    expression = parse_expression_untrusted("[for i in range(1000): [for j in range(1000): length(many)]]")
+    own = scope()
+    with pytest.raises(TooMuchError):
+        evaluate(expression, own)
+    assert own.budget.visits > -MAX_MADE
+
+
+def test_weight_counts_shared_parts() -> None:
+    part = ["ab", {"key": 1}]
+    assert weigh([part, part], with_text=False) == 2 * 4
+    assert weigh([part, part], with_text=True) == 2 * (4 + 2 + 3)
+    assert weigh([NESTED], with_text=False) == MAX_MADE + 1
+
+
+@pytest.mark.parametrize("value", ["5", "true", "1.5", '"text"', "{a = 1}", "null", "null == null"])
+def test_expanding_needs_a_list(value: str) -> None:
+    detail = "must not be null" if value == "null" else "must be of a tuple, list, or set type"
+    with pytest.raises(EvaluationError, match=rf"^The expanding argument \(indicated by \.\.\.\) {detail}\.$"):
+        evaluate(parse_expression_untrusted(f"max({value}...)"), scope())
+
+
+@pytest.mark.parametrize(("value", "expected"), [("[3, 7]", 7), ("toset([3, 7])", 7)])
+def test_lists_and_sets_expand(value: str, expected: int) -> None:
+    assert evaluate(parse_expression_untrusted(f"max({value}...)"), scope()) == expected
