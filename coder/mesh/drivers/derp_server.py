@@ -90,6 +90,11 @@ class DerpServer:
         self._clients: dict[bytes, list[ConnectedClient]] = {}
         """Connections by key; the last of a list is the one that wrote last, and receives."""
 
+    @property
+    def tells_keys(self) -> bool:
+        """Whether the relay distinguishes keys that a coordinator knows from others."""
+        return self._unknown is not None
+
     def is_connected(self, key: PublicKey) -> bool:
         """Return whether a node with this key is connected."""
         return key in self._clients
