@@ -65,8 +65,6 @@ RETURN_DELAY, RETURN_WINDOW = 2.0, 600.0
 most two seconds apart until then."""
 LOGS_GRACE = 1.0
 "Seconds a ready workspace delays its ready state until the server has its scripts' last log lines (ours)."
-REPORT_GRACE = 5.0
-"Seconds for the last logs and states to be delivered at shutdown."
 
 
 MAX_TIMINGS = 256
@@ -113,7 +111,6 @@ class AgentRole:
         self._upgrader: Upgrader | None = None
         self.handover: Handover | None = None
         "State that an upgrade hands to the next program; set once `run` has returned."
-        self._connected = False
 
     def stop(self) -> None:
         """Begin the graceful shutdown; `run` returns when the shutdown is done.
@@ -161,6 +158,7 @@ class AgentRole:
                     self.state.socket_path = sync.path
                     nursery.start_soon(sync.run)
                 nursery.start_soon(self.recorder.run)
+                nursery.start_soon(self.scripts.keep_directories)
                 nursery.start_soon(trim_memory, self.state.activity)
                 nursery.start_soon(self._wait_for_owner)
                 reason = await self._await_shutdown(ssh, network)
@@ -212,7 +210,7 @@ class AgentRole:
                     _explain(group, self.config)
                     self.recorder.note("disconnected" if self._served else "dial_failed", how=_failure_word(group))
                 if self._served:
-                    lost_at = trio.current_time()
+                    lost_at, self._served = trio.current_time(), False
                 if trio.current_time() - began > LAST_DELAY:
                     backoff.reset()
                 delay = backoff.next_delay()
@@ -312,8 +310,7 @@ class AgentRole:
     async def _drain(self, network: AgentNetwork) -> None:
         """Stop accepting connections and deliver everything that is still queued."""
         await network.close_listeners()
-        with trio.move_on_after(REPORT_GRACE):
-            await self._outbox.wait_idle()
+        await self._outbox.deliver(lambda: self._served)
 
     def _handover_state(
         self, new: NewProgram, pty: PtyService, processes: Processes, sync: SyncSocket | None
@@ -392,8 +389,7 @@ class AgentRole:
         if manifest is not None:
             outcome = await self.scripts.run_all([item for item in manifest.scripts if item.run_on_stop], Stage.STOP)
         self.lifecycle.set(_stopped(outcome))
-        with trio.move_on_after(REPORT_GRACE):
-            await self._outbox.wait_idle()
+        await self._outbox.deliver(lambda: self._served)
 
     async def _report_app(self, request: Mapping[str, Any]) -> None:
         await report_app_status(self.config.policy, request)
@@ -423,7 +419,8 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     url = config.policy.url
-    if isinstance(error, HttpError) and error.status in {401, 404} and config.exchange is not None:
+    is_refused = isinstance(error, HttpError) and error.is_enveloped  # by the server itself, not by a proxy's page
+    if isinstance(error, HttpError) and is_refused and error.status in {401, 404} and config.exchange is not None:
         log.error(
             "the server does not know this machine as an agent; a template must set its instance id",
             url=url,
@@ -431,14 +428,15 @@ def _explain(group: BaseExceptionGroup[BaseException], config: AgentConfig) -> N
             detail=error.detail,
         )
         return
-    if isinstance(error, HttpError) and error.status == 401:
+    if isinstance(error, HttpError) and is_refused and error.status == 401:
         log.error(
             "the server does not accept this agent's token; a newer build of the workspace has a new one",
             url=url,
             detail=error.message,
         )
         return
-    log.warn("the connection to the server closed; redialling", url=url, error=explain_error(error).split("\n")[0])
+    line = " ".join(explain_error(error, with_hint=False).split())  # a proxy's page has lines
+    log.warn("the connection to the server closed; redialling", url=url, error=line)
 
 
 def _failure_word(group: BaseExceptionGroup[BaseException]) -> str:

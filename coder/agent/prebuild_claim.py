@@ -15,7 +15,8 @@ import trio
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
-from coder.net.http1 import HttpClient
+from coder.net.errors import error_from_body
+from coder.net.http1 import MAX_REFUSAL, HttpClient
 from coder.net.policy import DialPolicy
 
 log = get_logger("agent")
@@ -26,8 +27,8 @@ _PATH = "/api/v2/workspaceagents/me/reinit?wait=true"
 _FIRST_DELAY, _LAST_DELAY = 1.0, 30.0
 """Seconds between requests: proxies occasionally close connections that stay silent."""
 _MAX_LINE = 64 << 10
-_FINAL_STATUSES = frozenset({404, 409})
-"""404: the server does not know prebuilt workspaces."""
+_NO_CLAIM, _UNKNOWN_ROUTE = 409, 404
+"""Final answers; with 404 a server does not know prebuilt workspaces."""
 
 
 async def wait_until_claimed(policy: DialPolicy) -> bool:
@@ -50,8 +51,11 @@ async def wait_until_claimed(policy: DialPolicy) -> bool:
 async def _ask(policy: DialPolicy) -> bool | None:
     """Return None when the request must be repeated."""
     async with HttpClient(policy) as client, client.stream("GET", _PATH) as answer:
-        if answer.status in _FINAL_STATUSES:
+        if answer.status == _NO_CLAIM:
             return False
+        if answer.status == _UNKNOWN_ROUTE:
+            refusal = error_from_body(answer.status, await answer.first(MAX_REFUSAL))
+            return False if refusal.is_enveloped else None  # a proxy answers so for a server that restarts
         if answer.status != 200:
             return None
         text = bytearray()

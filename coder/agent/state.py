@@ -115,6 +115,9 @@ class AgentState:
     directory: Path | None = None
     "Expanded directory of the manifest; None before the first manifest."
     script_bin: Path | None = None
+    "Directory of programs that scripts install; None when it is not safe to use."
+    program_folder: Path | None = None
+    "Directory that has this program under the name `coder`."
     socket_path: Path | None = None
     "Path of the socket that scripts connect to."
     banners: list[agent_pb2.BannerConfig] = field(default_factory=list)

@@ -154,9 +154,19 @@ def _to_bool(raw: Any) -> bool:
 
 
 def _to_list(raw: Any) -> tuple[str, ...]:
+    """Split a text at commas, or each text of a file's list. A null item is empty."""
     if isinstance(raw, str):
         return tuple(part.strip() for part in raw.split(",") if part.strip())
-    return tuple(part for item in raw for part in _to_list(str(item)))
+    if isinstance(raw, Mapping):
+        raise TypeError("a mapping is no list")
+    return tuple(part for item in raw if item is not None for part in _to_list(_to_string(item)))
+
+
+def _to_string(raw: Any) -> str:
+    """Return one value; a list or mapping of a file is none."""
+    if isinstance(raw, list | dict):
+        raise TypeError("a single value is required")
+    return str(raw)
 
 
 def _to_duration(raw: Any) -> timedelta:
@@ -169,7 +179,7 @@ def _to_text(kind: Kind) -> Callable[[Any], str]:
     def convert(raw: Any) -> str:
         from coder.base.text_faults import FAULTS  # regular expressions, for the few options with such a value
 
-        text = str(raw)
+        text = _to_string(raw)
         if text and (fault := FAULTS[kind](text)):
             raise ValueError(fault)
         return text
@@ -178,7 +188,7 @@ def _to_text(kind: Kind) -> Callable[[Any], str]:
 
 
 _CONVERTERS: dict[Kind, Callable[[Any], Any]] = {
-    "string": str,
+    "string": _to_string,
     "url": _to_text("url"),
     "host:port": _to_text("host:port"),
     "regexp": _to_text("regexp"),

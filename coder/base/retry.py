@@ -20,5 +20,11 @@ class Backoff:
         self._delay = min(self._last, delay * self._factor)
         return max(0.0, delay * (1 + random.uniform(-self._jitter, self._jitter)))
 
+    def record_connection(self, seconds: float) -> None:
+        """Start again after a connection that was open longer than the next delay. One that ended sooner counts as a
+        failed attempt: a proxy in between may accept connections for a server that is down."""
+        if seconds > self._delay:
+            self.reset()
+
     def reset(self) -> None:
         self._delay = self._first

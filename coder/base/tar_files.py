@@ -13,10 +13,13 @@ from coder.base.quoted import quoted
 
 
 def extract_all(tar: tarfile.TarFile, directory: Path) -> None:
-    """Extract all members. Raises tarfile.TarError or OSError; members before the rejected one have been written by
-    then."""
+    """Extract all members as new files, as upstream: archives made for comparison have times of 1970, which zip tools
+    reject.
+
+    Raises tarfile.TarError or OSError; members before the rejected one have been written by then.
+    """
     if hasattr(tarfile, "data_filter"):
-        tar.extractall(directory, filter="data")
+        tar.extractall(directory, filter=_as_new_file)  # noqa: S202 - the filter is that of "data"
         return
     root = directory.resolve()
     for member in tar:
@@ -28,3 +31,8 @@ def extract_all(tar: tarfile.TarFile, directory: Path) -> None:
         if data is not None:
             target.write_bytes(data.read())
             target.chmod(0o755 if member.mode & 0o100 else 0o644)
+
+
+def _as_new_file(member: tarfile.TarInfo, path: str) -> tarfile.TarInfo:
+    safe = tarfile.data_filter(member, path)
+    return safe.replace(mtime=None, deep=False)  # type: ignore[arg-type] # no time: tarfile sets none

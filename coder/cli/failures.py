@@ -14,7 +14,8 @@ from contextlib import contextmanager
 
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
-from coder.net.errors import HttpError
+from coder.base.version import versions_match
+from coder.net.errors import NOT_THE_API, HttpError
 
 _LOGIN = "Suggestion: Try logging in using 'coder login'."
 
@@ -42,12 +43,13 @@ def error_text(error: CoderError, *, is_terminal: bool) -> str:
         lines += [
             f"\t {validation.get('field', '')} : {validation.get('detail', '')}" for validation in answer.validations
         ]
-    if answer.status == 401:
+    is_others = answer.hint == NOT_THE_API
+    if answer.status == 401 and not is_others:
         lines.append(_LOGIN)
     elif answer.detail:
         lines.append(answer.detail)
     hint = next((item.hint for item in chain if isinstance(item, CoderError) and item.hint), "")
-    if hint and is_terminal and answer.status != 401:
+    if hint and is_terminal and (answer.status != 401 or is_others):
         lines.append(f"Suggestion: {hint}")
     return "\n".join(lines)
 
@@ -92,11 +94,7 @@ def unknown_subcommand(group: str, word: str) -> str:
 
 def version_warning(own: str, server: str) -> str:
     """Return the warning about different releases of client and server; "" if they match or are unknown."""
-
-    def release(version: str) -> list[str]:
-        return version.removeprefix("v").split("-")[0].split("+")[0].split(".")[:2]
-
-    if not server or release(own) == release(server):
+    if versions_match(own, server):
         return ""
     return (
         f"version mismatch: this program is {own}, the server {server}. "

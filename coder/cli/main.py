@@ -27,6 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words == ["command-server"]:
         return _serve_commands()
     _open_standard_descriptors()
+    _write_utf8()
     _filter_terminals()
     if _is_completion():
         return _invoke(load("completion words"), ["--", *words])
@@ -87,6 +88,15 @@ def _open_standard_descriptors() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, open(number, mode, closefd=False, encoding="utf-8"))  # noqa: SIM115
+
+
+def _write_utf8() -> None:
+    """Write UTF-8 in every locale, as upstream. A legacy encoding, also that of redirected output on Windows, has no
+    characters for parts of the progress: the command would end between the steps of its work."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None and stream.encoding.lower().replace("-", "") != "utf8":
+            reconfigure(encoding="utf-8")
 
 
 def _filter_terminals() -> None:

@@ -113,7 +113,7 @@ def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = No
         if not token:
             raise not_logged_in()
     headers = read_headers(invocation.globals["header"], invocation.globals["header_command"])
-    policy = DialPolicy(url=normal_url(address), token=Secret(token) if token else None, headers=headers)
+    policy = DialPolicy(url=deployment_url(address), token=Secret(token) if token else None, headers=headers)
     return with_tls_files(policy, invocation)
 
 
@@ -126,6 +126,15 @@ def with_tls_files(policy: DialPolicy, invocation: Invocation) -> DialPolicy:
         client_cert=glob["client_tls_cert_file"],
         client_key=glob["client_tls_key_file"],
     )
+
+
+def deployment_url(text: str) -> str:
+    """Return the address of a deployment without a path, query or fragment: users copy a page's address from their
+    browser, and paths of the API are absolute. Raise CoderError for an invalid URL."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(normal_url(text))
+    return f"{parts.scheme}://{parts.netloc}"
 
 
 def normal_url(text: str) -> str:

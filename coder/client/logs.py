@@ -12,7 +12,7 @@ from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.base.answers import read_answer
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.base.retry import Backoff
-from coder.net.errors import NetError
+from coder.net.errors import HttpError, NetError, is_own_refusal
 from coder.net.policy import DialPolicy
 from coder.net.websocket import connect_websocket
 
@@ -41,9 +41,9 @@ async def _follow(policy: DialPolicy, path: str, after: int, kind: type[T]) -> A
     while True:
         try:
             socket = await connect_websocket(policy, f"{path}?follow&after={after}")
-        except NetError:
+        except (NetError, HttpError) as error:
             attempts += 1
-            if attempts > 8:
+            if attempts > 8 or is_own_refusal(error):
                 raise
             await trio.sleep(backoff.next_delay())
             continue

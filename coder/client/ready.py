@@ -28,6 +28,10 @@ from coder.net.http1 import HttpClient
 
 POLL = 0.5
 ENDED = {"succeeded", "failed", "canceled"}
+_BUILDS = 10
+"""Builds to wait for: each can be a stop by another command."""
+_GRACE = 5.0
+"""Seconds to wait for the second half of a restart before an autostart."""
 WaitFor = Literal["yes", "no", "auto"]
 
 
@@ -54,26 +58,72 @@ class Preparation:
         return ReadyAgent(workspace, choose_agent(workspace, agent_name))
 
     async def _ensure_running(self, workspace: Workspace) -> Workspace:
-        build = workspace.latest_build
-        if build.job.status not in ENDED:
-            await self._watch(build)
-            workspace = await self._refresh_state(workspace)
+        """Start the workspace if it is stopped. Follow a build of another command, which may start it meanwhile."""
+        followed: set[UUID] = set()
+        for _ in range(_BUILDS):
+            workspace = await self._follow(workspace, followed)
             build = workspace.latest_build
-        if build.transition == "start" and build.job.status == "succeeded":
-            return workspace
-        if build.transition == "delete":
-            raise CoderError("deleted", f"workspace {quoted(workspace.name)} is deleted")
-        if not self._autostart:
-            raise CoderError("stopped", "workspace must be started", f"coder start {workspace.name}")
-        self._say(f"Workspace {quoted(workspace.name)} is stopped. Starting it …")
-        body = {"transition": "start", "reason": "ssh_connection"}
-        path = f"/api/v2/workspaces/{workspace.id}/builds"
-        await self._watch(read(await self._http.request("POST", path, json=body), WorkspaceBuild))
-        workspace = await self._refresh_state(workspace)
-        if workspace.latest_build.job.status != "succeeded":
-            reason = workspace.latest_build.job.error or "see `coder show`"
-            raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
+            if build.transition == "delete":
+                raise CoderError("deleted", f"workspace {quoted(workspace.name)} is deleted")
+            if build.transition == "start" and build.job.status == "succeeded":
+                return workspace
+            if build.transition == "start" and build.id in followed:
+                reason = build.job.error or "see `coder show`"
+                raise CoderError("start_failed", f"workspace {quoted(workspace.name)} could not be started: {reason}")
+            if build.transition == "stop" and build.id in followed and await self._is_started_soon(workspace):
+                workspace = await self._refresh_state(workspace)
+                continue
+            if not self._autostart:
+                raise CoderError("stopped", "workspace must be started", f"coder start {workspace.name}")
+            self._say(f"Workspace {quoted(workspace.name)} is stopped. Starting it …")
+            await self._start(workspace)
+            workspace = await self._refresh_state(workspace)
+        raise CoderError("start_failed", f"workspace {quoted(workspace.name)} has too many builds by other commands")
+
+    async def _follow(self, workspace: Workspace, followed: set[UUID]) -> Workspace:
+        """Return the workspace after its active build, if any. Add the builds to `followed`."""
+        while workspace.latest_build.job.status not in ENDED:
+            followed.add(workspace.latest_build.id)
+            await self._watch(workspace.latest_build)
+            workspace = await self._refresh_state(workspace)
+            if workspace.latest_build.job.status not in ENDED:
+                await trio.sleep(POLL)  # the log's stream can end before the build
         return workspace
+
+    async def _is_started_soon(self, workspace: Workspace) -> bool:
+        """Return whether another command queues a build after its stop: a restart or an update must not be disturbed
+        by the reconnecting client of an editor."""
+        for _ in range(round(_GRACE / POLL)):
+            if (await self._refresh_state(workspace)).latest_build.id != workspace.latest_build.id:
+                return True
+            await trio.sleep(POLL)
+        return False
+
+    async def _start(self, workspace: Workspace) -> None:
+        """Queue a start, unless another command has just queued a build (409).
+
+        The server can reject the last build's version (403): members must use the active version of some templates.
+        """
+        path = f"/api/v2/workspaces/{workspace.id}/builds"
+        active, last = workspace.template_active_version_id, workspace.latest_build.template_version_id
+        versions = [active] if workspace.automatic_updates == "always" else list(dict.fromkeys((last, active)))
+        for version in versions:
+            body = {"transition": "start", "reason": "ssh_connection", "template_version_id": version}
+            try:
+                await self._http.request("POST", path, json=body)
+            except HttpError as error:
+                if error.status == 409:
+                    self._say("Another command has queued a build of the workspace. Waiting for it …")
+                elif error.status != 403 or version == versions[-1]:
+                    if error.validations:
+                        self._say(f"Give the values with `coder start {workspace.name}`, then connect again.")
+                    raise
+                else:
+                    continue
+            else:
+                if version != last:
+                    self._say("Your workspace has been updated to the current active template version.")
+            return
 
     async def _refresh_state(self, workspace: Workspace) -> Workspace:
         return read(await self._http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
@@ -108,6 +158,19 @@ class Preparation:
         except (NetError, OSError):
             return False
         return build.transition != "start"
+
+    async def successor(self, target: ReadyAgent) -> ReadyAgent | None:
+        """Return the agent of the same name in a later build of the workspace; None without one, or without an answer
+        of the server."""
+        try:
+            workspace = await self._refresh_state(target.workspace)
+            build = workspace.latest_build
+            if build.transition != "start" or build.job.status != "succeeded":
+                return None
+            agent = choose_agent(workspace, target.agent.name)
+        except (CoderError, OSError):
+            return None
+        return None if agent.id == target.agent.id else ReadyAgent(workspace, agent)
 
     async def may_connect(self, target: ReadyAgent) -> bool:
         """Return whether the server permits connections to this workspace now; False without an answer.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import AsyncIterator, Awaitable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,7 @@ from coder.net.ssh_transport import StreamTransport
 CHUNK = 256 << 10
 LOST = 255
 "Exit code if the connection ends before the command, as ssh's."
+CONNECTION_LOST = "The connection to the workspace was lost before the command ended.\n"
 OUTPUT_CLOSED = 141
 "Exit code after the output's reader has closed it: that of a program killed by SIGPIPE, as for all commands."
 
@@ -105,6 +107,8 @@ async def _session(connection: asyncssh.SSHClientConnection, request: ShellReque
     if not was_read:
         return OUTPUT_CLOSED
     code = process.returncode
+    if code is None:
+        sys.stderr.write(CONNECTION_LOST)
     return LOST if code is None or code < 0 else code
 
 

@@ -14,8 +14,10 @@ from coder.base.caller import parent_pid
 from coder.base.errors import CoderError
 from coder.mesh.description import Tap
 from coder.mesh.trace import PcapWriter, Trace
+from coder.net.request_log import REQUESTS
 
 _log = log.get_logger("mesh")
+_requests = log.get_logger("requests")
 
 
 @contextmanager
@@ -36,7 +38,10 @@ def logging_trace() -> Trace:
 
 @contextmanager
 def log_to_directory(directory: str) -> Iterator[Path]:
-    """Write all log messages, debug included, to a new file in the directory. Raise CoderError."""
+    """Write all log messages, debug included, and each request to a new file in the directory. Raise CoderError.
+
+    With `--verbose`, too, requests go to the file only: editors show what a ProxyCommand writes to standard error.
+    """
     folder = Path(directory).expanduser()
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     # Editors find the log of their connection by the pid of its parent, the SSH client.
@@ -48,7 +53,9 @@ def log_to_directory(directory: str) -> Iterator[Path]:
         raise CoderError("log_dir", f"cannot write a log in {folder}", "Choose a writable directory.") from error
     with file:
         log.configure(log.human_sink(file), level="debug")
+        listener, REQUESTS.listener = REQUESTS.listener, lambda exchange: _requests.debug(str(exchange))
         try:
             yield path
         finally:
+            REQUESTS.listener = listener
             log.configure()

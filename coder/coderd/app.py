@@ -53,10 +53,11 @@ from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT, DeferredWork
 from coder.coderd.services.foundation.sandbox import Sandbox
+from coder.coderd.services.login.client_assertion import load_certificate
 from coder.coderd.services.network import coordinator, relay, replicas, server_node
 from coder.coderd.services.notifications import vapid_keys
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
-from coder.coderd.services.telemetry import metrics_endpoint, tracing
+from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, profiles, tracing
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.templates.imports.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
@@ -85,6 +86,8 @@ PARTS = (
     replicas.run,
     server_node.run,
     metrics_endpoint.run,
+    database_metrics.run,
+    profiles.run,
     wireguard_gateway.run,
     app_usage.run,
     local_authorizer.run,
@@ -158,6 +161,7 @@ async def open_server(
     """Run a server for the length of the block; everything is closed, in order, at its end."""
     clock = clock or SystemClock()
     async with contextlib.AsyncExitStack() as stack:
+        load_certificate(config)  # an unusable one must not wait for the first login
         listeners = await open_listeners(config)  # first: a port in use must not cost a database start
         try:
             url = config.postgres_url.reveal() or await stack.enter_async_context(

@@ -5,17 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from time import monotonic
 from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from coder.net.blocking_http import BadAnswerError, DisconnectedError, HttpConnection, TunnelRefusedError
 from coder.net.errors import NetError, error_from_body, not_an_answer, proxy_refusal, tls_failure
-from coder.net.policy import DialPolicy, common_headers, default_port, proxy_for, tls_context
+from coder.net.policy import (
+    DialPolicy,
+    common_headers,
+    default_port,
+    forwarding,
+    proxy_for,
+    proxy_login,
+    refused_forwarding,
+    tls_context,
+)
 from coder.net.request_log import REQUESTS
 
 if TYPE_CHECKING:
     import ssl
 
 REQUEST_TIMEOUT = 60.0
+PROXY_LOGIN_REQUIRED = 407
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +92,10 @@ class BlockingClient:
         if proxy_for(self.policy, self.policy.origin.hostname or "", self.policy.origin.scheme).startswith("https:"):
             return self._exchange_by_tls_proxy(method, target, body, fields)
         is_fresh = self._connection is None
+        prefix, extra = forwarding(self.policy)
         try:
             connection = self._connection = self._connection or self._open()
-            status, headers, data, is_kept = connection.exchange(method, target, fields, body)
+            status, headers, data, is_kept = connection.exchange(method, prefix + target, fields | dict(extra), body)
         except (BadAnswerError, TunnelRefusedError, OSError) as error:
             self.close()
             if not is_fresh and isinstance(error, DisconnectedError | BrokenPipeError | ConnectionResetError):
@@ -94,6 +105,8 @@ class BlockingClient:
             raise failure from (None if failure.code == "unreachable" else error)  # its message says everything
         if not is_kept:
             self.close()
+        if prefix and status == PROXY_LOGIN_REQUIRED:
+            raise refused_forwarding(self.policy)
         return HttpAnswer(status, headers, data)
 
     def _open(self) -> HttpConnection:
@@ -105,7 +118,7 @@ class BlockingClient:
         if via:
             address = (via.hostname or "", via.port or default_port(via.scheme))
             host_text = f"[{host}]" if ":" in host else host
-            tunnel = (f"{host_text}:{port}", _proxy_login(via.username, via.password))
+            tunnel = (f"{host_text}:{port}", dict(proxy_login(proxy))) if origin.scheme == "https" else None
         if origin.scheme != "https":
             return HttpConnection(address, timeout=REQUEST_TIMEOUT, tunnel=tunnel)
 
@@ -133,15 +146,6 @@ class BlockingClient:
                 return HttpAnswer(answer.status, dict(answer.headers), answer.body)
 
         return run_trio(once)
-
-
-def _proxy_login(username: str | None, password: str | None) -> dict[str, str]:
-    if username is None:
-        return {}
-    import base64
-
-    pair = f"{unquote(username)}:{unquote(password or '')}"
-    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}
 
 
 def _masked_url(policy: DialPolicy, target: str) -> str:

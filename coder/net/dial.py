@@ -1,34 +1,36 @@
 """Streams to a server under a dial policy: TCP, through a proxy when configured, TLS for https.
 
-Only `CONNECT` through plain-HTTP or HTTPS proxies is supported; credentials in the proxy URL become Basic authorization
-(RFC 7617).
+Through plain-HTTP or HTTPS proxies: `CONNECT`, or for plain HTTP the absolute form of requests (`policy.forwarding`).
+Credentials in the proxy URL become Basic authorization (RFC 7617).
 """
 
 from __future__ import annotations
 
-import base64
 import ssl
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import trio
 
 from coder.net.errors import NetError, proxy_refusal, tls_failure
-from coder.net.policy import DialPolicy, default_port, proxy_for, tls_context
+from coder.net.policy import DialPolicy, default_port, proxy_for, proxy_login, tls_context
 
 __all__ = ["DialPolicy", "connect"]
 
 
-async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCloseableStream:
+async def connect(
+    policy: DialPolicy, url: str | None = None, *, forwarded: bool = False
+) -> trio.abc.HalfCloseableStream:
     """Open a TCP or TLS stream to the host of `url` (default: the policy's).
 
-    Raises NetError within `policy.timeout`.
+    `forwarded`: a stream for plain HTTP leads to the proxy, if there is one; requests then are those of
+    `policy.forwarding`. Raises NetError within `policy.timeout`.
     """
     target = urlsplit(url or policy.url)
     host = target.hostname or ""
     port = target.port or default_port(target.scheme)
     secure = target.scheme in {"https", "wss"}
     with trio.move_on_after(policy.timeout):
-        stream = await _reach(policy, host, port, "https" if secure else "http")
+        stream = await _reach(policy, host, port, "https" if secure else "http", tunnel=secure or not forwarded)
         if not secure:
             return stream  # type: ignore[return-value]
         return await _secure(policy, stream, host, policy.certificate_name)  # type: ignore[return-value]
@@ -39,7 +41,7 @@ async def connect(policy: DialPolicy, url: str | None = None) -> trio.abc.HalfCl
     )
 
 
-async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.abc.Stream:
+async def _reach(policy: DialPolicy, host: str, port: int, scheme: str, *, tunnel: bool) -> trio.abc.Stream:
     proxy = proxy_for(policy, host, scheme)
     if not proxy:
         return await (
@@ -54,6 +56,8 @@ async def _reach(policy: DialPolicy, host: str, port: int, scheme: str) -> trio.
         raise NetError("proxy", f"cannot connect to the proxy {where}", hint) from error
     if parts.scheme == "https":
         stream = await _secure(policy, stream, parts.hostname or "")
+    if not tunnel:
+        return stream
     try:
         await _tunnel(stream, policy.address or host, port, parts)
     except BaseException:
@@ -111,9 +115,8 @@ async def _tcp(host: str, port: int, source: str | None = None) -> trio.SocketSt
 async def _tunnel(stream: trio.abc.Stream, host: str, port: int, proxy: SplitResult) -> None:
     target = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     request = f"CONNECT {target} HTTP/1.1\r\nHost: {target}\r\n"
-    if proxy.username is not None:
-        pair = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-        request += f"Proxy-Authorization: Basic {base64.b64encode(pair.encode()).decode()}\r\n"
+    for name, value in proxy_login(proxy.geturl()):
+        request += f"{name}: {value}\r\n"
     await stream.send_all(request.encode() + b"\r\n")
     head = b""
     while b"\r\n\r\n" not in head:

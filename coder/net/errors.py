@@ -82,6 +82,10 @@ _NEXT_STEPS = {
 "Advice for a person at a terminal, by the status of a refusal."
 
 
+NOT_THE_API = "The answer is not the server's own: check the URL, and the proxies and sign-in pages in between."
+"Advice for an answer without the API's error format."
+
+
 class HttpError(CoderError):
     """The server answered with an error status.
 
@@ -112,6 +116,12 @@ class HttpError(CoderError):
         return "; ".join(parts)
 
 
+def is_own_refusal(error: BaseException) -> bool:
+    """Return whether the server itself refused, in the API's format. Other answers may be a middlebox's, while the
+    server restarts: they say nothing about the request."""
+    return isinstance(error, HttpError) and error.is_enveloped
+
+
 def error_from_body(status: int, body: bytes) -> HttpError:
     """Read the JSON error envelope if there is one; a short text body becomes the message."""
     import json
@@ -130,4 +140,6 @@ def error_from_body(status: int, body: bytes) -> HttpError:
             is_enveloped=True,
         )
     text = body[:200].decode("utf-8", "replace").strip()
-    return HttpError(status, f"unexpected status {status}" + (f": {text}" if text else ""))
+    error = HttpError(status, f"unexpected status {status}" + (f": {text}" if text else ""))
+    error.hint = NOT_THE_API
+    return error

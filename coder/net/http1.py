@@ -21,7 +21,7 @@ from coder.net.bounded_http import BoundedHttp
 from coder.net.dial import connect
 from coder.net.errors import NetError, error_from_body, not_an_answer, tls_failure
 from coder.net.masking import masked
-from coder.net.policy import DialPolicy, common_headers
+from coder.net.policy import DialPolicy, common_headers, forwarding, refused_forwarding
 from coder.net.request_log import REQUESTS
 
 T = TypeVar("T")
@@ -32,6 +32,7 @@ MAX_BODY = blocking_http.MAX_BODY
 MAX_REFUSAL = 64 << 10
 "Bytes of a refusal of an upgrade; the rest is not awaited."
 REQUEST_TIMEOUT = 60.0
+PROXY_LOGIN_REQUIRED = 407
 UPGRADE_TIMEOUT = 15.0
 "Seconds for the answer to an upgrade: servers query their database first, but a lost request must be noticed."
 
@@ -179,7 +180,7 @@ class HttpClient:
             except BaseException:
                 await _drop(connection)
                 raise
-        connection = _Connection(await connect(self.policy))
+        connection = _Connection(await connect(self.policy, forwarded=True))
         try:
             return connection, await self._send(connection, method, path, body, headers, head_timeout)
         except (trio.BrokenResourceError, h11.RemoteProtocolError) as error:
@@ -198,10 +199,12 @@ class HttpClient:
         headers: list[tuple[str, str]],
         head_timeout: float,
     ) -> h11.Response:
-        fields = request_fields(self.policy, headers)
+        prefix, extra = forwarding(self.policy)
+        fields = request_fields(self.policy, [*headers, *extra])
         if body is not None or method in {"POST", "PUT", "PATCH"}:
             fields.append(("Content-Length", str(len(body or b""))))
-        await connection.send(h11.Request(method=method, target=target_of(self.policy, path), headers=fields))
+        target = prefix + target_of(self.policy, path)
+        await connection.send(h11.Request(method=method, target=target, headers=fields))
         # A server that refuses a large body answers early, and closes (RFC 9112 section 9.6). Its answer can be read;
         # without an answer the reading fails as the sending did.
         with suppress(trio.BrokenResourceError):
@@ -212,6 +215,8 @@ class HttpClient:
             while True:
                 event = await connection.next_event()
                 if isinstance(event, h11.Response):
+                    if prefix and event.status_code == PROXY_LOGIN_REQUIRED:
+                        raise refused_forwarding(self.policy)
                     return event
                 if isinstance(event, h11.ConnectionClosed):
                     raise h11.RemoteProtocolError("closed before a response")
@@ -278,18 +283,26 @@ async def upgrade(
 
     Raises HttpError when the server answers anything but 101, NetError when no usable answer comes in time.
     """
-    connection = _Connection(await connect(policy))
+    prefix, extra = "", list[tuple[str, str]]()
+    try:
+        connection = _Connection(await connect(policy))
+    except NetError as error:
+        # The proxy may refuse CONNECT to this port, and forward the request itself.
+        prefix, extra = forwarding(policy)
+        if error.code != "proxy" or not prefix:
+            raise
+        connection = _Connection(await connect(policy, forwarded=True))
     with trio.move_on_after(timeout):
-        return await _upgraded(policy, connection, path, headers)
+        return await _upgraded(policy, connection, prefix + target_of(policy, path), [*headers, *extra])
     raise NetError("timeout", f"{masked(policy.url)} did not answer an upgrade within {timeout:g} s")
 
 
 async def _upgraded(
-    policy: DialPolicy, connection: _Connection, path: str, headers: Headers
+    policy: DialPolicy, connection: _Connection, target: str, headers: Headers
 ) -> tuple[trio.abc.Stream, dict[str, str], bytes]:
     try:
         fields = request_fields(policy, headers)
-        await connection.send(h11.Request(method="GET", target=target_of(policy, path), headers=fields))
+        await connection.send(h11.Request(method="GET", target=target, headers=fields))
         await connection.send(h11.EndOfMessage())
         event = await connection.next_event()
         while isinstance(event, h11.InformationalResponse) and event.status_code != 101:

@@ -5,17 +5,19 @@ Proxies follow the usual environment (HTTP_PROXY, HTTPS_PROXY, ALL_PROXY, NO_PRO
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 from coder.base.config import process_environment
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.net.errors import NetError
+from coder.net.errors import NetError, proxy_refusal
 
 if TYPE_CHECKING:
     import ssl
@@ -133,6 +135,39 @@ def proxy_for(policy: DialPolicy, host: str, scheme: str) -> str:
     return proxy
 
 
+def forwarding(policy: DialPolicy) -> tuple[str, list[tuple[str, str]]]:
+    """Return what a plain HTTP request through a proxy adds: the prefix of its target, and headers of the proxy.
+
+    The target is the absolute form of RFC 9112 section 3.2.2, since many proxies allow CONNECT to port 443 only. Empty
+    for HTTPS and without a proxy.
+    """
+    origin = policy.origin
+    if origin.scheme not in {"http", "ws"}:
+        return "", []
+    proxy = proxy_for(policy, origin.hostname or "", "http")
+    if not proxy:
+        return "", []
+    return f"http://{host_header(origin)}", proxy_login(proxy)
+
+
+def proxy_login(proxy: str) -> list[tuple[str, str]]:
+    """Return the header with the login in a proxy's URL (RFC 7617); none without one."""
+    import base64
+
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return []
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return [("Proxy-Authorization", f"Basic {base64.b64encode(pair.encode()).decode()}")]
+
+
+def refused_forwarding(policy: DialPolicy) -> NetError:
+    """Return the error for a proxy that requires a login before it forwards a request."""
+    origin = policy.origin
+    proxy = urlsplit(proxy_for(policy, origin.hostname or "", "http"))
+    return proxy_refusal(proxy.hostname or "", host_header(origin), "407 Proxy Authentication Required")
+
+
 def _is_loopback(host: str) -> bool:
     if host == "localhost":
         return True
@@ -193,6 +228,24 @@ def common_headers(policy: DialPolicy) -> list[tuple[str, str]]:
     ]
 
 
+def load_certificate_folders(context: ssl.SSLContext, folders: str) -> None:
+    """Trust every certificate of every file in folders separated as PATH is, whatever the files are called.
+
+    OpenSSL reads files with names of hashes only; Go, and so upstream, reads all. Other files are skipped, as there.
+    """
+    import ssl
+    from pathlib import Path
+
+    for folder in filter(None, folders.split(os.pathsep)):
+        try:
+            paths = sorted(Path(folder).iterdir())
+        except OSError:
+            continue
+        for path in paths:
+            with contextlib.suppress(OSError, ssl.SSLError, ValueError):
+                context.load_verify_locations(cadata=path.read_text("ascii", "ignore"))
+
+
 @lru_cache(maxsize=8)
 def tls_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: bool = True) -> ssl.SSLContext:
     """Return the client's TLS settings. Raises NetError `tls_files` when a file cannot be used.
@@ -209,6 +262,7 @@ def tls_context(ca_file: str, cert: str, key: str, insecure: bool, check_name: b
         ) from error
     if ca_file:
         context.load_default_certs()
+    load_certificate_folders(context, os.environ.get("SSL_CERT_DIR", ""))
     context.check_hostname = check_name
     # WebSockets and upgrades exist in HTTP/1.1 only.
     context.set_alpn_protocols(["http/1.1"])

@@ -32,8 +32,9 @@ from coder.provisionerd.executors.contract import Executor
 from coder.provisionerd.link import Link
 from coder.provisionerd.run import report_leftovers, run_job
 from coder.rpc.errors import RpcClosed, RpcError
+from coder.rpc.proto import overlay_pb2
 from coder.rpc.proto import provisionerd_pb2 as pd
-from coder.rpc.services import PROVISIONER_DAEMON
+from coder.rpc.services import OVERLAY, PROVISIONER_DAEMON
 from coder.rpc.session import Session
 
 _log = get_logger("provisionerd")
@@ -47,6 +48,7 @@ async def _ignore_session(_session: Session) -> None:
     await trio.lowlevel.checkpoint()
 
 
+DRAIN = OVERLAY + "Drain"
 _CANCEL_ANSWER = 5.0
 "Seconds a draining daemon waits for the server to withdraw its offer of a job."
 _FATAL = frozenset({400, 401, 403, 404})
@@ -70,11 +72,28 @@ async def run_daemon(
         async with trio.open_nursery() as nursery:
             # Shielded: a cancelled daemon still has to report the end of its job.
             connection = trio.CancelScope(shield=True)
-            nursery.start_soon(_stay_connected, connect, config, link, beside, connection)
+            nursery.start_soon(_stay_connected, connect, config, link, _both(beside, shutdown), connection)
             try:
                 await _take_jobs(link, config, executors, shutdown, activity)
             finally:
                 connection.cancel()
+
+
+def _both(beside: OnSession, shutdown: Shutdown) -> OnSession:
+    """Return `beside`, and the announcement of a drain to the server of each session."""
+
+    async def run(session: Session) -> None:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(beside, session)
+            await shutdown.wait_draining()
+            try:
+                await session.call(DRAIN, overlay_pb2.DrainRequest(), overlay_pb2.DrainResponse)
+            except RpcError as problem:
+                _log.debug("the server does not know draining provisioners", reason=problem.text)
+            except RpcClosed:
+                pass
+
+    return run
 
 
 async def _stay_connected(
@@ -84,25 +103,27 @@ async def _stay_connected(
     was_accepted = False
     with scope:
         while True:
-            if await _connect_once(connect, config, link, on_session, was_accepted):
+            seconds = await _connect_once(connect, config, link, on_session, was_accepted)
+            if seconds is not None:
                 was_accepted = True
-                backoff.reset()
+                backoff.record_connection(seconds)
             await trio.sleep(backoff.next_delay())
 
 
 async def _connect_once(
     connect: Connect, config: DaemonConfig, link: Link, on_session: OnSession, was_accepted: bool
-) -> bool:
-    """Connect and stay until the connection ends; return whether it was established. Raises HttpError for a rejection.
+) -> float | None:
+    """Connect and stay until the connection ends. Return how many seconds it was open, None if it was not established.
+    Raises HttpError for a rejection.
 
     Once the server has accepted this daemon, only a rejection in the API's own format counts: a reverse proxy answers
     for a restarting server, with a 403 or 404 page, too.
     """
-    connected = False
+    opened_at: float | None = None
     try:
         async with connect() as session:
             _log.info("connected", daemon=config.name)
-            connected = True
+            opened_at = trio.current_time()
             link.set_session(session)
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(on_session, session)
@@ -112,12 +133,12 @@ async def _connect_once(
     except HttpError as problem:
         if problem.status in _FATAL and (problem.is_enveloped or not was_accepted):
             raise
-        _log.warn("not connected", daemon=config.name, error=problem)
+        _log.warn("not connected", daemon=config.name, error=" ".join(str(problem).split()))
     except (CoderError, OSError) as problem:
         _log.warn("not connected", daemon=config.name, error=problem)
     finally:
         link.set_session(None)
-    return connected
+    return None if opened_at is None else trio.current_time() - opened_at
 
 
 async def _take_jobs(

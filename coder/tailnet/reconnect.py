@@ -39,10 +39,10 @@ async def keep_coordinated(
     backoff = Backoff(0.05, 10.0)
     connected_once = False
     while True:
+        opened_at: float | None = None
         try:
             async with connect(controller.resume_token) as session:
-                connected_once = True
-                backoff.reset()
+                connected_once, opened_at = True, trio.current_time()
                 on_session(session)
                 await controller.run(session)
         except (CoderError, OSError, trio.BrokenResourceError, trio.ClosedResourceError) as error:
@@ -52,4 +52,6 @@ async def keep_coordinated(
             if is_lost(error) or (not connected_once and is_final(error)):
                 raise
             _log.debug("coordination ended, reconnecting", error=str(error))
+        if opened_at is not None:
+            backoff.record_connection(trio.current_time() - opened_at)
         await trio.sleep(backoff.next_delay())

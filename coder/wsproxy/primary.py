@@ -11,6 +11,7 @@ import msgspec
 from coder.api.agents.agent_connection import AgentConnectionInfo
 from coder.api.base import codec
 from coder.api.base.struct import ApiStruct
+from coder.api.proxies import sealed_keys
 from coder.api.proxies.proxies import (
     AppStat,
     CryptoKey,
@@ -95,6 +96,7 @@ class Primary:
     async def _post(self, call: str, request_body: ApiStruct) -> bytes:
         # Without this header, the server answers with HTML pages for browsers.
         headers = [("Content-Type", "application/json"), ("Accept", "application/json")]
+        headers += [(sealed_keys.HEADER, sealed_keys.READ)] * (call == "register")
         body = codec.encode(request_body)
         return (await self._http.request("POST", f"{_ROOT}/{call}", body=body, headers=headers, timeout=TIMEOUT)).body
 

@@ -118,7 +118,8 @@ class Registration:
 
 def _describe_error(error: CoderError) -> str:
     """Return the error with its hint; hints about rejected tokens are for terminals."""
-    return f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
+    text = f"{error} ({error.hint})" if isinstance(error, NetError) and error.hint else str(error)
+    return " ".join(text.split())  # a proxy's page has lines
 
 
 def _final_error(error: CoderError, primary: str) -> CoderError | None:
@@ -130,7 +131,7 @@ def _final_error(error: CoderError, primary: str) -> CoderError | None:
             "The proxy was deleted, or given another token. `coder workspace-proxy regenerate-token NAME` prints a "
             "new one for --proxy-session-token.",
         )
-    if isinstance(error, HttpError) and error.status == 400:
+    if isinstance(error, HttpError) and error.status == 400 and (error.is_enveloped or error.validations):
         validations = "; ".join(f"{item.get('field', '')}: {item.get('detail', '')}" for item in error.validations)
         return CoderError(
             "proxy_refused",

@@ -53,8 +53,8 @@ from coder.wsproxy.registration import Registration
 from coder.wsproxy.site import ProxySite, response_headers
 from coder.wsproxy.world import ProxyWorld
 
-DEREGISTER_SECONDS = 2.0
-"""Seconds to deregister and to report the last usage."""
+DEREGISTER_SECONDS, AWAY_SECONDS = 2.0, 0.3
+"""Seconds to deregister and to report the last usage; and when the server did not answer the last registration."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,13 +155,14 @@ def _new_world(config: ProxyConfig, primary: Primary, clock: Clock) -> ProxyWorl
 
 async def _close(world: ProxyWorld, authorizer: RemoteAppAuthorizer, http: HttpServer) -> None:
     world.stopping.set()
+    limit = AWAY_SECONDS if world.registration.problem else DEREGISTER_SECONDS
     with trio.CancelScope(shield=True):
-        with trio.move_on_after(DEREGISTER_SECONDS):
+        with trio.move_on_after(limit):
             await world.registration.deregister_proxy()
         if world.relay is not None:
             world.relay.disconnect_all()
         await http.drained()
-        with trio.move_on_after(DEREGISTER_SECONDS):
+        with trio.move_on_after(limit):
             await authorizer.report()
 
 

@@ -24,7 +24,6 @@ CALLED_BY_LIBRARIES = {
     "unix_server_requested",
     "reverse_map_path",
     # asyncio's transports, as asyncssh uses ours
-    "get_extra_info",
     "pause_reading",
     "resume_reading",
     "set_write_buffer_limits",

@@ -38,9 +38,9 @@ async def stories(world: Populated) -> Answers:
         _organization,
         _notifications,
         _settings_of_workspaces,
-        _consent,
+        consent,
         _client,
-        _terminal,
+        terminal,
         _waiting_jobs,
     ):
         async for call in story(world):
@@ -137,7 +137,7 @@ async def _settings_of_workspaces(world: Populated) -> Answers:
     world.drop("site")
 
 
-async def _consent(world: Populated) -> Answers:
+async def consent(world: Populated) -> Answers:
     """Run the authorization code grant, with a session in place of a browser, and revoke everything."""
     server = world.world
     name = world.fresh_name("oauth")
@@ -188,7 +188,7 @@ async def _client(world: Populated) -> Answers:
         yield f"{method} /oauth2/clients/{{client_id}}", response
 
 
-async def _terminal(world: Populated) -> Answers:
+async def terminal(world: Populated) -> Answers:
     agent = await world.thing("site", "workspaceagent")
     host = urlsplit(world.world.url).netloc
     body = {"url": f"ws://{host}/api/v2/workspaceagents/{agent}/pty", "agentID": agent}

@@ -17,6 +17,7 @@ from typing import Any
 
 import trio
 
+from coder.agent.network.terminal_replay import replay_of
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptTerminal
 from coder.agent.workspace import environment, terminal
@@ -168,7 +169,7 @@ class _Session:
         self.is_released = not self._over
 
     def handover_state(self, ident: str) -> KeptTerminal:
-        return KeptTerminal(ident, self._child.pid, self._master, b"".join(self._replay)[-REPLAY_SIZE:])
+        return KeptTerminal(ident, self._child.pid, self._master, replay_of(b"".join(self._replay), REPLAY_SIZE))
 
     async def _reap(self) -> None:
         with trio.move_on_after(HANGUP_TIMEOUT) as scope:
@@ -198,7 +199,7 @@ class _Session:
     def _remember(self, data: bytes) -> None:
         self._replay.append(data)
         self._replay_size += len(data)
-        while self._replay_size > REPLAY_SIZE and len(self._replay) > 1:
+        while self._replay_size - len(self._replay[0]) > REPLAY_SIZE:  # more is kept than sent, if anything is dropped
             self._replay_size -= len(self._replay.popleft())
 
     async def _expire(self, scope: trio.CancelScope) -> None:
@@ -218,7 +219,7 @@ class _Session:
     async def attach(self, stream: trio.abc.Stream, rest: bytes) -> None:
         """Copy both ways until the viewer disconnects or the program ends."""
         send, receive = trio.open_memory_channel[bytes](VIEWER_QUEUE)
-        replay = b"".join(self._replay)[-REPLAY_SIZE:]
+        replay = replay_of(b"".join(self._replay), REPLAY_SIZE)
         self._viewers.add(send)
         self._attached.set()
         try:

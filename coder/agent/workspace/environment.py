@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,17 @@ from coder.base.child_env import child_env
 _VARIABLE = re.compile(r"\$(?:\{([^$}]*)\}|([A-Za-z_][A-Za-z0-9_]*))")
 SESSION_VARIABLES = ("CODER_SSH_SESSION_TYPE", "CODER_CONTAINER", "CODER_CONTAINER_USER")
 "Variables that carry settings from the client to the agent; they never reach the command."
+WORKSPACE_VARIABLES = (
+    "CODER_WORKSPACE_NAME",
+    "CODER_WORKSPACE_AGENT_NAME",
+    "CODER_WORKSPACE_OWNER_NAME",
+    "CODER_WORKSPACE_ID",
+)
+_PRIVATE_VARIABLES = ("CODER_AGENT_TOKEN", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN", "CODER_SELF")
+"""Variables of this process that commands do not inherit. CODER_SELF would make another copy of this program take
+itself for the agent's file."""
+ID_SIZE = 16
+"Bytes of a UUID; an older server sends none."
 
 
 def find_identity() -> Identity:
@@ -73,6 +85,11 @@ def _with_scripts(state: AgentState, env: dict[str, str]) -> dict[str, str]:
     return {name: value for name, value in env.items() if _is_valid(name, value)}
 
 
+def _append_to_path(path: str, folder: str) -> str:
+    """Return PATH with the folder at its end, as the original's agent has it: the workspace's own programs win."""
+    return path if folder in path.split(os.pathsep) else f"{path}{os.pathsep}{folder}" if path else folder
+
+
 def _is_valid(name: str, value: str) -> bool:
     """Return whether a process can have the variable. An invalid one, of a template, a secret or a client, must not
     fail the command."""
@@ -90,11 +107,15 @@ def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> di
             "CODER_WORKSPACE_AGENT_NAME": manifest.agent_name,
             "CODER_WORKSPACE_OWNER_NAME": manifest.owner_username,
         }
+        if len(manifest.workspace_id) == ID_SIZE:
+            env["CODER_WORKSPACE_ID"] = str(uuid.UUID(bytes=manifest.workspace_id))
         if manifest.vs_code_port_proxy_uri:
             env["VSCODE_PROXY_URI"] = manifest.vs_code_port_proxy_uri
     inherited = child_env()
-    for name in ("CODER_AGENT_TOKEN", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN"):
+    for name in _PRIVATE_VARIABLES:
         inherited.pop(name, None)
+    if state.program_folder is not None:
+        inherited["PATH"] = _append_to_path(inherited.get("PATH", os.defpath), str(state.program_folder))
     env |= inherited
     env |= {name: value for name, value in (session or {}).items() if name not in SESSION_VARIABLES}
     if manifest is not None:
@@ -105,7 +126,7 @@ def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> di
 
 def container_variables(state: AgentState) -> list[str]:
     """Return the names of the variables that a command in a container also gets: the template's."""
-    names = ["CODER", "CODER_WORKSPACE_NAME", "CODER_WORKSPACE_AGENT_NAME", "CODER_WORKSPACE_OWNER_NAME"]
+    names = ["CODER", *WORKSPACE_VARIABLES]
     return names + (sorted(state.manifest.environment_variables) if state.manifest is not None else [])
 
 

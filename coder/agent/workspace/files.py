@@ -25,7 +25,8 @@ READ_SIZE = 1 << 20
 "Bytes per read: a limit may be far beyond the file's size (ours)."
 _NO_WAIT = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 """Windows has no such pipes among its files, and would convert line ends."""
-
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+"Flag of an open that fails for a link."
 
 THREADS_PER_FOLDER = 4
 "Shells and scripts (ours) that check their folder at a time; others queue."
@@ -59,7 +60,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
-    descriptor = os.open(real, flags | _NO_WAIT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    descriptor = os.open(real, flags | _NO_WAIT | NO_FOLLOW, 0o666)
     file = os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
     try:
         _require_regular(os.fstat(descriptor).st_mode, path)
@@ -75,6 +76,18 @@ def open_for_writing(path: Path, flags: int, mode: int) -> int:
     A pipe without a reader is rejected, not waited for, and one with a slow reader rejects a write.
     """
     return os.open(path, flags | os.O_WRONLY | os.O_CREAT | _NO_WAIT, mode)
+
+
+def require_own_file(descriptor: int, path: Path) -> None:
+    """Raise OSError unless the open file is regular, this user's, and has no second name.
+
+    In a directory that other users write, one may have created the file to read what is written, or linked a file of
+    ours there.
+    """
+    status = os.fstat(descriptor)
+    _require_regular(status.st_mode, path)
+    if status.st_uid != os.geteuid() or status.st_nlink > 1:
+        raise PermissionError(errno.EPERM, "it belongs to another user or has a second name", str(path))
 
 
 def read_regular(path: Path, limit: int, offset: int = 0) -> bytes:

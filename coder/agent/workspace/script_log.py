@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import trio
 
 from coder.agent.disk import DISK_TIMEOUT, FolderThreads, OpenDescriptor, on_disk
-from coder.agent.workspace.files import open_for_writing
+from coder.agent.workspace.files import NO_FOLLOW, open_for_writing, require_own_file
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 
@@ -30,10 +30,12 @@ _FULL = b"\n[the rest of this run's output is not kept]\n"
 
 
 @contextlib.asynccontextmanager
-async def script_log(path: Path, limit: int = MAX_SIZE) -> AsyncIterator[ScriptLog]:
+async def script_log(
+    path: Path, limit: int = MAX_SIZE, fallback: Callable[[], Path] | None = None
+) -> AsyncIterator[ScriptLog]:
     """Open a log file for the block. The file exists when the block begins, and contains everything written when it
-    ends."""
-    kept, writing = ScriptLog(path, limit), trio.CancelScope(shield=True)
+    ends. `fallback` returns another path, for a file that cannot be used: another user's or a link, for example."""
+    kept, writing = ScriptLog(path, limit, fallback), trio.CancelScope(shield=True)
 
     async def write() -> None:
         with writing:
@@ -56,8 +58,8 @@ class ScriptLog:
     """Log file of one run. `write` never fails and never waits; everything else waits at most DISK_TIMEOUT for a slow
     disk."""
 
-    def __init__(self, path: Path, limit: int) -> None:
-        self._path, self._left = path, limit
+    def __init__(self, path: Path, limit: int, fallback: Callable[[], Path] | None = None) -> None:
+        self._path, self._left, self._fallback = path, limit, fallback
         self._file: _File | None = None
         self._queued: list[bytes] = []
         self._size = 0
@@ -115,7 +117,7 @@ class ScriptLog:
     async def run(self) -> None:
         """Write until cancelled."""
         try:
-            self._file = await on_disk(_open, self._path, limiter=_THREADS.of(self._path.parent))
+            self._file = await self._open()
             self.opened.set()
             while not self._is_closed:
                 await self._has_more.wait()
@@ -128,6 +130,18 @@ class ScriptLog:
         except OSError as error:
             self._abandon(error)
 
+    async def _open(self) -> _File:
+        limiter = _THREADS.of(self._path.parent)
+        try:
+            return await on_disk(_open, self._path, limiter=limiter)
+        except OSError as error:
+            if self._fallback is None:
+                raise
+            path = await on_disk(self._fallback, limiter=limiter)
+            log.warn("a script's log file cannot be used", path=self._path, error=error, instead=path)
+            self._path = path
+            return await on_disk(_open, path, limiter=limiter)
+
 
 class _File(OpenDescriptor):
     def append(self, pieces: list[bytes]) -> None:
@@ -137,5 +151,14 @@ class _File(OpenDescriptor):
 
 
 def _open(path: Path) -> _File:
+    """Open the file to append. Raises OSError for a link and for a file that another user can read or chose."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    return _File(open_for_writing(path, os.O_APPEND, 0o644))
+    if path.is_relative_to("/dev"):  # a template may choose the container's own output, which is a link
+        return _File(open_for_writing(path, os.O_APPEND, 0o644))
+    file = _File(open_for_writing(path, os.O_APPEND | NO_FOLLOW, 0o644))
+    try:
+        require_own_file(file.descriptor, path)
+    except OSError:
+        file.close()
+        raise
+    return file

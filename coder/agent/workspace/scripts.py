@@ -9,19 +9,24 @@ import uuid
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
 import trio
 
+from coder.agent.disk import DISK_TIMEOUT, Threads, on_disk
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import kill_group
 from coder.agent.workspace.cron import next_run
 from coder.agent.workspace.files import workdir
 from coder.agent.workspace.logs import LogQueue
+from coder.agent.workspace.script_directories import ScriptDirectories
 from coder.agent.workspace.script_log import ScriptLog, script_log
+from coder.base.errors import explain_error
 from coder.base.log import get_logger
+from coder.base.threads import NoThreadError
 from coder.domain.foundation.cron import CronError
 from coder.rpc.proto import agent_pb2
 
@@ -35,7 +40,11 @@ PIPE_GRACE = 10.0
 UNKNOWN_EXIT = 255
 MAX_REST = 1 << 20
 "Bytes of an unterminated line after which it counts as a line."
+CHECK_INTERVAL = 3600.0
+"Seconds (ours) between checks of the directories on PATH."
 _CHUNK = 64 << 10
+_THREADS = Threads(8)
+"Threads for the scripts' directories, which may be on a disk that does not answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +64,33 @@ class ScriptRunner:
     def __init__(self, state: AgentState, queue: LogQueue, report: Report, log_dir: Path, data_dir: Path) -> None:
         self._state, self._queue, self._report = state, queue, report
         self._log_dir = log_dir
-        self._data_dir = data_dir / "coder-script-data"
+        self._directories = ScriptDirectories(data_dir, state.identity.home)
         self._cron_ended = trio.Event()
-        state.script_bin = self._data_dir / "bin"
 
     def prepare(self) -> None:
-        """Create the scripts' data and bin directories, where permitted."""
+        """Create or check the scripts' directories, and set those that the PATH of commands contains."""
+        for create in (partial(self._log_dir.mkdir, parents=True, exist_ok=True), self._set_path):
+            try:
+                create()
+            except OSError as error:
+                log.warn("creating the scripts' directories failed", error=error)
+
+    async def keep_directories(self) -> None:
+        """Check the directories on PATH again and again: once a cleaner of temporary files has removed one, another
+        user could create it."""
+        while True:
+            await trio.sleep(CHECK_INTERVAL)
+            with trio.move_on_after(DISK_TIMEOUT):
+                await on_disk(self.prepare, limiter=_THREADS)
+
+    def _set_path(self) -> None:
+        state = self._state
         try:
-            (self._data_dir / "bin").mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._log_dir.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            log.warn("creating the scripts' directories failed", path=self._data_dir, error=error)
+            state.script_bin = self._directories.bin()
+            state.program_folder = self._directories.program_folder(Path(state.executable))
+        except OSError:
+            state.script_bin = state.program_folder = None
+            raise
 
     async def run_all(self, scripts: list[Script], stage: agent_pb2.Timing.Stage.ValueType) -> ScriptOutcome:
         """Run all scripts concurrently; return when every script has ended."""
@@ -131,11 +156,13 @@ class ScriptRunner:
         return status
 
     async def _execute(self, script: Script) -> tuple[int, agent_pb2.Timing.Status.ValueType]:
-        env = environment.command_environment(self._state)
-        env |= {"CODER_SCRIPT_DATA_DIR": str(self._data_dir), "CODER_SCRIPT_BIN_DIR": str(self._data_dir / "bin")}
+        directories = await self._script_directories(script)
+        env = environment.command_environment(self._state) | directories
         argv = environment.command_line(self._state.identity, script.script or "true")
         timeout = script.timeout.ToTimedelta().total_seconds() or float("inf")
-        async with script_log(self._log_path(script)) as out:
+        async with script_log(
+            self._log_path(script), fallback=partial(self._directories.log, _log_name(script))
+        ) as out:
             process = await trio.lowlevel.open_process(
                 argv,
                 stdin=subprocess.DEVNULL,
@@ -146,6 +173,28 @@ class ScriptRunner:
                 start_new_session=True,
             )
             return await self._follow(script, process, out, timeout)
+
+    async def _script_directories(self, script: Script) -> dict[str, str]:
+        """Return the variables that name the script's directories; none when they cannot be created. Raises
+        NoThreadError."""
+        try:
+            with trio.fail_after(DISK_TIMEOUT):
+                return await on_disk(self._variables, str(uuid.UUID(bytes=script.log_source_id)), limiter=_THREADS)
+        except trio.TooSlowError:
+            reason = "their disk does not answer"
+        except NoThreadError:
+            raise
+        except OSError as error:
+            reason = explain_error(error)
+        text = f"the script has no directories of its own: {reason}"
+        self._queue.add(script.log_source_id, text, agent_pb2.Log.WARN)
+        return {}
+
+    def _variables(self, source: str) -> dict[str, str]:
+        data, programs = self._directories.data(source), self._directories.bin()
+        if programs != self._state.script_bin:
+            self._set_path()
+        return {"CODER_SCRIPT_DATA_DIR": str(data), "CODER_SCRIPT_BIN_DIR": str(programs)}
 
     async def _follow(
         self, script: Script, process: trio.Process, out: ScriptLog, timeout: float
@@ -199,10 +248,13 @@ class ScriptRunner:
         done.set()
 
     def _log_path(self, script: Script) -> Path:
-        name = script.log_path or f"coder-script-{uuid.UUID(bytes=script.log_source_id)}.log"
         if script.log_path.startswith(("/", "~", "$")):
-            return environment.expand_directory(name, self._state.identity, dict(os.environ))
-        return self._log_dir / name
+            return environment.expand_directory(script.log_path, self._state.identity, dict(os.environ))
+        return self._log_dir / (script.log_path or _log_name(script))
+
+
+def _log_name(script: Script) -> str:
+    return f"coder-script-{uuid.UUID(bytes=script.log_source_id)}.log"
 
 
 class _Pipe:

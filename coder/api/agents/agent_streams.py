@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Literal
 from uuid import UUID
 
@@ -35,3 +35,9 @@ class WorkspaceAgentLog(ApiStruct):
     output: str
     level: LogLevel
     source_id: UUID
+
+    def text(self, agent_name: str, source_name: str) -> str:
+        """Return the line as upstream's logs in text form show it: `<time> [info] [agent.main|Startup] …`."""
+        at = self.created_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        place = f"agent.{agent_name}" if agent_name else "agent"
+        return f"{at} [{self.level}] [{place}{f'|{source_name}' if source_name else ''}] {self.output}"

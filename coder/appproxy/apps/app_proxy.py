@@ -170,17 +170,17 @@ class AppProxy:
             await proxied.show(pages.foreign_origin(self._dashboard))
             return
         app = split_untrusted(ticket.app_url)
-        query = f"?{proxied.query}" if proxied.query else ""
         if not rest:
-            await proxied.redirect(307, f"{proxied.path}/{query}", entry.cookies)
+            await proxied.redirect(307, f"{proxied.path}/{proxied.full_query}", entry.cookies)
             return
         if rest == "/" and not proxied.query and app.query:
             await proxied.redirect(307, f"{proxied.path}?{app.query}", entry.cookies)
             return
         app_query = app_headers.stripped_query(proxied.query, entry.shown.token)
+        has_query = app_query or (proxied.has_query and not proxied.query)  # `/q?` is not `/q`
         upstream_request = UpstreamRequest(
             place=Target(ticket.agent_id, app_port(ticket.app_url), app.scheme == "https"),
-            target=app.path.rstrip("/") + rest + (f"?{app_query}" if app_query else ""),
+            target=app.path.rstrip("/") + rest + (f"?{app_query}" if has_query else ""),
             headers=app_headers.to_app(
                 proxied.headers,
                 remote_ip=proxied.remote_ip,
@@ -313,8 +313,7 @@ class AppProxy:
         elif proxied.is_upgrade:
             await proxied.show(pages.signed_out())
         elif request.access_method == "path" and not self._settings.is_away:
-            address = proxied.path + (f"?{proxied.query}" if proxied.query else "")
-            await proxied.redirect(303, sign_in_address(self._dashboard, address))
+            await proxied.redirect(303, sign_in_address(self._dashboard, proxied.path + proxied.full_query))
         else:
             by_path = request.access_method == "path"
             address = (self._settings.own_url if by_path else f"{proxied.scheme}://{proxied.host}") + proxied.target

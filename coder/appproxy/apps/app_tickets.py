@@ -1,14 +1,19 @@
 """Admission of browsers to applications: the signed ticket, and the sealed key that crosses hosts.
 
 A ticket is a JWS (HS512) that lives a minute and names the application and agent it opens: it is verified without a
-database, by a workspace proxy as by the server. A sealed key is a JWE (RFC 7516, `dir` with A256GCM) around a
-short-lived address and an API key that reaches applications only. `services/apps/app_tokens.py` creates both.
+database, by a workspace proxy as by the server. A sealed key is a JWE (RFC 7516) around a short-lived address and an
+API key that reaches applications only. `services/apps/app_tokens.py` creates both.
+
+The original reads and writes sealed keys with a wrapped content key (A256GCMKW, RFC 7518 section 4.7) and compresses
+them (`zip`). Version 2.34.0 of this project reads and writes `dir` only. Both are read here; `seal` and `seal_wrapped`
+write one each.
 """
 
 from __future__ import annotations
 
 import base64
 import json
+import zlib
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,14 +24,19 @@ from coder.domain.apps.app_addresses import AppRequest
 from coder.domain.foundation.signed_tokens import SigningKey, TokenRefused, header_untrusted, verify
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
 TICKET_FEATURE = "workspace_apps_token"
 KEY_FEATURE = "workspace_apps_api_key"
 MAX_CANDIDATES = 4
 """Maximum cookies of one name that are verified: further ones are not worth the hashing."""
-_JWE_HEAD = {"alg": "dir", "enc": "A256GCM"}
-_TAG = 16
+DIRECT, WRAPPED = "dir", "A256GCMKW"
+"Key management algorithms: the shared key encrypts the content, or a content key that the token brings."
+_ENCRYPTION = "A256GCM"
+_KEY_SIZE, _NONCE_SIZE, _TAG_SIZE = 32, 12, 16
+"Bytes of A256GCM's key, nonce and tag."
+_MAX_SEALED, _MAX_PLAIN = 4096, 16 << 10
+"Characters of a sealed key, and bytes of its decompressed claims (ours)."
 
 
 class KeyFinder(Protocol):
@@ -127,34 +137,48 @@ def sealed_claims(api_key: str, now: datetime, lifetime: timedelta) -> dict[str,
 
 
 def seal(key: SigningKey, claims: dict[str, Any], nonce: bytes) -> str:
-    """Return a compact JWE. `nonce` are 12 bytes that were never used with this key."""
+    """Return a compact JWE with `dir`. `nonce` are 12 bytes that were never used with this key."""
+    return _seal(key, claims, {"alg": DIRECT}, "", key.secret, nonce)
+
+
+def seal_wrapped(key: SigningKey, claims: dict[str, Any], random: Callable[[int], bytes]) -> str:
+    """Return a compact JWE with A256GCMKW. `random` returns that many random bytes."""
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    head = _encode(json.dumps({**_JWE_HEAD, "kid": key.id}, separators=(",", ":")).encode())
-    sealed = AESGCM(key.secret).encrypt(nonce, json.dumps(claims).encode(), head.encode())
-    return ".".join([head, "", _encode(nonce), _encode(sealed[:-_TAG]), _encode(sealed[-_TAG:])])
+    content_key, nonce = random(_KEY_SIZE), random(_NONCE_SIZE)
+    wrapped = AESGCM(key.secret).encrypt(nonce, content_key, None)
+    head = {"alg": WRAPPED, "iv": _encode(nonce), "tag": _encode(wrapped[-_TAG_SIZE:])}
+    return _seal(key, claims, head, _encode(wrapped[:-_TAG_SIZE]), content_key, random(_NONCE_SIZE))
+
+
+def _seal(
+    key: SigningKey, claims: dict[str, Any], head: dict[str, str], wrapped: str, content_key: bytes, nonce: bytes
+) -> str:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    protected = _encode(json.dumps({**head, "enc": _ENCRYPTION, "kid": key.id}, separators=(",", ":")).encode())
+    sealed = AESGCM(content_key).encrypt(nonce, json.dumps(claims).encode(), protected.encode())
+    return ".".join([protected, wrapped, _encode(nonce), _encode(sealed[:-_TAG_SIZE]), _encode(sealed[-_TAG_SIZE:])])
 
 
 async def open_key_untrusted(keys: KeyFinder, now: datetime, sealed: str) -> str:
     """Return the API key inside. Raises TokenRefused."""
     from cryptography.exceptions import InvalidTag
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
     parts = sealed.split(".")
-    if len(parts) != 5 or len(sealed) > 4096:
+    if len(parts) != 5 or len(sealed) > _MAX_SEALED:
         raise TokenRefused("a sealed key has five parts")
     try:
         head = json.loads(_decode(parts[0]))
-        if not isinstance(head, dict) or {name: head.get(name) for name in _JWE_HEAD} != _JWE_HEAD:
+        if not isinstance(head, dict) or not _is_known_encryption(head):
             raise TokenRefused("an unexpected kind of encryption")
         key = await keys.find(KEY_FEATURE, str(head.get("kid")))
-        plain = AESGCM(key.secret).decrypt(_decode(parts[2]), _decode(parts[3]) + _decode(parts[4]), parts[0].encode())
-        claims = json.loads(plain)
+        claims = json.loads(_decrypted(key, head, parts))
         begins, expires, api_key = float(claims["nbf"]), float(claims["exp"]), str(claims["api_key"])
         issuer, audience = claims["iss"], claims["aud"]
     except TokenRefused:
         raise
-    except (InvalidTag, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (InvalidTag, ValueError, KeyError, TypeError, RecursionError, zlib.error) as error:
         raise TokenRefused("the sealed key cannot be opened") from error
     if issuer != _ISSUER or _AUDIENCE not in (audience if isinstance(audience, list) else [audience]):
         raise TokenRefused("the sealed key has another issuer or audience")
@@ -163,6 +187,32 @@ async def open_key_untrusted(keys: KeyFinder, now: datetime, sealed: str) -> str
     if now.timestamp() >= expires:
         raise TokenRefused("the sealed key is too old")
     return api_key
+
+
+def _is_known_encryption(head: dict[str, Any]) -> bool:
+    is_known = head.get("alg") in (DIRECT, WRAPPED) and head.get("enc") == _ENCRYPTION
+    return is_known and head.get("zip") in (None, "DEF") and "crit" not in head
+
+
+def _decrypted(key: SigningKey, head: dict[str, Any], parts: list[str]) -> bytes:
+    """Return the content. Raises InvalidTag, ValueError, KeyError, TypeError, zlib.error."""
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    content_key = key.secret
+    if head["alg"] == WRAPPED:
+        content_key = AESGCM(key.secret).decrypt(_decode(head["iv"]), _decode(parts[1]) + _decode(head["tag"]), None)
+        if len(content_key) != _KEY_SIZE:
+            raise ValueError("a content key of another size")
+    elif parts[1]:
+        raise ValueError("a content key that the algorithm does not have")
+    plain = AESGCM(content_key).decrypt(_decode(parts[2]), _decode(parts[3]) + _decode(parts[4]), parts[0].encode())
+    if head.get("zip") is None:
+        return plain
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)  # RFC 7516 section 4.1.3: DEFLATE without a header
+    plain = inflater.decompress(plain, _MAX_PLAIN)
+    if not inflater.eof:
+        raise ValueError("more content than a sealed key has")
+    return plain
 
 
 def _encode(data: bytes) -> str:

@@ -159,7 +159,7 @@ async def _answer(
             event = connection.h11.next_event()
             if event is h11.NEED_DATA:
                 if pending:  # the waiting reader should have this piece
-                    await proxied.stream.send_all(bytes(pending))
+                    await proxied.write(bytes(pending))
                     pending.clear()
                 await connection.receive()
                 continue
@@ -170,6 +170,7 @@ async def _answer(
         if isinstance(event, h11.InformationalResponse):
             if event.status_code == 101:
                 return event
+            await _pass_informational(proxied, upstream_request, event)
             continue
         if isinstance(event, h11.Response):
             proxied.status = event.status_code
@@ -177,17 +178,30 @@ async def _answer(
         elif isinstance(event, h11.Data):
             pending += proxied.connection.send(h11.Data(data=event.data)) or b""
             if len(pending) >= READ_SIZE:
-                await proxied.stream.send_all(bytes(pending))
+                await proxied.write(bytes(pending))
                 pending.clear()
         elif isinstance(event, h11.EndOfMessage):
-            trailers = event.headers if proxied.connection.their_http_version == b"1.1" else ()
+            trailers = event.headers if proxied.is_http_1_1 else ()
             pending += proxied.connection.send(h11.EndOfMessage(headers=list(trailers))) or b""
-            await proxied.stream.send_all(bytes(pending))
+            await proxied.write(bytes(pending))
             return None
         elif not proxied.answered:
             raise BadUpstreamAnswerError
         else:
             raise trio.BrokenResourceError("the application disconnected during its response")
+
+
+async def _pass_informational(
+    proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.InformationalResponse
+) -> None:
+    """Pass on an interim response, as 103 with its links (RFC 8297). 100 is for a browser that waits for it."""
+    if event.status_code == 100:
+        await proxied.send_continue()
+    elif proxied.is_http_1_1:
+        fields = app_headers.from_app(event.headers, base_path=upstream_request.base_path, cors=())
+        await proxied.send(
+            h11.InformationalResponse(status_code=event.status_code, headers=fields, reason=event.reason)
+        )
 
 
 def _head_bytes(proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:

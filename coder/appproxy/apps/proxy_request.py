@@ -35,6 +35,11 @@ _REASONS = {
 }
 
 
+EXPECT_PATIENCE = 1.0
+"""Seconds (ours) that a browser which expects 100 (RFC 9110 section 10.1.1) waits for the application. Then this server
+sends 100, because some applications wait for the body and send none."""
+
+
 class ProxyRequest:
     """Request whose head was read by the HTTP server."""
 
@@ -50,7 +55,9 @@ class ProxyRequest:
     ) -> None:
         self.method = head.method.decode("latin-1")
         self.target = head.target.decode("latin-1")
-        self.path, _, self.query = self.target.partition("?")
+        self.path, mark, self.query = self.target.partition("?")
+        self.has_query = bool(mark)
+        """Whether the target has a question mark, also with an empty query."""
         self.headers: Headers = [(bytes(name), bytes(value)) for name, value in head.headers]
         self.host = app_headers.first(self.headers, b"host")
         self.remote_ip = remote_ip
@@ -62,6 +69,8 @@ class ProxyRequest:
         """Status of the response, once it has begun."""
         self.gone = False
         """Whether the browser disconnected before its response was complete."""
+        self._writing = trio.Lock()
+        """Lock of the stream: the tasks of both directions may write."""
         self.connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self.connection.receive_data(_rendered(head) + trailing)
         self.connection.next_event()  # the head once more, which moves the parser to the body
@@ -82,6 +91,16 @@ class ProxyRequest:
             for name, value in self.headers
         )
 
+    @property
+    def full_query(self) -> str:
+        """Return the query with its question mark; "" without one."""
+        return f"?{self.query}" if self.has_query else ""
+
+    @property
+    def is_http_1_1(self) -> bool:
+        """Return whether the browser understands informational responses and trailers."""
+        return self.connection.their_http_version == b"1.1"
+
     async def next_event(self) -> Any:
         """Return the next part of the body. Raises h11.RemoteProtocolError, trio.BrokenResourceError."""
         while True:
@@ -89,13 +108,25 @@ class ProxyRequest:
             event = self.connection.next_event()
             if event is not h11.NEED_DATA:
                 return event
-            if self.connection.they_are_waiting_for_100_continue:
-                await self.send(h11.InformationalResponse(status_code=100, headers=[]))
-            self.connection.receive_data(bytes(await self.stream.receive_some(READ_SIZE)))
+            with trio.CancelScope() as waiting:
+                if self.connection.they_are_waiting_for_100_continue:
+                    waiting.deadline = trio.current_time() + EXPECT_PATIENCE
+                self.connection.receive_data(bytes(await self.stream.receive_some(READ_SIZE)))
+            if waiting.cancelled_caught:
+                await self.send_continue()
+
+    async def send_continue(self) -> None:
+        """Send 100, if the browser still waits for it."""
+        if self.connection.they_are_waiting_for_100_continue:
+            await self.send(h11.InformationalResponse(status_code=100, headers=[], reason=b"Continue"))
 
     async def send(self, event: Sent) -> None:
         data = self.connection.send(event)
         if data:
+            await self.write(data)
+
+    async def write(self, data: bytes) -> None:
+        async with self._writing:
             await self.stream.send_all(data)
 
     async def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
@@ -112,7 +143,7 @@ class ProxyRequest:
             self.connection.send(h11.Data(data=b"" if self.method == "HEAD" else body)),
             self.connection.send(h11.EndOfMessage()),
         ]
-        await self.stream.send_all(b"".join(part or b"" for part in data))
+        await self.write(b"".join(part or b"" for part in data))
 
     def _request_is_read(self) -> bool:
         if self.connection.their_state is h11.SEND_BODY and not self.has_body:

@@ -136,7 +136,7 @@ def _config(invocation: Invocation) -> Any:
     from coder.agent.config import AgentConfig, DevcontainerSettings
     from coder.agent.reports.flight_recorder import default_folder
 
-    url = session.normal_url(require_url(invocation))
+    url = session.deployment_url(require_url(invocation))
     headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
     policy = session.with_tls_files(DialPolicy(url, headers=headers), invocation)
     auth = str(invocation["auth"])

@@ -36,7 +36,7 @@ def _install(invocation: Invocation) -> int:
     from coder.cli.agents.service_units import install_steps
 
     url, token = require_url(invocation), require_token(invocation)
-    spec = _spec(invocation, session.normal_url(url))
+    spec = _spec(invocation, session.deployment_url(url))
     _execute_steps(install_steps(spec), token, dry_run=invocation["dry_run"])
     if not invocation["dry_run"]:
         say(f"The agent runs as {spec.name}, and starts with the machine. `coder agent uninstall` removes it.")

@@ -1,13 +1,12 @@
 """`coder dotfiles`: applies a user's settings from a Git repository to a workspace.
 
-The repository is cloned, or updated. Then its install script runs, or, without one, its dotfiles are linked into the
-home directory (dotfile_links.py). A conflicting file is renamed as a backup with a date in its name.
+The repository is cloned or updated (dotfiles_clone.py). Then its install script runs, or, without one, its dotfiles
+are linked into the home directory (dotfile_links.py). A conflicting file is renamed as a backup, with its date.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,6 +15,7 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.agents.dotfile_links import link_dotfiles, top_entries
+from coder.cli.agents.dotfiles_clone import Clone
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm
 
@@ -37,48 +37,15 @@ SCRIPTS = (
 
 
 def _dotfiles(invocation: Invocation) -> int:
-    if shutil.which("git") is None:
-        raise CoderError("git", "git is not installed", "Install it in the workspace's image.")
-    repository = invocation.args[0]
-    folder = session.config_dir(invocation) / invocation["repo_dir"]
-    _refuse_change(folder, repository)
-    action = "Updating" if folder.is_dir() else "Cloning"
-    confirm(invocation, f"{action} {repository} into directory {folder}.\n\n  Continue?", default=True)
-    _fetch(folder, repository, invocation["branch"])
+    config_dir = session.config_dir(invocation)
+    folder = config_dir / invocation["repo_dir"]
+    clone = Clone(folder.absolute(), invocation.args[0], invocation["branch"], config_dir)
+    confirm(invocation, clone.question(), default=True)
+    clone.prepare()
     script = next((folder / name for name in SCRIPTS if (folder / name).is_file()), None)
     if script is not None:
         return _install(invocation, folder, script)
     return _link_all(invocation, folder)
-
-
-def _git(*words: str, folder: Path | None = None) -> None:
-    done = subprocess.run(["git", *words], cwd=folder, check=False)
-    if done.returncode != 0:
-        raise CoderError("git", f"git {words[0]} exited with code {done.returncode}", "Git's output is above.")
-
-
-def _refuse_change(folder: Path, repository: str) -> None:
-    """Refuse another repository in the same directory, which would mix the files of both."""
-    if not folder.is_dir():
-        return
-    done = subprocess.run(
-        ["git", "config", "--get", "remote.origin.url"], cwd=folder, capture_output=True, text=True, check=False
-    )
-    if done.stdout.strip() not in {"", repository}:
-        raise CoderError(
-            "dotfiles", f"{folder} is a clone of {done.stdout.strip()}", f"Remove {folder}, or choose --repo-dir."
-        )
-
-
-def _fetch(folder: Path, repository: str, branch: str) -> None:
-    if folder.is_dir():
-        if branch:
-            _git("fetch", "origin", branch, folder=folder)
-            _git("checkout", branch, folder=folder)
-        _git("pull", "--ff-only", folder=folder)
-        return
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    _git("clone", *(["--branch", branch] if branch else []), "--", repository, str(folder))
 
 
 def _install(invocation: Invocation, folder: Path, script: Path) -> int:
@@ -94,7 +61,8 @@ def _install(invocation: Invocation, folder: Path, script: Path) -> int:
 
 def _link_all(invocation: Invocation, folder: Path) -> int:
     if not top_entries(folder):
-        raise CoderError("dotfiles", "no files found to link: the repository has no dotfiles and no install script")
+        sys.stdout.write("No install scripts or dotfiles found, nothing to do.\n")
+        return 0
     confirm(invocation, "No install scripts found, symlinking dotfiles to home directory.\n\n  Continue?", default=True)
     target = Path(invocation["symlink_dir"]).expanduser() if invocation["symlink_dir"] else Path.home()
     target.mkdir(parents=True, exist_ok=True)

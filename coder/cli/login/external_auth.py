@@ -29,7 +29,7 @@ def agent_client(invocation: Invocation) -> BlockingClient:
             raise CoderError("agent_client", f"create agent client: {name} must be set")
     if invocation["auth"] != "token":
         raise CoderError("agent_auth", f"the agent's authentication {quoted(invocation['auth'])} is not supported here")
-    policy = DialPolicy(url=session.normal_url(url), token=Secret(token))
+    policy = DialPolicy(url=session.deployment_url(url), token=Secret(token))
     return BlockingClient(session.with_tls_files(policy, invocation))
 
 

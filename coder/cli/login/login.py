@@ -15,6 +15,8 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
 
+_BUILD_VERSION = "x-coder-build-version"
+
 
 def _login(invocation: Invocation) -> int:
     directory = session.config_dir(invocation)
@@ -22,7 +24,7 @@ def _login(invocation: Invocation) -> int:
     address = address or session.read_file(directory, "url")
     if not address:
         raise CoderError("login", "login requires a URL", "coder login https://coder.example.com")
-    url = session.normal_url(address)
+    url = session.deployment_url(address)
     if invocation.globals["use_keyring"]:
         from coder.cli.keyring_store import find_keyring
 
@@ -45,14 +47,20 @@ def _login(invocation: Invocation) -> int:
 
 
 def _has_first_user(client: BlockingClient, url: str) -> bool:
+    """Return whether the deployment has users. Raises CoderError unless the server says that it is a Coder: the next
+    request may carry a password or a token."""
     try:
-        return client.request("GET", "/api/v2/users/first", expect=(200, 404)).status == 200
+        answer = client.request("GET", "/api/v2/users/first", expect=(200, 404))
+        if not answer.headers.get(_BUILD_VERSION):
+            hint = "Is the URL that of a Coder deployment?"
+            raise NetError("protocol", "missing build version header, not a coder instance", hint)
     except (NetError, HttpError) as error:
         refused = (
             f'Failed to check server "{url}" for first user, is the URL correct and is coder accessible from your '
             "browser? Error - has initial user"
         )
         raise CoderError("login", refused) from error
+    return answer.status == 200
 
 
 def _create_first_user(invocation: Invocation, client: BlockingClient) -> str:

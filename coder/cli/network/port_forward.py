@@ -121,25 +121,37 @@ async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target
 
     import trio
 
+    from coder.client.followed_link import open_followed_link
     from coder.client.shared_link import open_link_for_command
     from coder.client.udp_forward import forward_udp
     from coder.client.usage import report_usage
 
-    direct = not invocation.globals["disable_direct"]
-    is_own = any(forward.protocol == "UDP" for forward in forwards)  # a shared tunnel lends streams only, not datagrams
-    async with (
-        open_link_for_command(
-            policy, session.config_dir(invocation), prepare, target, direct=direct, is_own=is_own
-        ) as link,
-        trio.open_nursery() as nursery,
-    ):
-        await link.wait_reachable()
-        nursery.start_soon(report_usage, policy, target, "")
-        for forward in forwards:
-            if forward.protocol == "UDP":
+    udp = [forward for forward in forwards if forward.protocol == "UDP"]
+
+    def open_link(agent: Any) -> Any:
+        # A shared tunnel lends streams only, not datagrams.
+        direct = not invocation.globals["disable_direct"]
+        return open_link_for_command(
+            policy, session.config_dir(invocation), prepare, agent, direct=direct, is_own=bool(udp)
+        )
+
+    async def report(agent: Any, _link: Any, *, task_status: Any) -> None:
+        task_status.started()
+        await report_usage(policy, agent, "")
+
+    async def forward_datagrams(_agent: Any, link: Any, *, task_status: Any) -> None:
+        async with trio.open_nursery() as nursery:
+            for forward in udp:
                 for local in _listen_udp(forward):
                     nursery.start_soon(forward_udp, cast("WorkspaceLink", link), local, forward.remote)
-            else:
+            task_status.started()
+
+    async with (
+        open_followed_link(prepare, target, open_link, [report, forward_datagrams]) as link,
+        trio.open_nursery() as nursery,
+    ):
+        for forward in forwards:
+            if forward.protocol == "TCP":
                 nursery.start_soon(trio.serve_listeners, _handler(link, forward.remote), await _listen(forward))
             host = f"[{forward.hosts[0]}]" if ":" in forward.hosts[0] else forward.hosts[0]
             sys.stdout.write(

@@ -58,9 +58,7 @@ async def _main(invocation: Invocation) -> int:
         if invocation["log_dir"]:
             from coder.client.tracing import log_to_directory
 
-            path = stack.enter_context(log_to_directory(invocation["log_dir"]))
-            if not invocation["stdio"]:  # editors display all output of a ProxyCommand
-                print_to_stderr(f"Logging to {path}")
+            stack.enter_context(log_to_directory(invocation["log_dir"]))
         http = await stack.enter_async_context(HttpClient(policy))
         nursery = await stack.enter_async_context(trio.open_nursery())
         # Imports take half of a short session's time; they run during the requests to the server.

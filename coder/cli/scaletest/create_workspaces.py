@@ -58,7 +58,7 @@ async def _test(invocation: Invocation, http: HttpClient) -> int:
     template = await _template(http, invocation["template"])
     path = invocation["rich_parameter_file"]
     parameter_values = {**(values_of_file(Path(path)) if path else {}), **pairs(invocation["parameter"], "parameter")}
-    values = [{"name": name, "value": value} for name, value in parameter_values.items()]
+    values = [{"name": name, "value": str(value)} for name, value in parameter_values.items()]
     me = await username(http)
     names = new_names(invocation["count"])
     began = now()

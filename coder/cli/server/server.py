@@ -18,6 +18,7 @@ def _run(invocation: Invocation) -> int:
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.coderd.app import run_server
+    from coder.coderd.config.experiments import NOT_SERVED
     from coder.coderd.config.reading import server_config
     from coder.coderd.config.without_effect import ignored_settings
 
@@ -31,6 +32,11 @@ def _run(invocation: Invocation) -> int:
         from coder.base.log import get_logger
 
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
+    if absent := [name for name in config.experiments if name in NOT_SERVED]:
+        from coder.base.log import get_logger
+
+        for name in absent:
+            get_logger("server").warn("an experiment is not served", experiment=name, reason=NOT_SERVED[name])
     from coder.cli.provisioning.provisioner_daemons import builtin_daemons
 
     def announce(text: str) -> None:
@@ -49,12 +55,14 @@ def _run(invocation: Invocation) -> int:
 def _yaml(path: str) -> dict[str, Any]:
     if not path:
         return {}
-    import yaml
+    from coder.base.yaml_documents import YamlError, read_document
 
     try:
-        content = yaml.safe_load(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        content = read_document(Path(path).expanduser().read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
         raise CoderError("bad_config", f"cannot read settings from {path}") from error
+    except YamlError as error:
+        raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None
     if content is not None and not isinstance(content, dict):
         raise CoderError(
             "bad_config", f"{path} does not contain settings", "Compare with `coder server --write-config`."

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import sys
-import tarfile
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,8 +16,8 @@ from coder.cli.command import ORG, YES, Command, Invocation, column_option, outp
 from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
 from coder.cli.progress import watch_job
 from coder.cli.provisioning.no_provisioner import WAIT, handle_no_provisioner
-from coder.cli.templates.archive import pack_directory
 from coder.cli.templates.examples import example_ids
+from coder.cli.templates.push_source import source_of
 from coder.cli.templates.template_variables import variable_values
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read, read_rows
@@ -135,49 +133,17 @@ def _init(invocation: Invocation) -> int:
 def _push(invocation: Invocation) -> int:
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    directory = invocation["directory"]
-    name = invocation.args[0] if invocation.args else _name_of(directory)
+    source = source_of(invocation)
+    name = invocation.args[0] if invocation.args else source.name()
     if len(name) > 32:
         raise CoderError("bad_name", "Template name must be no more than 32 characters", "Choose a shorter one.")
     template = _find_template(client, organization, name)
     tags = _tags(invocation, client, template)
-    archive = sys.stdin.buffer.read() if directory == "-" else _pack(invocation, client, Path(directory))
-    inputs = {"tags": tags, "values": variable_values(invocation, directory)}
+    archive = source.archive(invocation, client)
+    inputs = {"tags": tags, "values": variable_values(invocation, source.path)}
     version = _create_version(invocation, client, organization, template, archive, inputs)
     _finish_push(invocation, client, organization, name, template, version)
     return 0
-
-
-def _name_of(directory: str) -> str:
-    if directory == "-":
-        raise CoderError("usage", "a template name is required if the archive comes from standard input")
-    return Path(directory).absolute().name
-
-
-def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> bytes:
-    """Return the archive of a directory, or the named file itself. Ask for confirmation before the upload."""
-    if directory.is_file():
-        return _confirmed(invocation, directory, directory.read_bytes(), 1)
-    if not directory.is_dir():
-        message = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
-        raise CoderError("no_directory", message)
-    if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
-        say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
-    sys.stdout.write(f"Packing {directory}\n")
-    try:
-        archive, skipped = pack_directory(directory)
-    except CoderError as error:
-        raise CoderError(error.code, f'upload: Post "{client.policy.url}/api/v2/files"') from error
-    for path in skipped:
-        say(f"skipped: {path}")
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        return _confirmed(invocation, directory, archive, len(tar.getnames()))
-
-
-def _confirmed(invocation: Invocation, source: Path, archive: bytes, files: int) -> bytes:
-    size = f"{len(archive) / 1024:.0f} KiB" if len(archive) < 1 << 20 else f"{len(archive) / (1 << 20):.1f} MiB"
-    confirm(invocation, f"Upload {quoted(source)}? ({files} file{'' if files == 1 else 's'}, {size})", default=True)
-    return archive
 
 
 def _find_template(client: BlockingClient, organization: Organization, name: str) -> Template | None:
@@ -328,7 +294,16 @@ _PUSH_OPTIONS = (
         "directory",
         short="d",
         default=".",
-        help='Directory with the template\'s files; "-" reads a tar archive from standard input.',
+        help='Directory with the template\'s files; "-" reads a tar archive from standard input, as does a pipe '
+        "without this flag.",
+    ),
+    Option(
+        "include",
+        "include",
+        kind="string-array",
+        default=(),
+        help="Pattern of paths to upload although they are hidden, state, values of variables, links out of the "
+        "template, or large; may be repeated.",
     ),
     Option(
         "variables_file",

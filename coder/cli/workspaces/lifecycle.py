@@ -14,7 +14,7 @@ from coder.base.config import Option
 from coder.cli import session
 from coder.cli.command import YES, Command, Invocation
 from coder.cli.output import confirm, parse_time, say
-from coder.cli.progress import watch_build
+from coder.cli.progress import ENDED, watch_build
 from coder.cli.provisioning.no_provisioner import WAIT, handle_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
@@ -27,18 +27,57 @@ from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
+_STARTS = 3
+"""Attempts to start a workspace that other commands start, too."""
+
 
 def build(
     invocation: Invocation, client: BlockingClient, workspace: Workspace, transition: str, **extra: object
 ) -> WorkspaceBuild:
-    """Queue a build and watch it unless `--no-wait` is set. Raise HttpError 409 if another build is active."""
+    """Queue a build and watch it unless `--no-wait` is set. A build of another command that does the same is shared.
+
+    Raise HttpError 409 if a different build is active.
+    """
     body = {"transition": transition, "reason": invocation.options.get("reason") or "cli", **extra}
     if invocation.options.get("log_debug"):
         body["log_level"] = "debug"
-    created = read(client.request("POST", f"/api/v2/workspaces/{workspace.id}/builds", json=body), WorkspaceBuild)
+    path = f"/api/v2/workspaces/{workspace.id}/builds"
+    try:
+        created = read(client.request("POST", path, json=body), WorkspaceBuild)
+    except HttpError as error:
+        if error.status != 409:
+            raise
+        created = _shared_build(client, workspace, body, error)
     wait = not invocation.options.get("no_wait")
     handle_build(invocation, client, created, waits=wait)
     return watch_build(client, created) if wait else created
+
+
+def _shared_build(
+    client: BlockingClient, workspace: Workspace, body: dict[str, object], conflict: HttpError
+) -> WorkspaceBuild:
+    """Return the active build if it does what `body` requests. Otherwise print the way out, and raise `conflict`."""
+    latest = _latest_build(client, workspace)
+    is_same = (
+        latest.transition == body["transition"]
+        and body.get("template_version_id") in {None, latest.template_version_id}
+        and not body.get("rich_parameter_values")
+        and not body.get("orphan")
+    )
+    if is_same:
+        say(f"Build {latest.build_number} of another command already does this.")
+        return latest
+    if latest.job.status not in ENDED:
+        name = f"{workspace.owner_name}/{workspace.name}"
+        say(f"Build {latest.build_number} of {name} ({latest.transition}) is {latest.job.status}.")
+        say(
+            f"Follow it with `coder logs -f {name}`, or cancel it with `coder provisioner jobs cancel {latest.job.id}`."
+        )
+    raise conflict
+
+
+def _latest_build(client: BlockingClient, workspace: Workspace) -> WorkspaceBuild:
+    return read(client.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace).latest_build
 
 
 def _start(invocation: Invocation) -> int:
@@ -57,38 +96,97 @@ def _start(invocation: Invocation) -> int:
     return 0
 
 
-def _start_extra(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> dict[str, object]:
+def _start_extra(
+    invocation: Invocation, client: BlockingClient, workspace: Workspace, *, stops_first: bool = False
+) -> dict[str, object]:
     version = workspace.latest_build.template_version_id
     if workspace.automatic_updates == "always" or workspace.template_require_active_version:
         version = workspace.template_active_version_id
-    return _values_for(invocation, client, workspace, version, START_ACTION)
+    return _values_for(invocation, client, workspace, version, START_ACTION, stops_first=stops_first)
 
 
 def _values_for(
-    invocation: Invocation, client: BlockingClient, workspace: Workspace, version: UUID, action: str
+    invocation: Invocation,
+    client: BlockingClient,
+    workspace: Workspace,
+    version: UUID,
+    action: str,
+    *,
+    stops_first: bool = False,
 ) -> dict[str, object]:
+    """Return the version and the values for a start. With `stops_first`, raise CoderError for values that the server
+    will reject: otherwise the rejected start would leave the workspace stopped."""
     require_logins(invocation, client, version, workspace.owner_id)
-    path = f"/api/v2/workspacebuilds/{workspace.latest_build.id}/parameters"
-    before = read(client.request("GET", path), list[WorkspaceBuildParameter])
-    known = KnownValues(action, previous={item.name: item.value for item in before})
+    known = KnownValues(action, previous=_values_of_last_build(client, workspace), is_checked=stops_first)
     values = resolve_values(invocation, VersionParameters(client, version, workspace.owner_name), known)
     return {"template_version_id": version, "rich_parameter_values": values}
+
+
+def _values_of_last_build(client: BlockingClient, workspace: Workspace) -> dict[str, str]:
+    path = f"/api/v2/workspacebuilds/{workspace.latest_build.id}/parameters"
+    items = read(client.request("GET", path), list[WorkspaceBuildParameter])
+    return {item.name: item.value for item in items}
 
 
 def _update(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    prompts_requested = invocation["always_prompt"] or invocation["build_options"] or invocation["prompt_ephemeral"]
-    if not workspace.outdated and not prompts_requested and not parameters.requested_values(invocation):
+    if not workspace.outdated and not _is_change_requested(invocation, client, workspace):
         sys.stdout.write("Workspace is up-to-date.\n")
         return 0
-    extra = _values_for(invocation, client, workspace, workspace.template_active_version_id, UPDATE_ACTION)
-    if workspace.latest_build.transition == "start":
+    is_started = workspace.latest_build.transition == "start"
+    extra = _values_for(
+        invocation,
+        client,
+        workspace,
+        workspace.template_active_version_id,
+        UPDATE_ACTION,
+        stops_first=is_started,
+    )
+    if is_started:
         # Stop the old version, so that its resources are released before the new one starts.
         sys.stdout.write("Stopping the workspace before it is updated.\n")
-        build(invocation, client, workspace, "stop")
-    build(invocation, client, workspace, "start", **extra)
+        _stop_and_start(invocation, client, workspace, extra)
+    else:
+        build(invocation, client, workspace, "start", **extra)
     return 0
+
+
+def _stop_and_start(
+    invocation: Invocation, client: BlockingClient, workspace: Workspace, extra: dict[str, object]
+) -> None:
+    """Stop the workspace and start it with `extra`. Repeat it if another command, such as the reconnecting SSH client
+    of an editor, starts the stopped workspace as it was. Raise HttpError 409 if that does not end."""
+    for attempt in range(_STARTS):
+        build(invocation, client, workspace, "stop")
+        try:
+            build(invocation, client, workspace, "start", **extra)
+        except HttpError as error:
+            latest = _latest_build(client, workspace)
+            if error.status != 409 or latest.transition != "start" or attempt == _STARTS - 1:
+                raise
+            say("Another command has started the workspace meanwhile. Stopping it again.")
+            watch_build(client, latest)
+        else:
+            return
+
+
+def _is_change_requested(invocation: Invocation, client: BlockingClient, workspace: Workspace) -> bool:
+    """Return whether flags request a build of an up-to-date workspace.
+
+    Values that the workspace already has are no change, so that a script can repeat the command. Ephemeral values count
+    for one build and are always a change.
+    """
+    prompts = ("always_prompt", "build_options", "prompt_ephemeral")
+    if any(invocation[name] for name in (*prompts, "ephemeral_parameter", "build_option")):
+        return True
+    requested = parameters.requested_values(invocation)
+    if not requested:
+        return False
+    if workspace.latest_build.job.status != "succeeded":
+        return True
+    before = _values_of_last_build(client, workspace)
+    return any(before.get(name) not in {value, parameters.bool_text(value)} for name, value in requested.items())
 
 
 def _stop(invocation: Invocation) -> int:
@@ -106,10 +204,9 @@ def _stop(invocation: Invocation) -> int:
 def _restart(invocation: Invocation) -> int:
     client = session.client(invocation)
     workspace = find_workspace(client, invocation.args[0])
-    extra = _start_extra(invocation, client, workspace)
+    extra = _start_extra(invocation, client, workspace, stops_first=True)
     confirm(invocation, "Restart workspace?")
-    build(invocation, client, workspace, "stop")
-    build(invocation, client, workspace, "start", **extra)
+    _stop_and_start(invocation, client, workspace, extra)
     sys.stdout.write(f"\nThe {workspace.name} workspace has been restarted at {_now()}!\n")
     return 0
 

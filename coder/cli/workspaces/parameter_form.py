@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from urllib.parse import quote
 from uuid import UUID
 
+from msgspec import UNSET
+
 from coder.api.people.users import User
 from coder.api.templates.parameters import DynamicParametersResponse, PreviewParameter, TemplateVersionParameter
 from coder.base.errors import CoderError
 from coder.cli.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
 from coder.cli.command import Invocation
 from coder.cli.output import ask
-from coder.cli.workspaces.parameters import pairs, requested_values
+from coder.cli.workspaces.parameters import FileValue, bool_text, pairs, requested_values
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
@@ -88,6 +90,8 @@ class FormParameter:
     "Value with the current answers; None without a value."
     problems: tuple[str, ...] = ()
     "Validation errors of the value."
+    monotonic: str = ""
+    "Direction in which a number can change: increasing, decreasing, or any."
 
 
 def _rendered(preview: PreviewParameter) -> FormParameter:
@@ -107,10 +111,13 @@ def _rendered(preview: PreviewParameter) -> FormParameter:
             for diagnostic in preview.diagnostics
             if diagnostic.severity == "error"
         ),
+        monotonic=next((rule.validation_monotonic for rule in preview.validations if rule.validation_monotonic), ""),
     )
 
 
 def _fixed(parameter: TemplateVersionParameter, inputs: Mapping[str, str]) -> FormParameter:
+    value = inputs.get(parameter.name, parameter.default_value)
+    problem = _problem_of(parameter, value) if parameter.name in inputs else None
     return FormParameter(
         name=parameter.name,
         title=parameter.display_name or parameter.name,
@@ -121,8 +128,52 @@ def _fixed(parameter: TemplateVersionParameter, inputs: Mapping[str, str]) -> Fo
         required=parameter.required,
         default_value=parameter.default_value,
         options=tuple(FormOption(option.name, option.value, option.description) for option in parameter.options),
-        value=inputs.get(parameter.name, parameter.default_value),
+        value=value,
+        problems=(problem,) if problem else (),
+        monotonic=parameter.validation_monotonic or "",
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """Parameter of an import as `domain/templates/parameters.py` expects it."""
+
+    name: str
+    type: str
+    form_type: str
+    mutable: bool
+    default_value: str
+    options: tuple[Mapping[str, str], ...]
+    validation_regex: str
+    validation_error: str
+    validation_min: int | None
+    validation_max: int | None
+    validation_monotonic: str
+    required: bool
+    ephemeral: bool
+
+
+def _problem_of(parameter: TemplateVersionParameter, value: str) -> str | None:
+    """Return why the server will reject the value."""
+    from coder.domain.templates.parameters import explain_value
+
+    low, high = parameter.validation_min, parameter.validation_max
+    recorded = _Recorded(
+        parameter.name,
+        parameter.type,
+        parameter.form_type,
+        parameter.mutable,
+        parameter.default_value,
+        tuple({"value": option.value} for option in parameter.options),
+        parameter.validation_regex or "",
+        parameter.validation_error or "",
+        None if low is UNSET else int(low),
+        None if high is UNSET else int(high),
+        parameter.validation_monotonic or "",
+        parameter.required,
+        parameter.ephemeral,
+    )
+    return explain_value(recorded, value)
 
 
 @dataclass(slots=True)
@@ -136,6 +187,8 @@ class KnownValues:
     "Values of another workspace, sent if the template still has the parameters."
     preset: Mapping[str, str] = field(default_factory=dict)
     "Values that the server sets; they override flags."
+    is_checked: bool = False
+    "Whether to raise CoderError for values that the server will reject."
 
 
 def resolve_values(invocation: Invocation, form: VersionParameters, known: KnownValues) -> list[dict[str, str]]:
@@ -145,10 +198,16 @@ def resolve_values(invocation: Invocation, form: VersionParameters, known: Known
     chosen: dict[str, str] = dict(flag_values)
     prompted: set[str] = set()
     seen: dict[str, FormParameter] = {}
+    parameters: list[FormParameter] = []
     for _ in range(_ROUNDS):
-        parameters = form.read({**known.previous, **known.copied, **chosen, **known.preset})
+        values = {**known.previous, **known.copied, **chosen, **known.preset}
+        parameters = form.read({name: str(value) for name, value in values.items()})
         seen |= {parameter.name: parameter for parameter in parameters}
         _reject_near_misses(flag_values, seen)
+        words = _bool_words(parameters, chosen)
+        if words:
+            chosen |= words
+            continue
         open_parameter = next(
             (parameter for parameter in parameters if _needs_answer(invocation, parameter, chosen, prompted, known)),
             None,
@@ -159,9 +218,18 @@ def resolve_values(invocation: Invocation, form: VersionParameters, known: Known
         before = known.previous.get(name) or offered.get(name) or open_parameter.default_value
         chosen[name] = prompt(open_parameter, before)
         prompted.add(name)
-    _check_flag_values(invocation, flag_values, seen, known)
+    _check_flag_values(invocation, {name: chosen[name] for name in flag_values}, seen, known)
+    if known.is_checked:
+        _check_result(parameters, chosen, known)
     copied = {name: value for name, value in known.copied.items() if name in seen and not seen[name].ephemeral}
-    return [{"name": name, "value": value} for name, value in {**copied, **chosen}.items()]
+    return [{"name": name, "value": str(value)} for name, value in {**copied, **chosen}.items()]
+
+
+def _bool_words(parameters: list[FormParameter], chosen: Mapping[str, str]) -> dict[str, str]:
+    """Return the values for bool parameters that a file gives in other words than the API's."""
+    given = {item.name: chosen.get(item.name) for item in parameters if item.type == "bool"}
+    words = {name: bool_text(value) for name, value in given.items() if isinstance(value, FileValue)}
+    return {name: word for name, word in words.items() if word != chosen[name]}
 
 
 def _needs_answer(
@@ -220,6 +288,28 @@ def _check_flag_values(
             raise CoderError("parameter", f"{message}--ephemeral-parameter flag")
         if not parameter.mutable and known.action != CREATE and known.previous.get(name, value) != value:
             raise CoderError("parameter", f'parameter "{name}" is immutable and cannot be updated')
+
+
+def _check_result(parameters: list[FormParameter], chosen: Mapping[str, str], known: KnownValues) -> None:
+    """Raise CoderError if the server will reject the values of a start."""
+    problems = []
+    for parameter in parameters:
+        if parameter.ephemeral and parameter.name not in chosen:
+            continue  # the last build's value does not count
+        problem = next(iter(parameter.problems), "") or _monotonic_problem(parameter, known.previous)
+        if problem:
+            problems.append(f"{parameter.name}: {problem}")
+    if problems:
+        raise CoderError("parameter", f"Unable to validate parameters: {'; '.join(problems)}")
+
+
+def _monotonic_problem(parameter: FormParameter, previous: Mapping[str, str]) -> str:
+    from coder.domain.templates.parameter_rules import monotonic_problem
+
+    before = previous.get(parameter.name)
+    if parameter.value is None or before is None:
+        return ""
+    return monotonic_problem(parameter.monotonic, parameter.value, before)
 
 
 def _unknown_parameter(name: str, known: list[str]) -> CoderError:

@@ -114,16 +114,30 @@ def requested_values(invocation: Invocation) -> dict[str, str]:
     return values | pairs(invocation["parameter"], "parameter")
 
 
-def values_of_file(path: Path) -> dict[str, str]:
-    """Read the values of a YAML file, one `name: value` per line. Raise CoderError."""
-    import json
+class FileValue(str):
+    """Value of a file. YAML's words for a bool, such as `yes`, get their meaning from the parameter's type."""
 
-    import yaml
+    __slots__ = ()
 
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise CoderError("parameter", f"cannot read parameters from {path}") from error
-    if not isinstance(content, dict):
-        raise CoderError("parameter", f"{path} must have one `name: value` per line")
-    return {str(name): value if isinstance(value, str) else json.dumps(value) for name, value in content.items()}
+
+def values_of_file(path: Path) -> dict[str, FileValue]:
+    """Read the values of a YAML file, one `name: value` per line: scalars as written, lists and maps as JSON. Raise
+    CoderError, also for a name without a value."""
+    from coder.cli.value_text import read_values, value_text
+
+    values = {name: value_text(value) for name, value in read_values(path, "parameter").items()}
+    empty = sorted(name for name, value in values.items() if value is None)
+    if empty:
+        names = ", ".join(quoted(name) for name in empty)
+        raise CoderError("parameter", f"{path} has no value for {names}", 'Write "" for an empty text.')
+    return {name: FileValue(value) for name, value in values.items() if value is not None}
+
+
+_TRUE = frozenset({"true", "yes", "on", "y"})
+_FALSE = frozenset({"false", "no", "off", "n"})
+
+
+def bool_text(text: str) -> str:
+    """Return YAML's words for true and false in the form of a bool parameter; other texts are unchanged."""
+    word = text.lower()
+    return "true" if word in _TRUE else "false" if word in _FALSE else text

@@ -1,10 +1,11 @@
-"""Conversion of users' times of day to the API's cron line."""
+"""Conversion of users' times of day to the API's cron line, and of time spans."""
 
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?\s*([aApP][mM])|(\d{1,2}):(\d{2})")
@@ -32,6 +33,11 @@ def parse_schedule(words: list[str]) -> str:
         else:
             zone = word
     return f"CRON_TZ={zone or _local_zone()} {minute} {hour} * * {days}"
+
+
+def parse_time_span(text: str) -> timedelta:
+    """Return a time span, in minutes if it has no unit, as upstream. Raise CoderError."""
+    return parse_duration(f"{text}m" if re.fullmatch(r"[0-9]+", text) else text)
 
 
 def _is_days(word: str) -> bool:

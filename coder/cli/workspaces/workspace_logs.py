@@ -14,7 +14,7 @@ from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation
 from coder.cli.failures import add_action_to_errors
-from coder.cli.output import clock_time
+from coder.cli.output import go_time
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
@@ -57,11 +57,11 @@ def _agents(build: WorkspaceBuild) -> list[WorkspaceAgent]:
 
 
 def _build_line(log: ProvisionerJobLog) -> str:
-    return f"{clock_time(log.created_at)} [{log.log_level}] [provisioner|{log.stage}] {log.output}"
+    return f"{go_time(log.created_at)} [{log.log_level}] [provisioner|{log.stage}] {log.output}"
 
 
 def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
-    return f"{clock_time(log.created_at)} [{log.level}] [agent.{agent.name}] {log.output}"
+    return log.text(agent.name, next((item.display_name for item in agent.log_sources if item.id == log.source_id), ""))
 
 
 async def _follow(client: BlockingClient, path: str) -> None:

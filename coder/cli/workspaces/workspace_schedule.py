@@ -6,13 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.cli import session
 from coder.cli.command import Command, Invocation, column_option, output_option
 from coder.cli.failures import add_action_to_errors
 from coder.cli.output import go_time, print_rows, print_table, say
-from coder.cli.workspaces.schedules import parse_schedule
+from coder.cli.workspaces.schedules import parse_schedule, parse_time_span
 from coder.cli.workspaces.workspaces import SEARCH, fetch, find_workspace, search, workspace_row
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
@@ -65,7 +64,7 @@ def _start(invocation: Invocation) -> int:
 def _stop(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, when = invocation.args
-    ttl = None if when == "manual" else int(parse_duration(when).total_seconds() * 1000)
+    ttl = None if when == "manual" else int(parse_time_span(when).total_seconds() * 1000)
     workspace = find_workspace(client, name)
     client.request("PUT", f"/api/v2/workspaces/{workspace.id}/ttl", json={"ttl_ms": ttl})
     return _print(client, workspace)
@@ -74,7 +73,7 @@ def _stop(invocation: Invocation) -> int:
 def _extend(invocation: Invocation) -> int:
     client = session.client(invocation)
     name, text = invocation.args
-    longer = parse_duration(f"{text}m" if text.isdigit() else text)
+    longer = parse_time_span(text)
     if longer < SHORTEST_EXTENSION:
         raise CoderError("too_short", "Please specify a duration of at least 30 minutes.")
     workspace = find_workspace(client, name)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from coder.base.errors import CoderError
+from coder.domain.agents.forwarded_families import AGENT_LABELS
 from coder.domain.apps.app_addresses import explain_wildcard
 from coder.domain.foundation.endpoints import read_endpoint
 from coder.domain.network.ssh_options import ssh_option
@@ -81,6 +82,13 @@ def check_config(config: ServerConfig) -> None:
         raise CoderError("bad_option", "--samesite-auth-cookie must be lax or none")
     for text in config.ssh_config_options:
         check_ssh_option(text)
+    for label in config.prometheus_aggregate_agent_stats_by:
+        if label not in AGENT_LABELS:
+            raise CoderError(
+                "bad_option",
+                f"--prometheus-aggregate-agent-stats-by: {label!r} is no label of agent statistics",
+                f"Use some of {', '.join(AGENT_LABELS)}.",
+            )
     for name, target_kind in MAPPINGS.items():
         check_mapping(name, getattr(config, name), target_kind)
 

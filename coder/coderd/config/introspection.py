@@ -131,7 +131,7 @@ class PrometheusSettings:
     prometheus_collect_db_metrics: bool = setting(
         False,
         "Prometheus Collect Database Metrics",
-        "Refused: queries are not timed one by one.",
+        "Count and time work on the database, by query and route.",
         yaml="collect_db_metrics",
         path="prometheus.collect_db_metrics",
         shown="false",
@@ -139,7 +139,8 @@ class PrometheusSettings:
     prometheus_aggregate_agent_stats_by: tuple[str, ...] = setting(
         ("agent_name", "template_name", "username", "workspace_name"),
         "Prometheus Aggregate Agent Stats By",
-        "Labels agent statistics are kept by.",
+        "Labels that agent statistics keep: agent_name, template_name, username, workspace_name. Values that differ in "
+        "other labels are added up.",
         yaml="aggregate_agent_stats_by",
         path="prometheus.aggregate_agent_stats_by",
     )
@@ -202,7 +203,7 @@ class PprofSettings:
     pprof_enable: bool = setting(
         False,
         "pprof Enable",
-        "Refused: owners read profiles under /api/v2/debug/pprof.",
+        "Serve profiles of this process as text under /debug/pprof, on a separate address without authentication.",
         yaml="enable",
         path="pprof.enable",
         proxies=True,
@@ -210,7 +211,7 @@ class PprofSettings:
     pprof_address: HostPort = setting(
         "127.0.0.1:6060",
         "pprof Address",
-        "Without effect: owners read profiles under /api/v2/debug/pprof.",
+        "Address and port where profiles are served, when they are.",
         yaml="address",
         path="pprof.address",
         proxies=True,

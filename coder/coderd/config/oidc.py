@@ -38,14 +38,14 @@ class OidcSettings:
     oidc_client_key_file: str = setting(
         "",
         "OIDC Client Key File",
-        "Refused: this server proves itself by a client secret.",
+        "PEM file with the private key of --oidc-client-cert-file.",
         yaml="oidcClientKeyFile",
         path="oidc.client_key_file",
     )
     oidc_client_cert_file: str = setting(
         "",
         "OIDC Client Cert File",
-        "Refused: this server proves itself by a client secret.",
+        "PEM file with a certificate that authenticates this server at the identity provider instead of a secret.",
         yaml="oidcClientCertFile",
         path="oidc.client_cert_file",
     )

@@ -70,7 +70,10 @@ class ProvisionerSettings:
         yaml="awsIdentityCertificates",
     )
     provisioner_strict_tags: bool = setting(
-        False, "Provisioner Strict Tags", "Untagged jobs run on untagged provisioners only.", yaml="strictTags"
+        False,
+        "Provisioner Strict Tags",
+        "Untagged jobs run on untagged provisioners only, also while none is connected.",
+        yaml="strictTags",
     )
     terraform_path: str = setting(
         "terraform",

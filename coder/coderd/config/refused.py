@@ -17,18 +17,14 @@ if TYPE_CHECKING:
 REFUSED = {
     "dangerous_oidc_email_fallback": "an address alone never opens an account that is linked to another login",
     "enable_authz_recordings": "checks of permissions are not recorded",
-    "oidc_client_cert_file": "this server proves itself to the provider by a client secret",
-    "oidc_client_key_file": "this server proves itself to the provider by a client secret",
     "oidc_redirect_allowed_hosts": "people come back to the access URL, or to --oidc-redirect-url",
-    "postgres_auth": "logins with AWS IAM are not spoken; put a password into --postgres-url",
-    "pprof_enable": "profiles are served to owners under /api/v2/debug/pprof, not on a separate address",
-    "prometheus_collect_db_metrics": "queries are not timed one by one; --trace shows them",
-    "prometheus_aggregate_agent_stats_by": "statistics of agents keep all their labels; sum them up in the query",
+    "postgres_auth": "logins with AWS IAM are not spoken; put a password into --postgres-url or name a passfile there, "
+    "which may be rewritten while the server runs, or run an IAM proxy beside the server",
     "scim_use_legacy": "there is one SCIM API, which behaves like the legacy one",
-    "tls_client_cert_file": "this server shows no certificate to services it calls",
-    "tls_client_key_file": "this server shows no certificate to services it calls",
-    "trace_datadog": "it is about the runtime of another language; --trace sends traces",
-    "update_check": "there is no list of releases to query",
+    "tls_client_cert_file": "this server shows no certificate to services it calls; --oidc-client-cert-file is for the "
+    "identity provider, sslcert in --postgres-url for the database, and a proxy in between may add one for others",
+    "tls_client_key_file": "this server shows no certificate to services it calls; see --tls-client-cert-file",
+    "trace_datadog": "it is about the runtime of another language; --trace sends traces by OTLP, which Datadog's agent reads",
     "wg_tunnel_host": "no public tunnel is opened; give --access-url",
 }
 """Reasons by attribute; any value but the default is refused."""

@@ -93,7 +93,10 @@ def effective_name(resolved: Resolved, name: str) -> str:
 
 
 def struct_value(text: Any) -> Any:
-    """Return a structured option's value: JSON or YAML text, or the YAML file's value. Raises ValueError."""
+    """Return a structured option's value: JSON or YAML text, or the YAML file's value. Scalars of YAML are texts.
+
+    Raises ValueError.
+    """
     if not isinstance(text, str) or not text:
         return text
     try:
@@ -103,9 +106,9 @@ def struct_value(text: Any) -> Any:
 
 
 def _yaml_value(text: str) -> object:
-    import yaml  # JSON does not need to wait for this import
+    from coder.base.yaml_documents import YamlError, read_document  # JSON does not need to wait for this import
 
     try:
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
+        return read_document(text)
+    except YamlError as error:
         raise ValueError("neither JSON nor YAML") from error

@@ -17,14 +17,15 @@ from coder.base.log import get_logger
 from coder.coderd.services.provisioning import acquired_jobs, daemon_calls, job_endings
 from coder.coderd.services.provisioning.acquired_jobs import JobRow
 from coder.coderd.services.provisioning.connected_daemon import Worker
+from coder.coderd.services.provisioning.daemon_registration import Presence
 from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
 from coder.coderd.services.templates.imports import module_files
 from coder.coderd.services.templates.imports.module_files import ModuleFiles
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError
-from coder.rpc.proto import provisioner_pb2, provisionerd_pb2
-from coder.rpc.services import PROVISIONER_DAEMON
+from coder.rpc.proto import overlay_pb2, provisioner_pb2, provisionerd_pb2
+from coder.rpc.services import OVERLAY, PROVISIONER_DAEMON
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -41,9 +42,10 @@ _log = get_logger("provisioners")
 class DaemonConnection:
     """Calls of one connected daemon."""
 
-    def __init__(self, ctx: Context, worker: Worker, require_right: RequireRight) -> None:
+    def __init__(self, ctx: Context, worker: Worker, require_right: RequireRight, presence: Presence) -> None:
         self._ctx = ctx
         self._worker = worker
+        self._presence = presence
         self._require_right = require_right
         self._queue: JobQueue = ctx.part(JobQueue)
         self.asked = trio.Event()
@@ -67,6 +69,7 @@ class DaemonConnection:
             f"{PROVISIONER_DAEMON}CompleteJob": self._report(job_endings.complete_job, pb.CompletedJob, ends=True),
             f"{PROVISIONER_DAEMON}UploadFile": Bidi(self._upload, provisioner_pb2.FileUpload),
             f"{PROVISIONER_DAEMON}DownloadFile": ServerStream(self._download, pb.FileRequest),
+            f"{OVERLAY}Drain": Unary(self._drain, overlay_pb2.DrainRequest),
         }
 
     def _report(
@@ -81,6 +84,10 @@ class DaemonConnection:
             return reply if isinstance(reply, Message) else provisionerd_pb2.Empty()
 
         return Unary(answer, request)
+
+    async def _drain(self, _request: overlay_pb2.DrainRequest) -> overlay_pb2.DrainResponse:
+        await self._presence.drain()
+        return overlay_pb2.DrainResponse()
 
     async def _acquire_with_cancel(self, call: ServerCall[Any, Any]) -> None:
         """Send one job, or an empty message once the daemon cancels; an acquired job is sent even then."""

@@ -180,8 +180,8 @@ async def connect_built_in(
 async def _serve(ctx: Context, stream: trio.abc.Stream, worker: Worker, admission: DaemonAdmission) -> None:
     """Serve the daemon until its connection ends, the server stops, or its authorization is revoked."""
     require_right = partial(daemon_admission.require_admission, ctx, worker.offer.organization_id, admission)
-    link, mesh = DaemonConnection(ctx, worker, require_right), DaemonMesh(ctx, worker)
     presence = Presence(ctx, worker)
+    link, mesh = DaemonConnection(ctx, worker, require_right, presence), DaemonMesh(ctx, worker)
     _log.info("a provisioner connected", daemon=worker.name, id=worker.id)
     try:
         async with trio.open_nursery() as nursery:

@@ -83,6 +83,19 @@ DOORS = (
         tests=f"{_SERVICES}/templates/test_dry_run_variables.py",
     ),
     Door(
+        "roles of builds' session tokens, read",
+        ("GET /api/v2/templates/{template}/build-tokens",),
+        "reading templates",
+        "GET /api/v2/templates/{template}",
+    ),
+    Door(
+        "roles of builds' session tokens, changed",
+        ("PUT /api/v2/templates/{template}/build-tokens",),
+        "changing templates; all roles only by an owner of the deployment, whose role the tokens may carry",
+        "PATCH /api/v2/templates/{template}",
+        f"{_SERVICES}/access/test_build_tokens.py",
+    ),
+    Door(
         "shared ports that expire",
         (),
         "a port share ends with its workspace, and is at most as open as the template allows",

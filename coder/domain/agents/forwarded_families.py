@@ -10,6 +10,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 Kind = Literal["counter", "gauge"]
+AGENT_LABELS = ("agent_name", "template_name", "username", "workspace_name")
+"""Labels that the server adds to every series of an agent."""
 
 _COUNTERS: Mapping[str, str] = {
     "agent": (

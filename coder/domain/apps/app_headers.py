@@ -40,7 +40,6 @@ _HOP_BY_HOP = frozenset(
         b"proxy-authenticate",
         b"proxy-authorization",
         b"te",
-        b"trailer",
         b"transfer-encoding",
         b"upgrade",
     }
@@ -101,7 +100,7 @@ def _connection_bound(headers: Headers) -> frozenset[bytes]:
     """
     named = {word.strip().lower().encode("latin-1") for word in joined(headers, b"connection").split(",")}
     named -= {b"", b"close", b"host", b"content-length"}
-    return _HOP_BY_HOP | named | ({b"content-length"} if _is_chunked(headers) else set())
+    return _HOP_BY_HOP | named | ({b"content-length"} if _is_chunked(headers) else {b"trailer"})
 
 
 def is_our_cookie(name: str, *, dashboard_origin: bool) -> bool:
@@ -156,10 +155,10 @@ def to_app(
     bound = _connection_bound(headers)
     upgrade = wants_upgrade(headers)
     chunked = _is_chunked(headers)
-    dropped = bound | _OUR_REQUEST_HEADERS | {b"cookie", b"x-forwarded-for", b"expect"}
+    dropped = bound | _OUR_REQUEST_HEADERS | {b"cookie", b"x-forwarded-for"}
     sent: list[tuple[bytes, bytes]] = []
     for name, value in headers:
-        if name in dropped:
+        if name in dropped or (name == b"expect" and value.strip().lower() != b"100-continue"):
             continue
         if name == b"authorization" and credential and value.decode("latin-1").strip().endswith(f" {credential}"):
             continue

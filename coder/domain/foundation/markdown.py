@@ -15,6 +15,8 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"^```.*$", re.MULTILINE), ""),
     (re.compile(r"!\[([^\[\]]*)\]" + _PLACE), r"\1"),
     (re.compile(r"\[([^\[\]]+)\]" + _PLACE), r"\1 (\2)"),
+    # A bare address is a link without a text of its own.
+    (re.compile(r"<(https?://[^<>\s]+)>|(?<![\w(/<\"'`])(https?://[^\s<>()`]*[^\s<>()`.,;:!?'\"*_~])"), r"(\1\2)"),
     (re.compile(r"^ {0,3}#{1,6}\s+", re.MULTILINE), ""),
     (re.compile(r"^ {0,3}>\s?", re.MULTILINE), ""),
     (re.compile(r"`([^`]+)`"), r"\1"),

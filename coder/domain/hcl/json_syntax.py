@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.literals import text_literal
 from coder.domain.hcl.values import well_formed
 
 _LABELS = {
@@ -100,7 +101,7 @@ def _block(kind: str, labels: int, value: Any, name: str, depth: int, *outer_lab
                 if label != _COMMENT:
                     yield from _block(kind, labels - 1, inner, name, depth + 1, *outer_labels, label)
             continue
-        yield " ".join([kind, *map(_quoted, outer_labels), "{"])
+        yield " ".join([kind, *map(text_literal, outer_labels), "{"])
         for key, inner in item.items():
             yield from _item(kind, key, inner, name, depth + 1)
         yield "}"
@@ -127,12 +128,12 @@ def _value(value: Any, name: str, depth: int, *, literal: bool) -> str:
     if depth > _MAX_DEPTH:
         raise HclError(f"{name}: nested too deeply")
     if isinstance(value, str):
-        return _quoted(value) if literal else _template(value, name)
+        return text_literal(value) if literal else _template(value, name)
     if isinstance(value, list):
         return "[" + ", ".join(_value(item, name, depth + 1, literal=literal) for item in value) + "]"
     if isinstance(value, dict):
         items = (
-            f"{_quoted(key) if literal else _key(key, name)} = {_value(item, name, depth + 1, literal=literal)}"
+            f"{text_literal(key) if literal else _key(key, name)} = {_value(item, name, depth + 1, literal=literal)}"
             for key, item in value.items()
         )
         return "{" + ", ".join(items) + "}"
@@ -188,10 +189,6 @@ def _end_of_interpolation(text: str, at: int, name: str) -> int:
                 return at + 1
         at += 1
     raise HclError(f"{name}: an interpolation is not closed")
-
-
-def _quoted(text: str) -> str:
-    return '"' + _escaped(text.replace("${", "$${").replace("%{", "%%{")) + '"'
 
 
 def _escaped(text: str) -> str:

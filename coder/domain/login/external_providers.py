@@ -301,7 +301,7 @@ def _words(value: Any) -> tuple[str, ...]:
 
 
 def _is_true(value: Any) -> bool:
-    return value is True or str(value).lower() in {"1", "t", "true", "yes"}
+    return value is True or str(value).lower() in {"1", "t", "true", "yes", "y", "on"}
 
 
 def provider_for(providers: Sequence[ExternalProvider], *, ident: str = "", url: str = "") -> ExternalProvider | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from coder.domain.provisioning.tags import Mismatch, Tags, explain_mismatch
+from coder.domain.provisioning.tags import Mismatch, Reservation, Tags, explain_mismatch, is_untagged
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +36,32 @@ class DaemonOffer:
 
 
 @dataclass(frozen=True, slots=True)
+class TagRule:
+    """Rule for untagged jobs and tagged daemons."""
+
+    strict: bool = False
+    """`--provisioner-strict-tags`: tagged daemons never take untagged jobs."""
+    served: frozenset[tuple[UUID, str]] = frozenset()
+    """Organizations and provisioner types that a connected untagged daemon serves, busy or not."""
+
+    def reservation(self, job: JobRequirements) -> Reservation:
+        """Return why tagged daemons leave an untagged job alone."""
+        if self.strict:
+            return "strict"
+        return "served" if (job.organization_id, job.provisioner) in self.served else ""
+
+
+DEFAULT_RULE = TagRule()
+
+
+def served_by(connected: Iterable[DaemonOffer]) -> frozenset[tuple[UUID, str]]:
+    """Return `TagRule.served` of the connected daemons."""
+    return frozenset(
+        (offer.organization_id, kind) for offer in connected if is_untagged(offer.tags) for kind in offer.provisioners
+    )
+
+
+@dataclass(frozen=True, slots=True)
 class OtherOrganization:
     """The daemon serves another organization."""
 
@@ -51,19 +77,19 @@ class OtherProvisioner:
 Unfit = OtherOrganization | OtherProvisioner | Mismatch
 
 
-def explain_unfit(job: JobRequirements, daemon: DaemonOffer, *, strict: bool = False) -> list[Unfit]:
+def explain_unfit(job: JobRequirements, daemon: DaemonOffer, *, rule: TagRule = DEFAULT_RULE) -> list[Unfit]:
     """Return every reason why `daemon` will never run `job`; empty when it may."""
     reasons: list[Unfit] = []
     if job.organization_id != daemon.organization_id:
         reasons.append(OtherOrganization())
     if job.provisioner not in daemon.provisioners:
         reasons.append(OtherProvisioner(job.provisioner, tuple(sorted(daemon.provisioners))))
-    reasons.extend(explain_mismatch(job.tags, daemon.tags, strict=strict))
+    reasons.extend(explain_mismatch(job.tags, daemon.tags, reservation=rule.reservation(job)))
     return reasons
 
 
-def fits(job: JobRequirements, daemon: DaemonOffer, *, strict: bool = False) -> bool:
-    return not explain_unfit(job, daemon, strict=strict)
+def fits(job: JobRequirements, daemon: DaemonOffer, *, rule: TagRule = DEFAULT_RULE) -> bool:
+    return not explain_unfit(job, daemon, rule=rule)
 
 
 def order(jobs: Iterable[JobRequirements]) -> list[JobRequirements]:
@@ -71,9 +97,11 @@ def order(jobs: Iterable[JobRequirements]) -> list[JobRequirements]:
     return sorted(jobs, key=lambda job: (job.priority, job.created_at, job.job_id))
 
 
-def pick(jobs: Sequence[JobRequirements], daemon: DaemonOffer, *, strict: bool = False) -> JobRequirements | None:
+def pick(
+    jobs: Sequence[JobRequirements], daemon: DaemonOffer, *, rule: TagRule = DEFAULT_RULE
+) -> JobRequirements | None:
     """Return the next job for `daemon`. Tests compare `acquire_job` with it; the server itself asks the database."""
-    return next((job for job in order(jobs) if fits(job, daemon, strict=strict)), None)
+    return next((job for job in order(jobs) if fits(job, daemon, rule=rule)), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +118,7 @@ NO_POSITION = QueuePosition(0, 0)
 
 
 def queue_positions(
-    waiting: Iterable[JobRequirements], daemons: Iterable[DaemonOffer], *, strict: bool = False
+    waiting: Iterable[JobRequirements], daemons: Iterable[DaemonOffer], *, rule: TagRule = DEFAULT_RULE
 ) -> dict[UUID, QueuePosition]:
     """Return the position of each pending job among the jobs that compete with it for a daemon.
 
@@ -100,7 +128,7 @@ def queue_positions(
     kinds = {(daemon.organization_id, daemon.provisioners, tuple(sorted(daemon.tags.items()))) for daemon in daemons}
     offers = [DaemonOffer(organization, types, dict(tags)) for organization, types, tags in kinds]
     eligible = [
-        frozenset(number for number, offer in enumerate(offers) if fits(job, offer, strict=strict)) for job in ordered
+        frozenset(number for number, offer in enumerate(offers) if fits(job, offer, rule=rule)) for job in ordered
     ]
     results: dict[UUID, QueuePosition] = {}
     for index, job in enumerate(ordered):

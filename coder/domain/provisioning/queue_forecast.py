@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from coder.domain.provisioning.provisioners import is_stale
-from coder.domain.provisioning.queue import JobRequirements, fits, order
+from coder.domain.provisioning.queue import DEFAULT_RULE, JobRequirements, TagRule, fits, order
 from coder.domain.provisioning.queue_reasons import Daemon
 
 MIN_FINISHED_JOBS = 3
@@ -70,35 +70,35 @@ def forecast(
     history: History,
     now: datetime,
     *,
-    strict: bool = False,
+    rule: TagRule = DEFAULT_RULE,
 ) -> Forecast | NoForecast:
     """Return the range in which `job` (an item of `waiting`) should start."""
     online = [daemon for daemon in daemons if not daemon.key_revoked and not is_stale(daemon.last_seen_at, now)]
-    eligible = [item for item in online if fits(job, item.offer, strict=strict)]
+    eligible = [item for item in online if fits(job, item.offer, rule=rule)]
     if not eligible:
-        known = any(fits(job, daemon.offer, strict=strict) for daemon in daemons if not daemon.key_revoked)
+        known = any(fits(job, daemon.offer, rule=rule) for daemon in daemons if not daemon.key_revoked)
         return NoForecast(
             "every provisioner that may run it is offline" if known else "there is no provisioner that may ever run it"
         )
-    if starts_now(job, waiting, online, strict=strict):
+    if starts_now(job, waiting, online, rule=rule):
         return Forecast(now, now, history.samples)
     if history.samples < MIN_FINISHED_JOBS:
         return NoForecast(
             f"only {history.samples} jobs have finished lately; {MIN_FINISHED_JOBS} are needed for a forecast"
         )
-    earliest = _simulate_queue(job, waiting, online, history, QUICK, now, strict=strict)
-    latest = _simulate_queue(job, waiting, online, history, SLOW, now, strict=strict)
+    earliest = _simulate_queue(job, waiting, online, history, QUICK, now, rule=rule)
+    latest = _simulate_queue(job, waiting, online, history, SLOW, now, rule=rule)
     return Forecast(earliest, max(earliest, latest), history.samples)
 
 
 def starts_now(
-    job: JobRequirements, waiting: Sequence[JobRequirements], online: Sequence[Daemon], *, strict: bool = False
+    job: JobRequirements, waiting: Sequence[JobRequirements], online: Sequence[Daemon], *, rule: TagRule = DEFAULT_RULE
 ) -> bool:
     """Return whether an idle daemon remains for the job, however the jobs before it are assigned."""
-    eligible = [item for item in online if item.job_id is None and fits(job, item.offer, strict=strict)]
+    eligible = [item for item in online if item.job_id is None and fits(job, item.offer, rule=rule)]
     ranked = order(waiting)
     before = ranked[: next((at for at, item in enumerate(ranked) if item.job_id == job.job_id), len(ranked))]
-    rivals = sum(1 for item in before if any(fits(item, daemon.offer, strict=strict) for daemon in eligible))
+    rivals = sum(1 for item in before if any(fits(item, daemon.offer, rule=rule) for daemon in eligible))
     return len(eligible) > rivals
 
 
@@ -110,19 +110,19 @@ def _simulate_queue(
     share: float,
     now: datetime,
     *,
-    strict: bool,
+    rule: TagRule,
 ) -> datetime:
     """Simulate the queue with each job's quantile; return the time at which `job` is acquired."""
     free = {daemon.id: now + _remaining_time(daemon, history, share, now) for daemon in daemons}
     for item in order(waiting):
-        eligible = [daemon for daemon in daemons if fits(item, daemon.offer, strict=strict)]
+        eligible = [daemon for daemon in daemons if fits(item, daemon.offer, rule=rule)]
         if not eligible:
             continue
         chosen = min(eligible, key=lambda daemon: free[daemon.id])
         if item.job_id == job.job_id:
             return free[chosen.id]
         free[chosen.id] += timedelta(seconds=history.duration(item.job_id, share))
-    return min((free[daemon.id] for daemon in daemons if fits(job, daemon.offer, strict=strict)), default=now)
+    return min((free[daemon.id] for daemon in daemons if fits(job, daemon.offer, rule=rule)), default=now)
 
 
 def _remaining_time(daemon: Daemon, history: History, share: float, now: datetime) -> timedelta:

@@ -17,12 +17,15 @@ from uuid import UUID
 
 from coder.domain.provisioning.provisioners import is_stale, is_unreachable
 from coder.domain.provisioning.queue import (
+    DEFAULT_RULE,
     DaemonOffer,
     JobRequirements,
     OtherOrganization,
     OtherProvisioner,
+    TagRule,
     Unfit,
     explain_unfit,
+    served_by,
 )
 from coder.domain.provisioning.tags import OWNER, SCOPE, SCOPE_USER, ExtraTags, MissingTag, Tags, WrongTag
 
@@ -32,6 +35,8 @@ ReasonCode = Literal[
     "unreachable",
     "offline",
     "key_revoked",
+    "draining",
+    "yields",
     "reserved",
     "lacks_tag",
     "wrong_tag",
@@ -51,6 +56,8 @@ _ORDER: tuple[ReasonCode, ...] = (
     "unreachable",
     "offline",
     "key_revoked",
+    "draining",
+    "yields",
     "reserved",
     "wrong_tag",
     "lacks_tag",
@@ -96,17 +103,24 @@ class Reason:
         return self.code in MAY_TAKE
 
 
+def tag_rule(daemons: Iterable[Daemon], now: datetime, *, strict: bool) -> TagRule:
+    """Return the rule for untagged jobs. A daemon is connected if its heartbeat is fresh and its key exists; a draining
+    one offers no provisioner."""
+    connected = (item.offer for item in daemons if not (item.key_revoked or is_stale(item.last_seen_at, now)))
+    return TagRule(strict, served_by(connected))
+
+
 def explain_waiting(
-    job: JobRequirements, daemons: Iterable[Daemon], now: datetime, *, strict: bool = False
+    job: JobRequirements, daemons: Iterable[Daemon], now: datetime, *, rule: TagRule = DEFAULT_RULE
 ) -> list[Reason]:
     """Return one reason for each daemon, the nearest miss first."""
-    reasons = [explain_daemon(job, daemon, now, strict=strict) for daemon in daemons]
+    reasons = [explain_daemon(job, daemon, now, rule=rule) for daemon in daemons]
     return sorted(reasons, key=lambda item: (_ORDER.index(item.code), item.misses, item.daemon.name, item.daemon.id))
 
 
-def explain_daemon(job: JobRequirements, daemon: Daemon, now: datetime, *, strict: bool = False) -> Reason:
+def explain_daemon(job: JobRequirements, daemon: Daemon, now: datetime, *, rule: TagRule = DEFAULT_RULE) -> Reason:
     """Return the decisive reason for one daemon."""
-    unfit = explain_unfit(job, daemon.offer, strict=strict)
+    unfit = explain_unfit(job, daemon.offer, rule=rule)
     if unfit:
         return _worst(daemon, unfit)
     if daemon.key_revoked:
@@ -127,10 +141,13 @@ def _reason(daemon: Daemon, unfit: Unfit, misses: int) -> Reason:
     match unfit:
         case OtherOrganization():
             return Reason(daemon, "other_organization", misses=misses)
+        case OtherProvisioner(_, ()):
+            return Reason(daemon, "draining", misses=misses)
         case OtherProvisioner(required, supported):
             return Reason(daemon, "other_provisioner", wanted=required, found=", ".join(supported), misses=misses)
-        case ExtraTags(keys):
-            return Reason(daemon, "reserved", key=", ".join(keys), misses=misses)
+        case ExtraTags(keys, because):
+            kept: ReasonCode = "reserved" if because == "strict" else "yields"
+            return Reason(daemon, kept, key=", ".join(keys), misses=misses)
         case WrongTag(key, required, actual):
             code: ReasonCode = "scope" if key in {SCOPE, OWNER} else "wrong_tag"
             return Reason(daemon, code, key, required, actual, misses)
@@ -153,6 +170,10 @@ def explain_text(reason: Reason) -> str:
             return f"is unreachable over the mesh since {_when(since)}" if since else "is unreachable over the mesh"
         case "key_revoked":
             return "matches, but its provisioner key was deleted"
+        case "draining":
+            return "is draining: it finishes its job and takes no other"
+        case "yields":
+            return f"has {reason.key}, and takes jobs without tags only while no untagged provisioner is connected"
         case "reserved":
             return f"is kept for jobs with tags, because it has {reason.key} (--provisioner-strict-tags)"
         case "lacks_tag":

@@ -1,9 +1,9 @@
 """Provisioner tags: normalization, and the match between daemons and jobs.
 
-Two rules exist. By default a job runs on any daemon whose tags include all of the job's own. The strict rule (today's
-upstream, `--provisioner-strict-tags`) adds that a plain organization job runs on untagged daemons only, so that a
-special machine never takes ordinary work. Reserved keys: `scope` (`organization` or `user`) and `owner` (user id, or
-empty for the organization).
+A job runs on a daemon whose tags include all of the job's own. An untagged job prefers untagged daemons: a tagged
+daemon takes it only while no untagged daemon of its organization is connected (`TagRule` in `queue.py`), and never
+under the strict rule (today's upstream, `--provisioner-strict-tags`). Reserved keys: `scope` (`organization` or `user`)
+and `owner` (user id, or empty for the organization).
 
 The queue uses the same rule in SQL (`acquire_job`, coder/coderd/store/provisioning/jobs.py); this form wakes daemons
 and explains why a job is pending. tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
@@ -62,17 +62,28 @@ class WrongTag:
     actual: str
 
 
+Reservation = Literal["", "served", "strict"]
+"""Why tagged daemons leave an untagged job alone: an untagged daemon is connected, or the strict rule; empty when they
+may take it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ExtraTags:
-    """Strict rule only: the daemon has tags, the job has none."""
+    """The daemon has tags, the job has none, and is left to untagged daemons."""
 
     keys: tuple[str, ...]
+    because: Reservation = "strict"
 
 
 Mismatch = MissingTag | WrongTag | ExtraTags
 
 
-def explain_mismatch(job: Tags, daemon: Tags, *, strict: bool = False) -> list[Mismatch]:
+def is_untagged(tags: Tags) -> bool:
+    """Return whether a job or daemon has no tags besides those of every organization job."""
+    return dict(tags) == dict(UNTAGGED)
+
+
+def explain_mismatch(job: Tags, daemon: Tags, *, reservation: Reservation = "") -> list[Mismatch]:
     """Return every reason why a daemon with tags `daemon` must not run a job with tags `job`; empty when it may."""
     reasons: list[Mismatch] = []
     for key, required in sorted(job.items()):
@@ -80,14 +91,14 @@ def explain_mismatch(job: Tags, daemon: Tags, *, strict: bool = False) -> list[M
             reasons.append(MissingTag(key, required))
         elif daemon[key] != required:
             reasons.append(WrongTag(key, required, daemon[key]))
-    if strict and dict(job) == dict(UNTAGGED) and (extra := sorted(set(daemon) - set(job))):
-        reasons.append(ExtraTags(tuple(extra)))
+    if reservation and is_untagged(job) and (extra := sorted(set(daemon) - set(job))):
+        reasons.append(ExtraTags(tuple(extra), reservation))
     return reasons
 
 
 def tags_match(job: Tags, daemon: Tags, *, strict: bool = False) -> bool:
-    """Return whether a daemon may run a job, by tags alone."""
-    return not explain_mismatch(job, daemon, strict=strict)
+    """Return whether a daemon may run a job, by tags alone: without the strict rule, perhaps."""
+    return not explain_mismatch(job, daemon, reservation="strict" if strict else "")
 
 
 def parse_tag(text: str) -> tuple[str, str] | None:

@@ -48,9 +48,14 @@ class Instance:
 
     @property
     def reference(self) -> str:
-        """Return the name in messages, e.g. `data.coder_parameter.port.[web]`."""
+        """Return the name in messages, e.g. `data.coder_parameter.port.[web]`, with the module's address."""
+        return f"{self.world.address}{self.local_reference}"
+
+    @property
+    def local_reference(self) -> str:
+        """Return the name inside its module, as unknown values are shown."""
         index = "" if self.key is None else f".[{self.key}]"
-        return f"{self.world.address}data.{'.'.join(self.located.block.labels)}{index}"
+        return f"data.{'.'.join(self.located.block.labels)}{index}"
 
     def attribute(self, name: str) -> tree.Expression | None:
         return self.located.block.body.attributes.get(name)

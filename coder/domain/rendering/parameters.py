@@ -166,7 +166,7 @@ class _Parameter:
             "required": required,
             "order": _whole(instance, "order") or 0,
             "ephemeral": _flag(instance, "ephemeral"),
-            "value": _wire_value(value, f"{instance.reference}.value"),
+            "value": _wire_value(value, f"{instance.local_reference}.value"),
             "diagnostics": self._problems,
         }
 

@@ -102,8 +102,9 @@ def name_from_prompt(prompt: str, suffix: str) -> str:
 
 
 def display_name_from_prompt(prompt: str) -> str:
-    """Return the prompt's first line, cut at a word if too long for a title."""
+    """Return the prompt's first line with a capital, cut at a word if too long for a title."""
     line = next((" ".join(part.split()) for part in prompt.splitlines() if part.strip()), "")
+    line = line[:1].upper() + line[1:]
     if len(line) <= MAX_DISPLAY_NAME:
         return line
     cut = line[: MAX_DISPLAY_NAME - 1]

@@ -262,7 +262,7 @@ def _number_problem(validation: Body, value: str, previous: str | None) -> str:
         return _custom(validation, value) or f"value {number} is less than the minimum {validation['min']}"
     if not validation["max_disabled"] and number > validation["max"]:
         return _custom(validation, value) or f"value {number} is more than the maximum {validation['max']}"
-    return _monotonic_problem(validation["monotonic"], number, previous)
+    return monotonic_problem(validation["monotonic"], value, previous)
 
 
 def _custom(validation: Body, value: str) -> str:
@@ -272,12 +272,13 @@ def _custom(validation: Body, value: str) -> str:
     return text
 
 
-def _monotonic_problem(direction: str, number: int, previous: str | None) -> str:
+def monotonic_problem(direction: str, value: str, previous: str | None) -> str:
+    """Return why a number cannot follow the previous one; "" when it can, or when one of them is no integer."""
     if direction not in {"", "increasing", "decreasing"}:
         return 'number monotonicity can be either "increasing" or "decreasing"'
-    if not direction or previous is None or not _GO_INT.fullmatch(previous):
+    if not direction or previous is None or not _GO_INT.fullmatch(previous) or not _GO_INT.fullmatch(value):
         return ""
-    before = int(previous)
+    number, before = int(value), int(previous)
     if direction == "increasing" and number < before:
         return f"parameter value '{number}' must be equal or greater than previous value: {before}"
     if direction == "decreasing" and number > before:

@@ -7,6 +7,7 @@ frames of our own clients; the dialer reaches the other relay.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Awaitable, Callable
 from random import random
@@ -88,13 +89,16 @@ async def keep_meshed(server: DerpServer, dial: Dial, mesh_key: str, private: Pr
     own_key = private or PrivateKey.generate(os.urandom)
     delay = MIN_RETRY_DELAY
     while True:
+        opened_at = math.inf
         try:
             transport = await dial()
+            opened_at = trio.current_time()
             async with transport.stream:
-                delay = MIN_RETRY_DELAY
                 await _mesh(server, transport, mesh_key, own_key)
         except* _ERRORS:
             pass  # it restarts, or the network failed: retried below
+        if trio.current_time() - opened_at > delay:  # a proxy in between may accept for a relay that is down
+            delay = MIN_RETRY_DELAY
         await trio.sleep(delay * (0.5 + random() / 2))
         delay = min(2 * delay, MAX_RETRY_DELAY)
 

@@ -39,6 +39,7 @@ from coder.provisionerd.terraform.init_lock import PluginCache
 from coder.provisionerd.terraform.log_lines import StageTimings
 from coder.provisionerd.terraform.process import ProcessError, Runner, explain_status
 from coder.provisionerd.terraform.provider.serving import PlannedFacts, ServedProvider, serve_provider
+from coder.provisionerd.terraform.provider_pin import explain_pin
 from coder.provisionerd.terraform.stage import Stage
 from coder.rpc.proto import provisioner_pb2 as pb
 
@@ -297,8 +298,11 @@ class _TerraformSession:
         )
         self._provider.environment = self._variables
         self._provider.planned = PlannedFacts()
+        if self._template is not None and not self._upstream():
+            stage.pin = explain_pin(self._template)
         error = await self._run(stage, self._plan_arguments(request, destroy), self._job_environment())
         if error:
+            error = stage.pin if stage.is_pin_told else error
             return pb.PlanComplete(error=error, timings=stage.finish(failed=True))
         return await self._after_plan(request, stage)
 

@@ -68,7 +68,7 @@ def format_diagnostic(diagnostic: dict[str, Any]) -> str:
             context = f", in {snippet['context']}" if snippet.get("context") else ""
             lines.append(f"on {location['filename']} line {line}{context}:")
             for offset, code in enumerate(str(snippet.get("code", "")).split("\n")):
-                lines.append(f"{snippet.get('start_line', line) + offset:3d}: {code}")
+                lines.append(f"  {snippet.get('start_line', line) + offset}: {code}")
             values = sorted(snippet.get("values") or [], key=lambda value: str(value.get("traversal")))
             if values:
                 lines.append("    ├────────────────")

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 from coder.provisionerd.executors.contract import Emit
-from coder.provisionerd.terraform.log_lines import StageTimings, log_lines, read_line
+from coder.provisionerd.terraform.log_lines import StageTimings, format_diagnostic, log_lines, read_line
+from coder.provisionerd.terraform.provider_pin import SCHEMA_ERRORS
 from coder.rpc.proto import provisioner_pb2 as pb
 
 MAX_OUTPUT = 256 * 1024 * 1024
@@ -29,6 +31,9 @@ class Stage:
     "Whether terraform announced that it will replace a resource."
     on_overflow: Callable[[], None] = lambda: None
     "Called once, when the output exceeds the limit."
+    pin: str = ""
+    "Sentence that replaces errors of the provider's schema, for a template that pins an old provider."
+    is_pin_told: bool = False
     printed: int = 0
 
     def on_stdout(self, raw: bytes) -> None:
@@ -58,8 +63,21 @@ class Stage:
         change = event.get("change")
         if isinstance(change, dict) and change.get("action") in _REPLACE_ACTIONS:
             self.replaces = True
+        diagnostic = event.get("diagnostic")
+        if self.pin and isinstance(diagnostic, dict) and diagnostic.get("summary") in SCHEMA_ERRORS:
+            self._tell_pin(diagnostic)
+            return
         for level, line in log_lines(event):
             self.emit(level, line)
+
+    def _tell_pin(self, diagnostic: dict[str, Any]) -> None:
+        """Emit the sentence once, and each place it is about."""
+        if not self.is_pin_told:
+            self.emit(pb.LogLevel.ERROR, self.pin)
+        self.is_pin_told = True
+        for line in format_diagnostic({**diagnostic, "detail": ""}).split("\n"):
+            if line:
+                self.emit(pb.LogLevel.ERROR, line)
 
     def finish(self, *, failed: bool = False) -> list[pb.Timing]:
         return self.timings.finish(self.started, datetime.now(UTC), failed=failed)

@@ -12,6 +12,7 @@ from typing import Any
 from coder.base.errors import CoderError
 from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.literals import text_literal
 from coder.domain.hcl.parser import parse_file_untrusted
 from coder.domain.hcl.tree import (
     Expression,
@@ -170,15 +171,8 @@ def variables_file(template: ReadTemplate, values: Iterable[pb.VariableValue]) -
     lines = []
     for value in values:
         literal = types.get(value.name, "") in _PRIMITIVE
-        lines.append(f"{value.name} = {_quoted(value.value) if literal else value.value}\n")
+        lines.append(f"{value.name} = {text_literal(value.value) if literal else value.value}\n")
     return "".join(lines)
-
-
-def _quoted(text: str) -> str:
-    escaped = json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
-    # JSON's other escapes exist in HCL too, except \b and \f
-    escaped = escaped.replace("\\b", "\\u0008").replace("\\f", "\\u000c").replace("\\/", "/")
-    return escaped.replace("${", "$${").replace("%{", "%%{")
 
 
 # --- tags

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from coder.rpc.proto import tailnet_pb2 as coder_dot_rpc_dot_proto_dot_tailnet__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63oder/rpc/proto/overlay.proto\x12\x10\x63oder.overlay.v1\x1a\x1d\x63oder/rpc/proto/tailnet.proto\"\x1e\n\x0bJoinRequest\x12\x0f\n\x07process\x18\x01 \x01(\x0c\"f\n\x0cJoinResponse\x12\n\n\x02id\x18\x01 \x01(\x0c\x12+\n\x08\x64\x65rp_map\x18\x02 \x01(\x0b\x32\x19.coder.tailnet.v2.DERPMap\x12\x1d\n\x15\x64\x65rp_force_websockets\x18\x03 \x01(\x08\x32P\n\x07Overlay\x12\x45\n\x04Join\x12\x1d.coder.overlay.v1.JoinRequest\x1a\x1e.coder.overlay.v1.JoinResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1d\x63oder/rpc/proto/overlay.proto\x12\x10\x63oder.overlay.v1\x1a\x1d\x63oder/rpc/proto/tailnet.proto\"\x1e\n\x0bJoinRequest\x12\x0f\n\x07process\x18\x01 \x01(\x0c\"\x0e\n\x0c\x44rainRequest\"\x0f\n\rDrainResponse\"f\n\x0cJoinResponse\x12\n\n\x02id\x18\x01 \x01(\x0c\x12+\n\x08\x64\x65rp_map\x18\x02 \x01(\x0b\x32\x19.coder.tailnet.v2.DERPMap\x12\x1d\n\x15\x64\x65rp_force_websockets\x18\x03 \x01(\x08\x32\x9a\x01\n\x07Overlay\x12\x45\n\x04Join\x12\x1d.coder.overlay.v1.JoinRequest\x1a\x1e.coder.overlay.v1.JoinResponse\x12H\n\x05\x44rain\x12\x1e.coder.overlay.v1.DrainRequest\x1a\x1f.coder.overlay.v1.DrainResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,8 +34,12 @@ if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_JOINREQUEST']._serialized_start=82
   _globals['_JOINREQUEST']._serialized_end=112
-  _globals['_JOINRESPONSE']._serialized_start=114
-  _globals['_JOINRESPONSE']._serialized_end=216
-  _globals['_OVERLAY']._serialized_start=218
-  _globals['_OVERLAY']._serialized_end=298
+  _globals['_DRAINREQUEST']._serialized_start=114
+  _globals['_DRAINREQUEST']._serialized_end=128
+  _globals['_DRAINRESPONSE']._serialized_start=130
+  _globals['_DRAINRESPONSE']._serialized_end=145
+  _globals['_JOINRESPONSE']._serialized_start=147
+  _globals['_JOINRESPONSE']._serialized_end=249
+  _globals['_OVERLAY']._serialized_start=252
+  _globals['_OVERLAY']._serialized_end=406
 # @@protoc_insertion_point(module_scope)

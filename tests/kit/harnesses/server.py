@@ -188,6 +188,13 @@ TOKEN = HEAD + b"." + _base64(b'{"sub":"x","exp":1}') + b"." + _base64(bytes(64)
 
 
 SEALED = _base64(b'{"alg":"dir","enc":"A256GCM","kid":"1"}') + b".." + b".".join(_base64(bytes(n)) for n in (12, 9, 16))
+WRAPPED = (
+    _base64(
+        b'{"alg":"A256GCMKW","enc":"A256GCM","kid":"1","zip":"DEF","iv":"AAAAAAAAAAAAAAAA","tag":"AAAAAAAAAAAAAAAAAAAAAA"}'
+    )
+    + b"."
+    + b".".join(_base64(bytes(n)) for n in (32, 12, 9, 16))
+)
 
 
 SERVER = {
@@ -214,10 +221,10 @@ SERVER = {
     "appproxy/apps/app_tickets.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
     "appproxy/apps/app_tickets.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
     "appproxy/apps/app_tickets.py:opens_terminal_untrusted": Harness(_text(_terminal_ticket), (), [TOKEN]),
-    "appproxy/apps/app_tickets.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
+    "appproxy/apps/app_tickets.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED, WRAPPED]),
     "coderd/services/apps/app_tokens.py:read_ticket_untrusted": Harness(_text(_ticket), (), [TOKEN]),
     "coderd/services/apps/app_tokens.py:find_ticket_untrusted": Harness(_text(_tickets), (), [TOKEN + b" " + TOKEN]),
-    "coderd/services/apps/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED]),
+    "coderd/services/apps/app_tokens.py:open_key_untrusted": Harness(_text(_sealed_key), (), [SEALED, WRAPPED]),
     "coderd/services/provisioning/daemon_health_checks.py:_read_report_untrusted": Harness(
         _daemon_report, (ValueError,), [b'{"version":"1"}']
     ),

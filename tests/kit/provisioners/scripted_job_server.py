@@ -13,10 +13,11 @@ import trio
 import trio.testing
 
 from coder.provisionerd.config import DaemonConfig, Shutdown
-from coder.provisionerd.daemon import run_daemon
+from coder.provisionerd.daemon import DRAIN, run_daemon
 from coder.provisionerd.executors.contract import Executor
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcError
+from coder.rpc.proto import overlay_pb2
 from coder.rpc.proto import provisioner_pb2 as pb
 from coder.rpc.proto import provisionerd_pb2 as pd
 from coder.rpc.session import Session, open_session
@@ -37,6 +38,7 @@ class FakeServer:
     update_error: str = ""
     canceled: bool = False
     connections: int = 0
+    drained: int = 0
     module_files: bytes = b""
 
     def __post_init__(self) -> None:
@@ -102,9 +104,16 @@ class FakeServer:
             async with open_session(stream, role="server") as session:
                 await session.serve(self._handlers())
 
+    async def _drain(self, _request: overlay_pb2.DrainRequest) -> overlay_pb2.DrainResponse:
+        self.drained += 1
+        self._note()
+        await trio.lowlevel.checkpoint()
+        return overlay_pb2.DrainResponse()
+
     def _handlers(self) -> Handlers:
         return {
             _SERVICE + "AcquireJobWithCancel": Bidi(self._acquire, pd.CancelAcquire),
+            DRAIN: Unary(self._drain, overlay_pb2.DrainRequest),
             _SERVICE + "UpdateJob": Unary(self._update, pd.UpdateJobRequest),
             _SERVICE + "CommitQuota": Unary(self._commit_quota, pd.CommitQuotaRequest),
             _SERVICE + "FailJob": Unary(self._end, pd.FailedJob),

@@ -15,6 +15,8 @@ from coder.net.policy import DialPolicy
 
 EVENT = b'event: data\ndata: {"workspace_id":"x","reason":"prebuild_claimed","owner_id":"y"}\n\n'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+PAGE = b"HTTP/1.1 404 Not Found\r\nContent-Length: 21\r\n\r\ndefault backend - 404"
+"Answer of an ingress controller while the server restarts."
 NEVER = b"HTTP/1.1 409 Conflict\r\nContent-Length: 2\r\n\r\n{}"
 
 
@@ -60,5 +62,12 @@ async def test_owned_workspace_returns_false() -> None:
 async def test_claim_survives_reconnects(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prebuild_claim, "_FIRST_DELAY", 0.001)
     monkeypatch.setattr(prebuild_claim, "_LAST_DELAY", 0.001)
-    async with server(HEAD + b"event: ping\n\n", b"", HEAD + EVENT[:20], HEAD + EVENT) as policy:
+    async with server(HEAD + b"event: ping\n\n", b"", HEAD + EVENT[:20], PAGE, HEAD + EVENT) as policy:
         assert await wait_until_claimed(policy) is True
+
+
+async def test_older_server_knows_no_claim() -> None:
+    body = b'{"message":"Route not found."}'
+    head = f"HTTP/1.1 404 Not Found\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    async with server(head + body) as policy:
+        assert await wait_until_claimed(policy) is False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,13 @@ def test_files_and_folders(tmp_path: Path) -> None:
     assert run.st_mode & 0o777 == 0o755 and run.st_uid == tmp_path.stat().st_uid
     extract_all(archive(("scripts", b"", 0o755), kind=tarfile.DIRTYPE), tmp_path)
     assert (tmp_path / "scripts/run").exists()
+
+
+def test_files_are_new(tmp_path: Path) -> None:
+    """The archive's times are of 1970, which zip tools reject."""
+    extract_all(archive(("main.tf", b"one", 0o644), ("sub", b"", 0o755)), tmp_path)
+    with zipfile.ZipFile(tmp_path / "t.zip", "w") as made:
+        made.write(tmp_path / "main.tf")
 
 
 @pytest.mark.parametrize("name", ["../out", "a/../../out"])

@@ -18,7 +18,7 @@ from coder.cli.failures import add_action_to_errors, defect_text, error_text
 from coder.cli.main import load
 from coder.cli.server.server import _yaml
 from coder.cli.server.support import _workspaces
-from coder.cli.templates.template_variables import _from_yaml
+from coder.cli.value_text import read_values
 from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
 from coder.net.request_log import REQUESTS, Exchange
@@ -113,7 +113,7 @@ def given(line: str, path: Path) -> Invocation:
     [
         lambda path: session.read_file(path.parent, path.name),
         values_of_file,
-        _from_yaml,
+        lambda path: read_values(path, "variable"),
         lambda path: _yaml(str(path)),
         lambda path: read_token_option(given("agent --agent-token-file", path)),
         lambda path: _workspaces(given("support bundle --workspace-file", path), None),  # type: ignore[arg-type]

@@ -133,6 +133,11 @@ def test_widest_column_shrinks_first() -> None:
     [
         ("v2.34.0", "v2.34.3", False),
         ("v2.34.0", "v2.34.0-devel+abc", False),
+        ("v2.34.0", "v0.0.0-devel", False),
+        ("v2.34.0", "v0.0.0-devel+5b1c3f2", False),
+        ("v2.33.0-devel+abc", "v2.34.0", False),
+        ("v2.34.0", "v2.33.0+devel-abc", True),
+        ("v2.34.0", "v2.33.0-rc.1", True),
         ("v2.34.0", "", False),
         ("v2.34.0", "v2.33.1", True),
         ("v2.34.0+x", "v3.34.0", True),

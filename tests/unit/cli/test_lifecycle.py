@@ -32,8 +32,8 @@ def posted(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
     monkeypatch.setattr(session, "client", lambda _invocation: SimpleNamespace(request=request))
     monkeypatch.setattr(lifecycle, "find_workspace", lambda _client, _name: workspace)
-    monkeypatch.setattr(lifecycle, "_start_extra", lambda *_: {})
-    monkeypatch.setattr(lifecycle, "_values_for", lambda *_: {})
+    monkeypatch.setattr(lifecycle, "_start_extra", lambda *_, **__: {})
+    monkeypatch.setattr(lifecycle, "_values_for", lambda *_, **__: {})
     monkeypatch.setattr(lifecycle, "read", lambda _answer, _kind: latest)
     for name in ("confirm", "handle_build", "watch_build"):
         monkeypatch.setattr(lifecycle, name, lambda *_, **__: None)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
 import sys
 from typing import Any
 
@@ -12,6 +14,7 @@ import pytest
 from coder.cli import output
 from coder.cli.output import cut
 from coder.cli.terminal_text import TerminalText
+from tests.kit.paths import ROOT
 
 NAMES = [
     "plain",
@@ -116,3 +119,14 @@ def test_json_on_terminal_keeps_value(monkeypatch: pytest.MonkeyPatch) -> None:
     output.print_json(value)
     assert json.loads(screen.shown()) == value
     assert "\x9b" not in screen.shown() and "名前" in screen.shown()
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "iso8859-1", "cp1252", "utf-8"])
+def test_output_is_utf8_in_every_locale(encoding: str) -> None:
+    """A legacy locale must not end a command in the middle of its work."""
+    program = "import sys; from coder.cli.main import main; main(['version']); print(chr(0x29D7), file=sys.%s)"
+    environment = {**os.environ, "PYTHONIOENCODING": f"{encoding}:strict", "PYTHONPATH": str(ROOT)}
+    for stream in ("stdout", "stderr"):
+        command = [sys.executable, "-c", program % stream]
+        done = subprocess.run(command, env=environment, capture_output=True, check=True)
+        assert "\u29d7".encode() in getattr(done, stream)

@@ -287,6 +287,14 @@ async def test_scim_serves_its_provider_alone() -> None:
                 ("PATCH", f"/scim/v2/Users/{world.user_id}", {"active": False}),
                 ("PUT", f"/scim/v2/Users/{world.user_id}", {**_USER, "active": False}),
                 ("GET", f"/scim/v2/Users/{world.user_id}", None),
+                ("DELETE", f"/scim/v2/Users/{world.user_id}", None),
+                ("GET", "/scim/v2/Schemas", None),
+                ("GET", "/scim/v2/ResourceTypes/User", None),
+                ("GET", "/scim/v2/Groups", None),
+                ("POST", "/scim/v2/Groups", {"displayName": "g"}),
+                ("POST", "/scim/v2/Bulk", {}),
+                ("GET", "/scim/v2/Me", None),
+                ("DELETE", "/scim/v2/nope", None),
             ):
                 response = await world.request(method, path, json=body, headers=headers, token="")
                 if response.status_code != 401:
@@ -297,6 +305,8 @@ async def test_scim_serves_its_provider_alone() -> None:
             ("PUT", str(PREBUILDS_USER_ID), _USER),
             ("PATCH", world.user_id, {"active": False}),
             ("PUT", world.user_id, {**_USER, "active": False}),
+            ("DELETE", str(PREBUILDS_USER_ID), None),
+            ("DELETE", world.user_id, None),
             ("PATCH", str(uuid4()), {"active": False}),
             ("PATCH", "admin", {"active": False}),
             ("PATCH", "../users/admin", {"active": False}),

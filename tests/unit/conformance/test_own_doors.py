@@ -53,6 +53,8 @@ BODIES: dict[str, Callable[[], Any]] = {
     "PUT /api/v2/organizations/{organization}/provisionerjobs/{job}/parked": lambda: {"parked": True},
     "PUT /api/v2/oauth2-provider/apps/{app}/legacy": lambda: {"legacy": False},
     "PUT /api/v2/oauth2-provider/apps/{app}": lambda: {"name": "changed", "callback_url": CALLBACK},
+    "PUT /api/v2/templates/{template}/build-tokens": lambda: {"all_roles": False},
+    "PATCH /api/v2/templates/{template}": lambda: {"description": "changed"},
     "POST /api/v2/licenses": lambda: {"license": "x"},
     "POST /api/v2/workspaceproxies/me/may-stay": lambda: {"app_requests": []},
     "POST /api/v2/workspaceproxies/me/issue-signed-app-token": dict,
@@ -113,6 +115,7 @@ class Stage:
         key = await world.post("/api/v2/users/me/keys/tokens", {}, token=own)
         self.objects |= {
             "workspace": workspace["id"],
+            "template": workspace["template_id"],
             "workspacebuild": workspace["latest_build"]["id"],
             "job": workspace["latest_build"]["job"]["id"],
             "agent": workspace["latest_build"]["resources"][0]["agents"][0]["id"],

@@ -28,7 +28,7 @@ async def client_of(monkeypatch: pytest.MonkeyPatch, *parts: tuple[float, bytes]
                 await far.send_all(part)
             await trio.sleep_forever()
 
-        async def dial_server(_: DialPolicy) -> trio.abc.Stream:
+        async def dial_server(_: DialPolicy, **_options: object) -> trio.abc.Stream:
             near, far = trio.testing.memory_stream_pair()
             nursery.start_soon(answer, far)
             return near

@@ -12,7 +12,7 @@ from coder.cli.session import read_headers
 from coder.net.blocking import BlockingClient
 from coder.net.errors import NetError
 from coder.net.http1 import HttpClient
-from coder.net.policy import DialPolicy, environment_proxies, proxy_for
+from coder.net.policy import DialPolicy, environment_proxies, proxy_for, tls_context
 from tests.kit.network.middleboxes import AuthProxy, serve_box
 from tests.kit.server.server_in_process import running_coderd
 from tests.kit.stand_ins.certificates import Authority
@@ -155,3 +155,18 @@ async def test_proxy_with_tls(tmp_path: Path) -> None:
         )
         assert await answers(policy)
         nursery.cancel_scope.cancel()
+
+
+def test_certificate_folder_needs_no_hashes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every certificate of every file counts, as in Go; OpenSSL itself reads names of hashes only."""
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "company-root.crt").write_bytes(Path(Authority(folder).file).read_bytes())
+        (folder / "README").write_text("no certificate")
+        (folder / "inner").mkdir()
+    monkeypatch.setenv("SSL_CERT_DIR", f"{folders[0]}:{folders[1]}:{tmp_path}/none:")
+    tls_context.cache_clear()
+    names = [str(item["subject"]) for item in tls_context("", "", "", False).get_ca_certs()]
+    tls_context.cache_clear()
+    assert sum("Test Authority" in name for name in names) >= 2

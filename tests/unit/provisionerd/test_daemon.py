@@ -278,7 +278,9 @@ async def test_drain_waits_for_the_job(autojump_clock: trio.abc.Clock, config: D
         await server.wait_for(lambda: "working" in server.outputs("Starting workspace"))
         shutdown.drain()
         await trio.sleep(30)
-        assert server.ended == []
+        assert server.ended == [] and server.drained == 1
+        server.disconnect()
+        await server.wait_for(lambda: server.drained == 2)  # the next connection announces it, too
         shutdown.cancel_job()
     assert [one.error for one in server.ended if isinstance(one, pd.FailedJob)] == ["canceled"]
     assert len(server.ended) == 1  # the second job was left for other daemons

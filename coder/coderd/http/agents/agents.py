@@ -305,11 +305,10 @@ async def get_logs(agent: str) -> Response:
     if wants_follow(request.args):
         await agent_access.load_agent(context(), subject(), agent_id)
         return needs_upgrade()
-    logs = await agent_logs.list_logs(context(), subject(), agent_id, after=after, before=before)
     if as_text:
-        text = "".join(f"{log.created_at.isoformat()} [{log.level}] {log.output}\n" for log in logs)
+        text = await agent_logs.list_logs_as_text(context(), subject(), agent_id, after=after, before=before)
         return Response(text, 200, content_type="text/plain; charset=utf-8")
-    return reply(logs)
+    return reply(await agent_logs.list_logs(context(), subject(), agent_id, after=after, before=before))
 
 
 @route(

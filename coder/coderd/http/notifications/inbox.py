@@ -38,7 +38,7 @@ async def get_inbox() -> Response:
     query = Query()
     before = query.uuid("starting_before")
     selection = _selection(query, "starting_before")
-    return reply(await inbox.list_inbox(context(), subject().user_id, selection, before=before))
+    return reply(await inbox.list_inbox(context(), subject(), selection, before=before))
 
 
 def _selection(query: Query, *others: str) -> InboxSelection:
@@ -54,7 +54,7 @@ def _selection(query: Query, *others: str) -> InboxSelection:
 
 @route(blueprint, "PUT", "/inbox/mark-all-as-read", scope="inbox_notification:update", status=204)
 async def put_all_read() -> Response:
-    await inbox.mark_all_read(context(), subject().user_id)
+    await inbox.mark_all_read(context(), subject())
     return no_content()
 
 
@@ -69,7 +69,7 @@ async def put_all_read() -> Response:
 )
 async def put_read_status(notification: str) -> Response:
     body = await read_body(ReadStatus)
-    marked = await inbox.mark_read(context(), subject().user_id, path_uuid(notification), is_read=body.is_read)
+    marked = await inbox.mark_read(context(), subject(), path_uuid(notification), is_read=body.is_read)
     return reply(marked)
 
 
@@ -83,6 +83,7 @@ async def put_read_status(notification: str) -> Response:
 async def watch_inbox() -> None:
     """Send new notifications as they arrive; the connection stays open until either side disconnects. `format` is
     `markdown`, the stored form, or `plaintext`."""
+    inbox.require_readable(subject())
     ctx, query = context(), Query(arguments=websocket.args.to_dict(flat=False))
     selection, plain = _selection(query, "format"), query.text("format") == "plaintext"
 
@@ -92,7 +93,7 @@ async def watch_inbox() -> None:
 
     async with trio.open_nursery() as nursery:
         # Subscribes first: a client with an open stream receives every message from then on.
-        await nursery.start(inbox.follow_inbox, ctx, subject().user_id, selection, show)
+        await nursery.start(inbox.follow_inbox, ctx, subject(), selection, show)
         await websocket.accept()
         await ctx.stopping.wait()
         nursery.cancel_scope.cancel()

@@ -1,15 +1,21 @@
-"""SCIM 2.0 for identity providers, open only where `--scim-auth-header` is set."""
+"""SCIM 2.0 for identity providers, open only where `--scim-auth-header` is set.
+
+Every path and method below /scim/v2 asks for the provider's key first. What is not served is 404 or 405: a provider
+takes every other response for success, and would believe that a user is locked out.
+"""
 
 from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
 from typing import Any, ParamSpec
 
 from quart import Blueprint, Response, request
 
-from coder.api.base.refusals import Invalid, Refusal
+from coder.api.base.refusals import Forbidden, Invalid, NotFound, Refusal
 from coder.api.people.users import User
 from coder.appproxy.http.errors import STATUS
 from coder.coderd.http.server.audit_rules import Audited
@@ -17,19 +23,33 @@ from coder.coderd.http.server.audited import about
 from coder.coderd.http.server.auth import context, known_as, let_in
 from coder.coderd.http.server.declarations import Content
 from coder.coderd.http.server.json import read_document, reply
+from coder.coderd.http.server.query import go_int
 from coder.coderd.http.server.route import route
 from coder.coderd.services.audit.audit_snapshots import user_with_email
 from coder.coderd.services.people import scim, user_views
 from coder.coderd.services.people.users import UserRow
 from coder.domain.access.rate_budgets import GUESSES, PUBLIC_ROUTE
 from coder.domain.access.route_scopes import CLIENT, PUBLIC
+from coder.domain.people import scim_discovery
 from coder.domain.people.scim_documents import USER_SCHEMA
+from coder.domain.people.scim_filters import parse_filter
 
 blueprint = Blueprint("scim", __name__, url_prefix="/scim/v2")
 
 P = ParamSpec("P")
 _TYPE = "application/scim+json"
 _ERROR = "urn:ietf:params:scim:api:messages:2.0:Error"
+_MOST = 200
+"""Maximum users of one list."""
+_SCIM = Content(_TYPE)
+_METHODS = {
+    r"ServiceProviderConfig": "GET",
+    r"(ResourceTypes|Schemas)(/[^/]+)?": "GET",
+    r"Groups": "GET",
+    r"Users": "GET, POST",
+    r"Users/[^/]+": "DELETE, GET, PATCH, PUT",
+}
+"""Allowed methods by path below /scim/v2, for 405."""
 
 
 def guarded(view: Callable[P, Awaitable[Response]]) -> Callable[P, Awaitable[Response]]:
@@ -68,8 +88,8 @@ def _scim(document: Mapping[str, Any], status: int = 200) -> Response:
     return Response(json.dumps(document), status, content_type=_TYPE)
 
 
-def _error(status: int, detail: str) -> Response:
-    return _scim({"schemas": [_ERROR], "status": str(status), "detail": detail}, status)
+def _error(status: int, detail: str, **more: str) -> Response:
+    return _scim({"schemas": [_ERROR], "status": str(status), **more, "detail": detail}, status)
 
 
 @route(
@@ -78,7 +98,7 @@ def _error(status: int, detail: str) -> Response:
     "/ServiceProviderConfig",
     scope=PUBLIC,
     budget=PUBLIC_ROUTE,
-    answers=Content("application/scim+json"),
+    answers=_SCIM,
     refuses=(404,),
 )
 async def get_config() -> Response:
@@ -91,7 +111,7 @@ async def get_config() -> Response:
             "documentationUri": f"{context().config.docs_url}/admin/users/oidc-auth#scim",
             "patch": {"supported": True},
             "bulk": {**unsupported, "maxOperations": 0, "maxPayloadSize": 0},
-            "filter": {**unsupported, "maxResults": 0},
+            "filter": {"supported": True, "maxResults": _MOST},
             "changePassword": unsupported,
             "sort": unsupported,
             "etag": unsupported,
@@ -110,28 +130,80 @@ async def get_config() -> Response:
     )
 
 
+def _unfiltered() -> None:
+    """Raise Forbidden for a filter, which RFC 7644 section 4 forbids for discovery."""
+    if "filter" in request.args:
+        raise Forbidden("This endpoint cannot be filtered.")
+
+
+@route(
+    blueprint,
+    "GET",
+    ("/ResourceTypes", "/Schemas"),
+    scope=CLIENT,
+    budget=GUESSES,
+    answers=_SCIM,
+    others={401: _SCIM, 403: _SCIM},
+    refuses=(404,),
+)
+@guarded
+async def get_descriptions() -> Response:
+    _unfiltered()
+    return _scim(scim_discovery.listed(list(_descriptions().values())))
+
+
+@route(
+    blueprint,
+    "GET",
+    ("/ResourceTypes/<name>", "/Schemas/<name>"),
+    scope=CLIENT,
+    budget=GUESSES,
+    answers=_SCIM,
+    others={401: _SCIM, 404: (dict[str, Any], _SCIM)},
+)
+@guarded
+async def get_description(name: str) -> Response:
+    document = _descriptions().get(name)
+    if document is None:
+        raise NotFound
+    return _scim(document)
+
+
+def _descriptions() -> dict[str, dict[str, Any]]:
+    """Return the documents of the requested kind, by id."""
+    is_type = request.path.startswith("/scim/v2/ResourceTypes")
+    return (scim_discovery.resource_types if is_type else scim_discovery.schemas)(context().access_url)
+
+
+@route(blueprint, "GET", "/Groups", scope=CLIENT, budget=GUESSES, answers=_SCIM, others={401: _SCIM}, refuses=(404,))
+@guarded
+async def get_groups() -> Response:
+    """Return an empty list, which an import of users survives: groups come from the claims of a login."""
+    return _scim(scim_discovery.listed([]))
+
+
 @route(
     blueprint,
     "GET",
     "/Users",
     scope=CLIENT,
     budget=GUESSES,
-    answers=Content("application/scim+json"),
-    others={401: Content("application/scim+json")},
+    answers=_SCIM,
+    others={400: _SCIM, 401: _SCIM},
     refuses=(404,),
 )
 @guarded
 async def get_users() -> Response:
-    """Return an empty list: providers then send their users instead of comparing."""
-    return _scim(
-        {
-            "schemas": ["urn:ietf:params:scim:api:messages:2.0:ListResponse"],
-            "totalResults": 0,
-            "startIndex": 1,
-            "itemsPerPage": 0,
-            "Resources": [],
-        }
-    )
+    """Return a page of the users that match a filter (RFC 7644 sections 3.4.2.2 and 3.4.2.4)."""
+    try:
+        comparisons = parse_filter(request.args.get("filter", ""))
+    except ValueError as error:
+        return _error(400, str(error), scimType="invalidFilter")
+    start = max(1, go_int(request.args.get("startIndex", "")) or 1)
+    count = go_int(request.args.get("count", ""))
+    size = _MOST if count is None else min(_MOST, max(0, count))
+    rows, total = await scim.search(context(), comparisons, offset=start - 1, limit=size)
+    return _scim(scim_discovery.listed([_described(row) for row in rows], total=total, start=start))
 
 
 @route(
@@ -141,15 +213,15 @@ async def get_users() -> Response:
     scope=CLIENT,
     budget=GUESSES,
     body=dict[str, Any],
-    answers=Content("application/scim+json"),
+    answers=_SCIM,
     others={
-        400: Content("application/scim+json"),
-        401: Content("application/scim+json"),
-        403: Content("application/scim+json"),
-        404: (dict[str, Any], Content("application/scim+json")),
-        408: Content("application/scim+json"),
-        409: Content("application/scim+json"),
-        413: Content("application/scim+json"),
+        400: _SCIM,
+        401: _SCIM,
+        403: _SCIM,
+        404: (dict[str, Any], _SCIM),
+        408: _SCIM,
+        409: _SCIM,
+        413: _SCIM,
     },
     audit=Audited("user", "create", "view"),
 )
@@ -173,8 +245,8 @@ async def post_user() -> Response:
     "/Users/<ident>",
     scope=CLIENT,
     budget=GUESSES,
-    answers=Content("application/scim+json"),
-    others={401: Content("application/scim+json"), 404: (dict[str, Any], Content("application/scim+json"))},
+    answers=_SCIM,
+    others={401: _SCIM, 404: (dict[str, Any], _SCIM)},
 )
 @guarded
 async def get_user(ident: str) -> Response:
@@ -191,12 +263,12 @@ async def get_user(ident: str) -> Response:
     body=dict[str, Any],
     answers=User,
     others={
-        400: Content("application/scim+json"),
-        401: Content("application/scim+json"),
-        403: Content("application/scim+json"),
-        404: (dict[str, Any], Content("application/scim+json")),
-        408: Content("application/scim+json"),
-        413: Content("application/scim+json"),
+        400: _SCIM,
+        401: _SCIM,
+        403: _SCIM,
+        404: (dict[str, Any], _SCIM),
+        408: _SCIM,
+        413: _SCIM,
     },
     audit=Audited("user", "write", "view"),
 )
@@ -206,12 +278,53 @@ async def change_user(ident: str) -> Response:
     document = await _document()
     row = await scim.find(context(), ident)
     change = scim.describe(scim.patched(document))
-    # userName is compared without regard to case (RFC 7643 section 4.1.1)
-    if request.method == "PUT" and change.username and change.username.lower() != row.username.lower():
-        return _error(400, "immutable: userName cannot be changed")
+    if request.method == "PUT" and not scim.is_name_of(row, change.username):
+        return _error(400, "immutable: userName cannot be changed", scimType="mutability")
     await about(row.id)
     changed = await scim.set_active(context(), row, change.active)
+    # Upstream returns its own user; a client that asks for SCIM gets the changed resource (RFC 7644 section 3.5).
+    if _TYPE in request.accept_mimetypes.values():
+        return _scim(_described(changed))
     return reply(user_views.user_view(changed))
+
+
+@route(
+    blueprint,
+    "DELETE",
+    "/Users/<ident>",
+    scope=CLIENT,
+    budget=GUESSES,
+    status=204,
+    others={400: _SCIM, 401: _SCIM, 404: (dict[str, Any], _SCIM)},
+    audit=Audited("user", "write", "view"),
+)
+@guarded
+async def delete_user(ident: str) -> Response:
+    """Suspend a user: its workspaces stay, and an administrator decides about them (RFC 7644 section 3.6)."""
+    row = await scim.find(context(), ident)
+    await about(row.id)
+    await scim.set_active(context(), row, False)
+    return Response(b"", 204)
+
+
+@route(
+    blueprint,
+    ("GET", "POST", "PUT", "PATCH", "DELETE"),
+    ("", "/", "/<path:_rest>"),
+    scope=CLIENT,
+    budget=GUESSES,
+    answers=_SCIM,
+    others={401: _SCIM, 404: (dict[str, Any], _SCIM), 405: _SCIM},
+)
+@guarded
+async def refuse_other(_rest: str = "") -> Response:
+    """Refuse other paths, and other methods of the paths above."""
+    allowed = next((methods for path, methods in _METHODS.items() if re.fullmatch(path, _rest)), "")
+    if not allowed:
+        return _error(404, "This endpoint is not served.")
+    response = _error(405, f"{request.method} is not served here.")
+    response.headers["Allow"] = allowed
+    return response
 
 
 def _described(row: UserRow) -> dict[str, Any]:
@@ -219,12 +332,23 @@ def _described(row: UserRow) -> dict[str, Any]:
         "schemas": [USER_SCHEMA],
         "id": str(row.id),
         "userName": row.username,
+        "displayName": row.name,
         "name": {"givenName": row.name, "familyName": ""},
         "emails": [{"primary": True, "value": row.email, "type": "work"}],
         "active": row.status != "suspended",
         "groups": [],
-        "meta": {"resourceType": "User"},
+        "meta": {
+            "resourceType": "User",
+            "created": _time(row.created_at),
+            "lastModified": _time(row.updated_at),
+            "location": f"{context().access_url}/scim/v2/Users/{row.id}",
+        },
     }
+
+
+def _time(moment: datetime) -> str:
+    """Return a time as RFC 7643 section 2.3.5 writes it."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
 async def _document() -> dict[str, object]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from quart import Blueprint, Response, request
 
+from coder.api.proxies import sealed_keys
 from coder.api.proxies.proxies import (
     CryptoKeysResponse,
     DeregisterWorkspaceProxyRequest,
@@ -50,7 +51,9 @@ async def post_register() -> Response:
     """Record a living process of a proxy and return its settings."""
     caller = await _proxy()
     body = await read_body(RegisterWorkspaceProxyRequest)
-    return reply(await proxy_registration.register(context(), caller, body), 201)
+    algorithms = request.headers.get(sealed_keys.HEADER, "")
+    version = sealed_keys.process_version(body.version, request.headers.get("User-Agent", ""), algorithms)
+    return reply(await proxy_registration.register(context(), caller, body, version), 201)
 
 
 @route(blueprint, "POST", "/deregister", scope=PROXY, body=DeregisterWorkspaceProxyRequest, status=204, refuses=(404,))

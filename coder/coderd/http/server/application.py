@@ -13,13 +13,14 @@ from werkzeug.routing import PathConverter, UnicodeConverter, WebsocketMismatch
 from coder.api.base import codec
 from coder.api.base.refusals import Refusal
 from coder.appproxy.http.errors import envelope_of
-from coder.coderd.http.server.auth import CsrfMismatch, context, count_public_request, credentials
+from coder.coderd.http.server.auth import CsrfMismatch, check_public_change, context, count_public_request, credentials
 from coder.coderd.http.server.declarations import route_of
 from coder.coderd.http.server.middleware import Middleware
 from coder.coderd.http.server.quart_fixes import Application, new_application
 from coder.coderd.http.server.traced import Traced
 from coder.coderd.services.access.authentication import authenticate
 from coder.coderd.services.telemetry.tracing import Tracing
+from coder.domain.access.machine_paths import EMPTY_405, PAGE_PATTERN
 from coder.domain.access.rate_budgets import Budget, budgets_of
 from coder.domain.access.signed_in import is_for_signed_in
 
@@ -32,9 +33,9 @@ class Identifier(UnicodeConverter):
 
 
 class PagePath(PathConverter):
-    """Any path outside the API: there an unknown route is 404 and a wrong method 405."""
+    """Any path that is not a program's: there an unknown route is 404 and a wrong method 405."""
 
-    regex = r"(?!api/v2(?:/|$)|api/experimental/).*?"
+    regex = PAGE_PATTERN
 
 
 def build_application(ctx: Context, blueprints: Iterable[Blueprint], links: Sequence[Any] = ()) -> Middleware | Traced:
@@ -57,6 +58,7 @@ def make_application(ctx: Context, blueprints: Iterable[Blueprint], links: Seque
         (rule.rule, rule.endpoint): budgets_of(rule.rule, _budgets_of_view(app.view_functions[rule.endpoint]))
         for rule in app.url_map.iter_rules()
     }
+    app.before_request(check_public_change)
     if not ctx.config.dangerous_disable_rate_limits:
         app.before_request(count_public_request)
         app.before_websocket(count_public_request)
@@ -118,12 +120,22 @@ async def _on_http_exception(error: HTTPException) -> Any:
     if status == 404:
         return _json({"message": "Route not found."}, 404)
     if status == 405:
-        # Upstream's router: an empty 405 with the allowed methods.
-        methods = getattr(error, "valid_methods", None) or ()
-        return Response(b"", 405, {"Allow": ", ".join(sorted(methods))} if methods else None)
+        return _method_not_allowed(current.path, getattr(error, "valid_methods", None) or ())
     if 300 <= status < 400:
         return error.get_response()
     return _json({"message": error.description or error.name}, status)
+
+
+def _method_not_allowed(path: str, methods: Iterable[str]) -> Response:
+    """Return 405 with the allowed methods; without a body where upstream's router sends none."""
+    is_empty = path.startswith(EMPTY_405)
+    response = Response(b"", 405) if is_empty else _json({"message": "Method not allowed."}, 405)
+    if is_empty:
+        del response.headers["Content-Type"]
+    allowed = ", ".join(sorted(methods))
+    if allowed:
+        response.headers["Allow"] = allowed
+    return response
 
 
 _PUBLIC_STREAMS = frozenset({"/api/v2/derp-map"})

@@ -23,7 +23,7 @@ from coder.coderd.services.access import authentication
 from coder.coderd.services.access.authentication import Caller
 from coder.coderd.services.access.authorization import explain_narrowing
 from coder.coderd.services.access.session_revocation import CLOSE_CODE, SessionEndedError, SessionRegistry
-from coder.domain.access.credentials import Credentials
+from coder.domain.access.credentials import SESSION_COOKIE, Credentials
 from coder.domain.access.origins import near_origin
 from coder.domain.access.policy import Subject
 from coder.domain.access.rate_budgets import API, Budget
@@ -37,6 +37,8 @@ T = TypeVar("T")
 
 CSRF_COOKIE = "csrf_token"
 CSRF_HEADER = "X-CSRF-TOKEN"
+_WITHOUT_CSRF = frozenset({"/api/v2/csp/reports"})
+"""Paths that browsers post to by themselves."""
 _SAFE = {"GET", "HEAD", "OPTIONS", "TRACE"}
 
 
@@ -147,6 +149,15 @@ def let_in() -> None:
 
 def _budgets_of_no_route(path: str) -> tuple[Budget, ...]:
     return (API,) if path.startswith("/api/") else ()
+
+
+async def check_public_change() -> None:
+    """Check a change by a public view, such as a login, that carries a session's cookie: upstream checks every one."""
+    view = current_app.view_functions.get(request.endpoint or "")
+    if getattr(view, "counts_itself", False) or request.path in _WITHOUT_CSRF:
+        return
+    if request.path.startswith("/api/") and request.cookies.get(SESSION_COOKIE):
+        check_csrf()
 
 
 async def count_public_request() -> None:

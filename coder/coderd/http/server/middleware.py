@@ -23,6 +23,7 @@ from coder.appproxy.metrics.open_links import UPGRADED
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.fast_path import FastPath
+from coder.coderd.services.telemetry.database_metrics import CURRENT_REQUEST
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.domain.access.origins import foreign_origin
 from coder.domain.foundation.web_addresses import canonical_host
@@ -99,6 +100,7 @@ class Middleware:
         started = time.perf_counter()
         request_id = str(uuid4())
         scope["coder_request_id"] = request_id
+        CURRENT_REQUEST.set(scope)
         headers = scope["headers"]
         fresh = "" if b"csrf_token=" in _header(headers, b"cookie") else _csrf()
         scope["coder_csrf"] = fresh  # the page itself must know the token that its response sets

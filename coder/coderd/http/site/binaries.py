@@ -15,11 +15,12 @@ from quart import Blueprint, Response, request
 from coder.api.base.refusals import NotFound
 from coder.api.site.programs import Program
 from coder.coderd.http.server.auth import context
-from coder.coderd.http.server.declarations import BYTES, NOTHING, TEXT
+from coder.coderd.http.server.declarations import BYTES, HTML, NOTHING, TEXT
 from coder.coderd.http.server.json import reply
 from coder.coderd.http.server.route import route
 from coder.coderd.http.site.dashboard_files import FROM_FILES, framed
 from coder.coderd.services.site.binaries import ENCODINGS, Binaries, ServedBinary
+from coder.domain.access.rate_budgets import PUBLIC_ROUTE
 from coder.domain.access.route_scopes import PUBLIC
 from coder.domain.foundation.numbers import decimal
 
@@ -33,6 +34,14 @@ _RANGE = re.compile(r"bytes=([0-9]*)-([0-9]*)")
 async def get_programs() -> Response:
     """Return the available programs: a page that requested each file itself would meet errors for missing ones."""
     return reply(context().part(Binaries).list_programs())
+
+
+@route(blueprint, "GET", "/bin/", scope=PUBLIC, budget=PUBLIC_ROUTE, answers=HTML)
+async def get_folder() -> Response:
+    """Return the folder's list of programs, as upstream's file server does."""
+    programs = [program.name for program in context().part(Binaries).list_programs() if program.available]
+    lines = "".join(f'<a href="{name}">{name}</a>\n' for name in sorted(programs))
+    return framed(Response(f"<!doctype html>\n<pre>\n{lines}</pre>\n", content_type="text/html; charset=utf-8"))
 
 
 @route(

@@ -1,7 +1,7 @@
 """The dashboard's files: hashed assets cached forever, every unknown path is the single page.
 
-Registered last: paths without an API route end here. `page_values.py` fills in the page. Not here: /bin
-(`binaries.py`), the pictures of /icon and /emojis (`pictures.py`).
+Registered last: paths without a route end here, except programs' (`coder/domain/access/machine_paths.py`).
+`page_values.py` fills in the page. Not here: /bin (`binaries.py`), the pictures of /icon and /emojis (`pictures.py`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 
 from quart import Blueprint, Response, request
 
-from coder.api.base import codec
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.auth import context
 from coder.coderd.http.site import pictures
@@ -42,7 +41,7 @@ _LONGEST = 1024
 bound."""
 _FILES = ("assets/", *pictures.FOLDERS)
 FROM_FILES = unlimited("public files, read in pieces; a fleet behind one address starts together")
-_METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+_METHODS = ["GET", "HEAD"]
 _FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
 _SOURCE = re.compile(r"[A-Za-z0-9.:*\[\]-]+")
@@ -74,14 +73,10 @@ async def install_powershell() -> Response:
     return framed(Response(text, content_type="text/plain; charset=utf-8"))
 
 
-@blueprint.route("/", defaults={"path": ""}, methods=_METHODS)
+@blueprint.route("/", defaults={"path": ""}, methods=[*_METHODS, "POST"])  # recorded: POST on the start page
 @blueprint.route("/<page:path>", methods=_METHODS)
 @_from_files
 async def page(path: str) -> Response:
-    if path == "api/v2" or path.startswith(("api/v2/", "api/experimental/")):
-        return Response(
-            codec.encode({"message": "Route not found."}), 404, content_type="application/json; charset=utf-8"
-        )
     result = _find(_root(), path)
     loaded = _load(str(result), result.stat().st_mtime_ns) if result else pictures.find(_PICTURES, path)
     if loaded is None:

@@ -6,9 +6,7 @@ import functools
 import gc
 import html
 import resource
-import sys
 import threading
-import traceback
 from collections.abc import Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
@@ -19,14 +17,13 @@ from coder.api.login.oauth2 import OIDCClaimsResponse
 from coder.api.site.deployment import DebugProfileOptions
 from coder.api.site.health import HealthcheckReport, HealthSettings, UpdateHealthSettings
 from coder.appproxy.http.request_bounds import PUBLIC_LIMIT
-from coder.base.config import masked_arguments
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.coderd.config.options import OPTIONS
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.auth import context, credentials, subject
 from coder.coderd.http.server.declarations import HTML, NOTHING, TEXT, Content
 from coder.coderd.http.server.json import message, no_content, read_body, reply
+from coder.coderd.http.server.query import go_int
 from coder.coderd.http.server.route import WEBSOCKET, route
 from coder.coderd.services.login import provider_login
 from coder.coderd.services.network.coordinator import Coordinator
@@ -36,9 +33,13 @@ from coder.coderd.services.site import health_settings
 from coder.coderd.services.site.health import HealthReports
 from coder.coderd.services.site.health_settings import require_health
 from coder.coderd.services.site.profiling import DEFAULT_SECONDS, Profiling
+from coder.coderd.services.telemetry import profiles
 from coder.coderd.services.telemetry.metrics import Metrics
 
 blueprint = Blueprint("debug", __name__, url_prefix="/api/v2/debug")
+
+_LONGEST_PROFILE = 60
+"""Maximum seconds of a profile by the API; `--pprof-enable` allows longer ones."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -156,7 +157,7 @@ async def get_expvar() -> Response:
     usage = resource.getrusage(resource.RUSAGE_SELF)
     return reply(
         {
-            "cmdline": _command_line(),
+            "cmdline": profiles.command_line(),
             "version": BUILD_VERSION,
             "memstats": {"max_rss_kib": usage.ru_maxrss, "objects": len(gc.get_objects())},
             "cpu_seconds": {"user": usage.ru_utime, "system": usage.ru_stime},
@@ -195,27 +196,18 @@ async def get_pprof_index() -> Response:
 @route(blueprint, "GET", "/pprof/cmdline", scope="debug_info:read", answers=TEXT)
 @_owners
 async def get_cmdline() -> Response:
-    return Response("\0".join(_command_line()), content_type="text/plain; charset=utf-8")
+    return Response("\0".join(profiles.command_line()), content_type="text/plain; charset=utf-8")
 
 
-def _command_line() -> list[str]:
-    """Return the command line without secrets: the configuration's page hides them, too, and support bundles contain
-    this."""
-    return masked_arguments(sys.argv, OPTIONS)
-
-
-@route(blueprint, "GET", "/pprof/<name>", scope="debug_info:read", answers=TEXT)
+@route(blueprint, "GET", "/pprof/<name>", scope="debug_info:read", query={"seconds": int}, answers=TEXT)
 @_owners
 async def get_profile(name: str) -> Response:
-    """Return the stacks of all threads for any requested profile: Python has no pprof."""
-    if name not in {"goroutine", "profile", "symbol", "trace", "heap", "threadcreate", "block", "mutex", "allocs"}:
+    """Return a profile as text: Python has no pprof."""
+    seconds = go_int(request.args.get("seconds", "")) or 0
+    found = await profiles.profile(name, min(seconds, _LONGEST_PROFILE))
+    if found is None:
         return message("Route not found.", 404)
-    frames = sys._current_frames()
-    names = {thread.ident: thread.name for thread in threading.enumerate()}
-    stacks = [
-        f"{names.get(ident, ident)}:\n{''.join(traceback.format_stack(frame))}" for ident, frame in frames.items()
-    ]
-    return Response("\n".join(stacks), content_type="text/plain; charset=utf-8")
+    return Response(found, content_type="text/plain; charset=utf-8")
 
 
 @route(

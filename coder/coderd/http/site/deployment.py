@@ -22,6 +22,7 @@ from coder.api.site.deployment import (
     UpdateCheckResponse,
 )
 from coder.base.version import BUILD_VERSION
+from coder.coderd.config.experiments import served_experiments
 from coder.coderd.http.server.auth import context, credentials, subject
 from coder.coderd.http.server.json import message, read_body, reply
 from coder.coderd.http.server.route import WEBSOCKET, route
@@ -53,7 +54,7 @@ async def get_update_check() -> Response:
 
 @route(blueprint, "GET", "/experiments", scope=ANY_KEY, answers=list[str])
 async def get_experiments() -> Response:
-    return reply(list(context().config.experiments))
+    return reply(list(served_experiments(context().config)))
 
 
 @route(blueprint, "GET", "/experiments/available", scope=ANY_KEY, answers=AvailableExperiments)

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from quart import request
 
 from coder.api.base import codec
+from coder.coderd.config.experiments import served_experiments
 from coder.coderd.http.server.auth import context, optional_caller
 from coder.coderd.http.site.health_and_version import build_info
 from coder.coderd.services.people import members, organizations, user_settings, user_views
@@ -98,7 +99,7 @@ async def _of_caller(ctx: Context, caller: Caller) -> dict[str, Any]:
         "user": user_views.user_view(caller.user),
         "userAppearance": await user_settings.get_appearance(ctx, caller.user.id),
         "entitlements": await deployment.entitlements(ctx),
-        "experiments": list(ctx.config.experiments),
+        "experiments": list(served_experiments(ctx.config)),
         "regions": {"regions": await workspace_proxies.list_regions(ctx)},
         "organizations": [organizations.organization_view(row) for row in own],
     }

@@ -74,7 +74,7 @@ async def create_token(
         "token",
         lifetime,
         ctx.clock.now(),
-        scopes=sorted({scopes.canonical(scope) for scope in names}) or ("coder:all",),
+        scopes=list(dict.fromkeys(map(scopes.canonical, names))) or ["coder:all"],
         allow_list=allow_list or ANY,
         token_name=request.token_name or random_name(),
         ip=ip,

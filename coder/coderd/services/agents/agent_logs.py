@@ -18,6 +18,7 @@ from coder.coderd.services.access.token_masking import mask_build_tokens
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.store.agents import agent_logs as log_store
 from coder.coderd.store.agents import agents as agent_store
+from coder.coderd.store.agents import system_agents
 from coder.coderd.store.agents.agent_logs import AgentLogRow, NewAgentLog
 from coder.coderd.store.agents.agents import CurrentAgent, LogSourceRow
 from coder.coderd.store.workspaces.change_feed import notify_change
@@ -39,6 +40,15 @@ async def list_logs(
     await load_agent(ctx, subject, agent_id)
     rows = await ctx.db.read(log_store.list_logs, agent_id, after=after, before=before)
     return present_logs(rows)
+
+
+async def list_logs_as_text(ctx: Context, subject: Subject, agent_id: UUID, *, after: int = 0, before: int = 0) -> str:
+    """Return the same as text, with the names of the agent and of each line's source."""
+    current = await load_agent(ctx, subject, agent_id)
+    logs = present_logs(await ctx.db.read(log_store.list_logs, current.agent.id, after=after, before=before))
+    detail = await ctx.db.read(system_agents.get_agent_detail, current.agent.id)
+    names = {source.id: source.display_name for source in detail.log_sources} if detail else {}
+    return "".join(f"{log.text(current.agent.name, names.get(log.source_id, ''))}\n" for log in logs)
 
 
 def present_logs(rows: Sequence[AgentLogRow]) -> list[WorkspaceAgentLog]:

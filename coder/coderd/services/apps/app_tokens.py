@@ -41,10 +41,12 @@ async def read_ticket_untrusted(ctx: Context, token: str) -> Ticket:
     return (await app_tickets.read_ticket_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token))[0]
 
 
-async def seal_key(ctx: Context, api_key: str) -> str:
-    """Seal an API key for the query of a redirect to an application's host."""
+async def seal_key(ctx: Context, api_key: str, algorithm: str = app_tickets.DIRECT) -> str:
+    """Seal an API key for the query of a redirect to an application's host, with the algorithm that its host reads."""
     key = await ctx.part(SigningKeys).get(KEY_FEATURE)
     claims = app_tickets.sealed_claims(api_key, ctx.clock.now(), SEALED_LIFETIME)
+    if algorithm == app_tickets.WRAPPED:
+        return app_tickets.seal_wrapped(key, claims, secrets.token_bytes)
     return app_tickets.seal(key, claims, secrets.token_bytes(_NONCE))
 
 

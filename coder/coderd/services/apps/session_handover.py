@@ -6,12 +6,13 @@ Opening an application is in `app_access.py`.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import SplitResult, parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from uuid import UUID
 
 from coder.api.base.refusals import Invalid
-from coder.appproxy.apps.app_tickets import Ticket, opens_terminal_untrusted, terminal_request
+from coder.api.proxies.sealed_keys import REGISTRATION_AGE, reads_wrapped_keys
+from coder.appproxy.apps.app_tickets import DIRECT, WRAPPED, Ticket, opens_terminal_untrusted, terminal_request
 from coder.coderd.services.access import api_tokens, keys, new_keys
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agent_access import load_agent
@@ -51,8 +52,8 @@ async def create_redirect(ctx: Context, caller: Caller, redirect_uri: str) -> st
     URL with the key, and must not reach another user's application. Raises Invalid, Forbidden, Unauthenticated.
     """
     parts = split_untrusted(redirect_uri)
-    scheme = await _known_scheme(ctx, redirect_uri)
-    if scheme is None:
+    target = await _find_target(ctx, redirect_uri)
+    if target is None:
         raise Invalid("Invalid redirect_uri.", _UNKNOWN_REDIRECT)
     require(caller.subject, "create", keys.keys_of(caller.user.id), hidden=False)
     # The key for the application has at most the limits of the key the user signed in with.
@@ -75,13 +76,30 @@ async def create_redirect(ctx: Context, caller: Caller, redirect_uri: str) -> st
     row = replace(row, login_type="password" if row.login_type == "token" else row.login_type)
     await ctx.db.run(new_keys.derive_session, caller.key, row)
     query = [pair for pair in parse_qsl(parts.query, keep_blank_values=True) if pair[0] != API_KEY_QUERY]
-    query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token)))
+    query.append((API_KEY_QUERY, await app_tokens.seal_key(ctx, token, await _sealing_for(ctx, target.proxy))))
     # The scheme known for that host, not the requested one: the key must not cross the network in plain text.
-    return urlunsplit((scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
+    return urlunsplit((target.scheme, parts.netloc, parts.path or "/", urlencode(query, quote_via=quote), ""))
 
 
-async def _known_scheme(ctx: Context, redirect_uri: str) -> str | None:
-    """Return the scheme of a host that only this deployment serves, itself or by a proxy; None for any other host."""
+class _Target(NamedTuple):
+    """Host of applications. `proxy` is the workspace proxy that serves it; None for this server."""
+
+    scheme: str
+    proxy: UUID | None = None
+
+
+async def _sealing_for(ctx: Context, proxy: UUID | None) -> str:
+    """Return the algorithm that every process of a proxy reads. Replicas of this server, some of an older version
+    during an upgrade, all read `dir`."""
+    if proxy is None:
+        return DIRECT
+    since = ctx.clock.now() - REGISTRATION_AGE
+    versions = [replica.version for replica in await ctx.db.read(proxy_store.list_replicas, proxy, since)]
+    return WRAPPED if all(map(reads_wrapped_keys, versions)) else DIRECT
+
+
+async def _find_target(ctx: Context, redirect_uri: str) -> _Target | None:
+    """Return the host, if only this deployment serves it, itself or by a proxy; None for any other host."""
     parts = split_untrusted(redirect_uri)
     port = parts.port
     if parts.scheme not in {"http", "https"} or not parts.hostname or "@" in parts.netloc or "\\" in redirect_uri:
@@ -92,15 +110,15 @@ async def _known_scheme(ctx: Context, redirect_uri: str) -> str | None:
     if _is_below(ctx.config.wildcard_access_url, host) and port_of(parts) in _ports(
         ctx.config.wildcard_access_url, access_url
     ):
-        return access_url.scheme
+        return _Target(access_url.scheme)
     for proxy in await ctx.db.read(proxy_store.list_proxies):
         proxy_url = split_untrusted(proxy.url)
         if not proxy.url:
             continue
         if _is_below(proxy.wildcard_hostname, host) and port_of(parts) in _ports(proxy.wildcard_hostname, proxy_url):
-            return proxy_url.scheme
+            return _Target(proxy_url.scheme, proxy.id)
         if host_of_origin(proxy.url) == host_of_origin(redirect_uri):
-            return proxy_url.scheme
+            return _Target(proxy_url.scheme, proxy.id)
     return None
 
 

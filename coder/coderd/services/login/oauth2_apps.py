@@ -60,7 +60,7 @@ def new_secret() -> tuple[str, str, str]:
 async def list_apps(ctx: Context, subject: Subject, user_id: UUID | None = None) -> list[OAuth2AppRow]:
     """List all applications, or those with a user's consent: the caller's own, or as administrator any user's."""
     require(subject, "read", _APPS)
-    if user_id is not None and user_id != subject.user_id:
+    if user_id is not None:
         require(subject, "read", Class("oauth2_app_code_token", owner_id=user_id))
     rows = await ctx.db.read(store.list_apps, user_id)
     return [row for row in rows if may(subject, "read", _app_object(row.id))]

@@ -18,6 +18,7 @@ from coder.net.errors import NetError
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.login.client_assertion import ClientCertificate
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,9 @@ class ProviderEndpoint:
     """Whether an id token is bound to this login. Every OpenID provider supports it. A bare OAuth2 server, with a
     discovery document that lacks the fields required by Discovery 1.0, need not.
     """
+
+    certificate: ClientCertificate | None = None
+    "Authenticates this server instead of the secret."
 
     def new_verifier(self) -> str:
         """Return a PKCE verifier for one login; empty if the provider does not support PKCE."""
@@ -108,6 +112,12 @@ async def _ask(ctx: Context, endpoint: ProviderEndpoint, form: Mapping[str, str]
 
     Source: RFC 6749, section 2.3.1.
     """
+    if endpoint.certificate is not None:
+        proof = endpoint.certificate.fields(endpoint.client_id, endpoint.token_url, ctx.clock.now())
+        try:
+            return parse_token_reply(ctx, await fetch("POST", endpoint.token_url, form={**form, **proof}))
+        except NetError as error:
+            raise ExchangeRefused(REFUSED, error.message) from error
     pair = f"{quote_plus(endpoint.client_id)}:{quote_plus(endpoint.client_secret.reveal())}"
     basic = {"Authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
     form_with_secret = {**form, "client_id": endpoint.client_id, "client_secret": endpoint.client_secret.reveal()}

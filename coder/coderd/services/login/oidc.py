@@ -20,6 +20,7 @@ from coder.api.base.refusals import BadGateway, Unauthenticated
 from coder.base.errors import CoderError
 from coder.coderd.config.settings import struct_value
 from coder.coderd.services.foundation.outgoing_requests import fetch
+from coder.coderd.services.login.client_assertion import load_certificate
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, TokenGrant
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ class OidcProvider:
         self._discovery: dict[str, Any] = {}
         self._discovered_at: datetime | None = None
         self._keys: Any = None
+        self._certificate = load_certificate(ctx.config)
         self._keys_at: datetime | None = None
 
     async def endpoint(self) -> ProviderEndpoint:
@@ -90,6 +92,7 @@ class OidcProvider:
         return ProviderEndpoint(
             client_id=config.oidc_client_id,
             client_secret=config.oidc_client_secret,
+            certificate=self._certificate,
             auth_url=str(document.get("authorization_endpoint", "")),
             token_url=str(document.get("token_endpoint", "")),
             scopes=config.oidc_scopes,

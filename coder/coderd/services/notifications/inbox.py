@@ -17,10 +17,12 @@ from coder.api.notifications.notifications import (
     InboxNotificationAction,
     ListInboxNotificationsResponse,
 )
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.notifications import inbox as store
 from coder.coderd.store.notifications import system_inbox
 from coder.coderd.store.notifications.inbox import InboxRow
+from coder.domain.access.policy import Class, Object, Subject
 from coder.domain.foundation.markdown import plain_text
 
 if TYPE_CHECKING:
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 _CHANNEL = "inbox"
+_UNMARKED = "Failed to update inbox notification read status."
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +55,20 @@ class InboxSelection:
 EVERYTHING = InboxSelection()
 
 
+def _inbox_of(user_id: UUID, *, narrowed: bool = False) -> Class:
+    return Class("inbox_notification", owner_id=user_id, narrowed=narrowed)
+
+
+def _item(user_id: UUID, notification_id: UUID) -> Object:
+    return Object("inbox_notification", str(notification_id), owner_id=user_id)
+
+
 async def list_inbox(
-    ctx: Context, user_id: UUID, selection: InboxSelection = EVERYTHING, *, before: UUID | None = None
+    ctx: Context, subject: Subject, selection: InboxSelection = EVERYTHING, *, before: UUID | None = None
 ) -> ListInboxNotificationsResponse:
-    """List a page of the user's own notifications, newest first."""
+    """List a page of the caller's own notifications, newest first. Raises Forbidden."""
+    user_id = subject.user_id
+    require(subject, "read", _inbox_of(user_id), hidden=False)
     rows = await ctx.db.read(
         store.list_inbox,
         user_id,
@@ -68,17 +81,22 @@ async def list_inbox(
     return ListInboxNotificationsResponse(notifications=[_present(row) for row in rows], unread_count=unread)
 
 
-async def mark_all_read(ctx: Context, user_id: UUID) -> None:
-    await ctx.db.run(store.set_all_read, user_id, ctx.clock.now())
+async def mark_all_read(ctx: Context, subject: Subject) -> None:
+    """Mark every notification of the caller as read. Raises Forbidden."""
+    require(subject, "update", _inbox_of(subject.user_id), hidden=False)
+    await ctx.db.run(store.set_all_read, subject.user_id, ctx.clock.now())
 
 
 async def mark_read(
-    ctx: Context, user_id: UUID, notification_id: UUID, *, is_read: bool
+    ctx: Context, subject: Subject, notification_id: UUID, *, is_read: bool
 ) -> GetInboxNotificationResponse:
-    """Mark a notification as read. Raises Failed when the user has no such notification (upstream's text)."""
+    """Mark a notification as read. Raises Failed (upstream's text) unless the caller has it and may change it."""
+    user_id = subject.user_id
+    if not may(subject, "update", _item(user_id, notification_id)):
+        raise Failed(_UNMARKED)
     row = await ctx.db.run(store.set_read, user_id, notification_id, ctx.clock.now() if is_read else None)
     if row is None:
-        raise Failed("Failed to update inbox notification read status.")
+        raise Failed(_UNMARKED)
     return await _response(ctx, user_id, row)
 
 
@@ -87,15 +105,24 @@ async def notify_followers(tx: Tx, user_id: UUID, notification_id: UUID) -> None
     await notify(tx, _CHANNEL, f"{user_id} {notification_id}")
 
 
+def require_readable(subject: Subject) -> None:
+    """Require that the caller may read some of the own notifications. Raises Forbidden."""
+    require(subject, "read", _inbox_of(subject.user_id, narrowed=True), hidden=False)
+
+
 async def follow_inbox(
     ctx: Context,
-    user_id: UUID,
+    subject: Subject,
     selection: InboxSelection,
     show: Callable[[GetInboxNotificationResponse], Awaitable[None]],
     *,
     task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Send each new notification until cancelled. Call it when the subscription is active, so that none is missed."""
+    """Send each new notification that the caller may read, until cancelled.
+
+    Call it when the subscription is active, so that none is missed.
+    """
+    user_id = subject.user_id
     async with ctx.db.listen(_CHANNEL) as arrivals:
         task_status.started()
         async for _, payload in arrivals:
@@ -103,7 +130,7 @@ async def follow_inbox(
             if whose != str(user_id) or not which:  # a replica of an older version sends only the user
                 continue
             row = await ctx.db.read(system_inbox.get_inbox, user_id, UUID(which))
-            if row is not None and selection.takes(row):
+            if row is not None and selection.takes(row) and may(subject, "read", _item(user_id, row.id)):
                 await show(await _response(ctx, user_id, row))
 
 

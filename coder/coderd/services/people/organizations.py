@@ -61,6 +61,10 @@ async def list_organizations(ctx: Context, subject: Subject) -> list[Organizatio
     return [row for row in rows if may(subject, "read", organization_resource(row.id))]
 
 
+_WITH_ORGANIZATION = (("organization_member", "create"), ("assign_org_role", "assign"), ("group", "create"))
+"""Rights to the objects created with an organization: its first administrator and its Everyone group."""
+_CONTENTS = ("organization_member", "workspace", "group", "template", "provisioner_daemon")
+"""Kinds whose numbers the refusal to delete an organization tells."""
 _RESERVED = "default"
 """Name of the default organization in paths."""
 
@@ -74,8 +78,9 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
     display_name = request.name if request.display_name in (UNSET, "") else str(request.display_name)
     _check_reserved(request.name)
     now = ctx.clock.now()
+    organization_id = new_uuid()
     values = {
-        "id": new_uuid(),
+        "id": organization_id,
         "name": request.name,
         "display_name": display_name,
         "description": request.description or "",
@@ -83,6 +88,8 @@ async def create_organization(ctx: Context, subject: Subject, request: CreateOrg
         "created_at": now,
         "updated_at": now,
     }
+    for kind, action in _WITH_ORGANIZATION:
+        require(subject, action, Class(kind, organization_id=organization_id), hidden=False)
     maker = subject.user_id if subject.kind == "user" else None
     with constraint_refusals({_NAME_INDEX: _name_conflict()}):
         return await ctx.db.run(_insert, values, maker)
@@ -167,13 +174,15 @@ async def delete_organization(ctx: Context, subject: Subject, organization: Orga
     require(subject, "delete", organization_resource(organization.id))
     if organization.is_default:
         raise Invalid("Default organization cannot be deleted.")
-    await ctx.db.run(_delete, organization.id, ctx.clock.now())
+    await ctx.db.run(_delete, subject, organization.id, ctx.clock.now())
 
 
-async def _delete(tx: Tx, organization_id: UUID, now: datetime) -> None:
+async def _delete(tx: Tx, subject: Subject, organization_id: UUID, now: datetime) -> None:
     await lock_organization(tx, organization_id)
     contents = {name: count for name, count in (await store.count_contents(tx, organization_id)).items() if count}
     if contents:
+        if not all(may(subject, "read", Class(kind, organization_id=organization_id)) for kind in _CONTENTS):
+            raise Invalid("Unable to delete organization.", "cannot delete organization: it is not empty")
         description = ", ".join(f"{count} {name}" for name, count in contents.items())
         raise Invalid(
             "Unable to delete organization.",

@@ -6,8 +6,8 @@ login.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,13 +16,20 @@ from coder.api.field_rules.rules import is_email
 from coder.coderd.services.people import new_users, organization_settings, user_changes
 from coder.coderd.store.people import organizations as organization_store
 from coder.coderd.store.people import system_users
-from coder.coderd.store.people.users import UserRow
+from coder.coderd.store.people import users as user_store
+from coder.coderd.store.people.users import UserFilter, UserRow
 from coder.domain.access.policy import SYSTEM
 from coder.domain.login.identity import username_from
 from coder.domain.people import scim_documents
+from coder.domain.people.scim_filters import Comparison, is_match, value_of
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+
+
+_STATUSES = ("active", "dormant", "suspended")
+_LOGIN_TYPES = ("github", "oidc", "password", "token")
+"""Login types of the users that a provider may manage: those that log in."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +117,65 @@ async def find(ctx: Context, ident: str) -> UserRow:
     if row is None or row.deleted or row.login_type == "none":
         raise NotFound
     return row
+
+
+def is_name_of(row: UserRow, username: str) -> bool:
+    """Return whether a provider's `userName` is this user's: its name, its address, or the source of its name.
+
+    Case does not count (RFC 7643 section 4.1.1), and an absent name changes nothing.
+    """
+    names = {row.username.lower(), row.email.lower()}
+    return not username or username.lower() in names or username_from(username).lower() == row.username.lower()
+
+
+async def search(
+    ctx: Context, comparisons: Sequence[Comparison], *, offset: int, limit: int
+) -> tuple[list[UserRow], int]:
+    """Return a page of the users that a provider may manage and that match, and their total number."""
+    if not comparisons or {name for name, _ in comparisons} == {"active"}:
+        return await _page(ctx, {value in {True, "true"} for _, value in comparisons}, offset, limit)
+    rows = [row for row in await _candidates(ctx, comparisons) if _is_match(row, comparisons)]
+    return rows[offset : offset + limit], len(rows)
+
+
+async def _page(ctx: Context, active: set[bool], offset: int, limit: int) -> tuple[list[UserRow], int]:
+    if len(active) == 2:
+        return [], 0
+    statuses = [name for name in _STATUSES if not active or (name != "suspended") in active]
+    which = UserFilter(statuses=statuses, login_types=_LOGIN_TYPES, offset=offset, limit=limit or 1)
+    rows, total = await ctx.db.read(user_store.list_users, which)
+    if not rows and offset:
+        _, total = await ctx.db.read(user_store.list_users, replace(which, offset=0, limit=1))
+    return rows[:limit], total
+
+
+async def _candidates(ctx: Context, comparisons: Sequence[Comparison]) -> list[UserRow]:
+    """Return the users that one unique attribute selects; no user for a filter without one."""
+    ident = value_of(comparisons, "id")
+    if ident is not None:
+        try:
+            rows = [await find(ctx, ident)]
+        except NotFound:
+            rows = []
+        return rows
+    name = value_of(comparisons, "userName", "emails", "emails.value")
+    if name is None:
+        return []
+    found = [
+        await ctx.db.read(query, name) for query in (system_users.get_user_by_name, system_users.get_user_by_email)
+    ]
+    unique = {row.id: row for row in found if row is not None and row.login_type in _LOGIN_TYPES}
+    return list(unique.values())
+
+
+def _is_match(row: UserRow, comparisons: Sequence[Comparison]) -> bool:
+    return is_match(
+        comparisons,
+        ident=str(row.id),
+        username=row.username,
+        email=row.email,
+        active=row.status != "suspended",
+    )
 
 
 async def set_active(ctx: Context, row: UserRow, active: bool | None) -> UserRow:

@@ -111,6 +111,8 @@ async def set_roles(ctx: Context, subject: Subject, user: UserRow, roles: Sequen
         for name in sorted(set(names).symmetric_difference(before)):
             if not may_assign(subject, name):
                 raise Invalid(f'not authorized to assign role "{name}"')
+        if not set(before) <= set(names) and not may(subject, "unassign", Class("assign_role")):
+            raise Forbidden
         if "owner" not in names:
             await _keep_an_owner(tx, user.id)
         return await _change(tx, user.id, rbac_roles=names)  # roles are no part of the profile, so `updated_at` stays

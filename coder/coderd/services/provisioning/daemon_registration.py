@@ -6,7 +6,7 @@ import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -14,11 +14,13 @@ from coder.base.ids import new_uuid, random_name
 from coder.coderd.services.foundation.object_limits import within_limit
 from coder.coderd.services.provisioning.connected_daemon import Worker
 from coder.coderd.services.provisioning.daemon_admission import DaemonAdmission
+from coder.coderd.services.provisioning.new_jobs import wake_daemons
 from coder.coderd.services.provisioning.provisioners import MAX_DAEMON_NAME
 from coder.coderd.store.provisioning import provisioners as store
 from coder.coderd.store.provisioning.provisioners import DaemonRow
 from coder.domain.provisioning.provisioners import STALE_AFTER
 from coder.domain.provisioning.queue import DaemonOffer
+from coder.domain.provisioning.tags import UNTAGGED, is_untagged
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -88,7 +90,28 @@ class Presence:
         """Record a heartbeat: the daemon is still connected."""
         await self._ctx.db.run(store.touch_daemon, self._worker.id, self._worker.link, self._ctx.clock.now())
 
+    async def drain(self) -> None:
+        """Record that the daemon takes no further jobs. It stays connected until its running job has ended."""
+        await self._ctx.db.run(_drain, self._worker)
+
     async def end(self) -> None:
         """Mark the daemon offline when the link ends, instead of waiting until its heartbeat is stale."""
         stale = self._ctx.clock.now() - STALE_AFTER - timedelta(seconds=1)
-        await self._ctx.db.run(store.mark_daemon_disconnected, self._worker.id, self._worker.link, stale)
+        await self._ctx.db.run(_end, self._worker, stale)
+
+
+async def _drain(tx: Tx, worker: Worker) -> None:
+    await store.mark_daemon_draining(tx, worker.id, worker.link)
+    await _pass_on_untagged_jobs(tx, worker)
+
+
+async def _end(tx: Tx, worker: Worker, last_seen_at: datetime) -> None:
+    await store.mark_daemon_disconnected(tx, worker.id, worker.link, last_seen_at)
+    await _pass_on_untagged_jobs(tx, worker)
+
+
+async def _pass_on_untagged_jobs(tx: Tx, worker: Worker) -> None:
+    """Wake the tagged daemons, which may take untagged jobs once no untagged daemon is left."""
+    if is_untagged(worker.offer.tags):
+        for provisioner in sorted(worker.offer.provisioners):
+            await wake_daemons(tx, worker.offer.organization_id, provisioner, UNTAGGED)

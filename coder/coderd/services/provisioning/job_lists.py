@@ -9,12 +9,13 @@ from coder.api.base.refusals import NotFound
 from coder.api.provisioning.jobs import ProvisionerJob
 from coder.coderd.services.access.authorization import may
 from coder.coderd.services.provisioning.jobs import as_offer, load_queue_positions, present_detail, requirements_of
+from coder.coderd.services.provisioning.tag_rules import load_tag_rule
 from coder.coderd.store.provisioning import jobs as store
 from coder.coderd.store.provisioning import provisioners as daemon_store
 from coder.coderd.store.provisioning.jobs import JobFilter as JobFilter
 from coder.domain.access.policy import Class, Object, Subject, key_allows
 from coder.domain.provisioning.provisioners import STALE_AFTER
-from coder.domain.provisioning.queue import NO_POSITION, fits
+from coder.domain.provisioning.queue import DEFAULT_RULE, NO_POSITION, fits
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -52,12 +53,13 @@ async def _list(tx: Tx, organization_id: UUID, which: JobFilter, now: datetime, 
     details = await store.list_jobs(tx, organization_id, which)
     places = await load_queue_positions(tx, [detail.job for detail in details], now, strict=strict)
     daemons = await daemon_store.list_seen_daemons(tx, [organization_id], now - STALE_AFTER) if places else []
+    rule = await load_tag_rule(tx, [organization_id], now, strict=strict) if places else DEFAULT_RULE
     return [
         present_detail(
             detail,
             places.get(detail.job.id, NO_POSITION),
             # Daemons that could take a pending job.
-            [str(daemon.id) for daemon in daemons if fits(requirements_of(detail.job), as_offer(daemon), strict=strict)]
+            [str(daemon.id) for daemon in daemons if fits(requirements_of(detail.job), as_offer(daemon), rule=rule)]
             if detail.job.status == "pending"
             else None,
         )

@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from coder.api.base.refusals import Invalid
 from coder.api.provisioning.jobs import MatchedProvisioners, ProvisionerJob, ProvisionerJobInput, ProvisionerJobMetadata
+from coder.coderd.services.provisioning.tag_rules import load_tag_rule
 from coder.coderd.store.engine.pubsub import notify
 from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import provisioners as daemon_store
@@ -89,19 +90,21 @@ async def load_queue_positions(
     organizations = {job.organization_id for job in waiting}
     queued = await job_store.list_waiting(tx, organizations)
     daemons = await daemon_store.list_seen_daemons(tx, organizations, now - STALE_AFTER)
-    positions = queue_positions(queued, map(as_offer, daemons), strict=strict)
+    rule = await load_tag_rule(tx, organizations, now, strict=strict)
+    positions = queue_positions(queued, map(as_offer, daemons), rule=rule)
     return {job.id: positions.get(job.id, NO_POSITION) for job in waiting}
 
 
 async def match_provisioners(tx: Tx, job: JobRow, now: datetime, *, strict: bool) -> MatchedProvisioners:
     """Count the daemons with a job's tags, and the connected ones. Provisioner types do not count (recorded)."""
     requirements = requirements_of(job)
+    rule = await load_tag_rule(tx, [job.organization_id], now, strict=strict)
     daemons = await daemon_store.list_daemons(tx, job.organization_id)
-    offers = [(daemon, as_offer(daemon)) for daemon in daemons]
+    offers = [(daemon, as_offer(daemon)) for daemon in daemons if daemon.provisioners]  # others are draining
     matching = [
         daemon
         for daemon, offer in offers
-        if fits(requirements, replace(offer, provisioners=frozenset({requirements.provisioner})), strict=strict)
+        if fits(requirements, replace(offer, provisioners=frozenset({requirements.provisioner})), rule=rule)
     ]
     seen = [daemon.last_seen_at for daemon in matching if daemon.last_seen_at is not None]
     return MatchedProvisioners(

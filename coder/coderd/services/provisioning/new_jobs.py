@@ -82,9 +82,14 @@ async def _enqueue(tx: Tx, new: NewJob, now: datetime) -> JobRow:
         logs_overflowed=False,
     )
     await job_store.insert_job(tx, job)
-    notice = {"organization_id": str(job.organization_id), "type": job.provisioner, "tags": job.tags}
+    await wake_daemons(tx, job.organization_id, job.provisioner, job.tags)
+    return job
+
+
+async def wake_daemons(tx: Tx, organization_id: UUID, provisioner: str, tags: Tags) -> None:
+    """Make the daemons that could run such a job poll the queue when `tx` commits."""
+    notice = {"organization_id": str(organization_id), "type": provisioner, "tags": dict(tags)}
     text = json.dumps(notice)
     if len(text) > _MAX_NOTICE:
         text = json.dumps({**notice, "tags": {}})
     await notify(tx, POSTED, text)
-    return job

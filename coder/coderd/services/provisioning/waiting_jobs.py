@@ -32,6 +32,7 @@ from coder.domain.provisioning.queue_reasons import (
     explain_waiting,
     find_remedy,
     judge,
+    tag_rule,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +70,8 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
     requirements = requirements_of(job)
     running = await store.list_running(tx)
     daemons = await load_daemons(tx, running)
-    reasons = explain_waiting(requirements, daemons, now, strict=strict)
+    rule = tag_rule(daemons, now, strict=strict)
+    reasons = explain_waiting(requirements, daemons, now, rule=rule)
     waiting = await job_store.list_waiting(tx, [job.organization_id])
     unreachable = {reason.daemon.id for reason in reasons if reason.code == "unreachable"}
     online = [
@@ -82,10 +84,10 @@ async def load_waiting(tx: Tx, job_id: UUID, now: datetime, strict: bool) -> Wai
     hopeless = not any(reason.code in TEMPORARY_REASONS - {"offline", "unreachable"} for reason in reasons)
     return WaitExplanation(
         job=job,
-        verdict=judge(reasons, starts_now=starts_now(requirements, waiting, online, strict=strict)),
+        verdict=judge(reasons, starts_now=starts_now(requirements, waiting, online, rule=rule)),
         position=position,
         reasons=reasons,
-        start=forecast(requirements, waiting, daemons, history, now, strict=strict),
+        start=forecast(requirements, waiting, daemons, history, now, rule=rule),
         remedy=find_remedy(requirements, reasons) if hopeless else None,
         worker_name="",
     )

@@ -12,7 +12,7 @@ import trio
 from coder.api.proxies.proxies import WorkspaceProxyStatus
 from coder.api.site.health import ProxyHealthReport
 from coder.base.errors import CoderError
-from coder.base.version import BUILD_VERSION
+from coder.base.version import BUILD_VERSION, versions_match
 from coder.coderd.services.foundation import outgoing_requests
 from coder.coderd.services.network.derp_map import RelayMap, proxy_region
 from coder.coderd.services.telemetry.metrics import Metrics
@@ -100,7 +100,7 @@ class ProxyHealth:
             status = "unreachable"
             problem = error.message if isinstance(error, CoderError) else str(error)
             report.errors = [f"request to proxy failed: {problem}"]
-        if status == "ok" and row.version and row.version != BUILD_VERSION:
+        if status == "ok" and not versions_match(row.version, BUILD_VERSION):
             report.warnings.append(f"The proxy is of version {row.version}, this server of {BUILD_VERSION}.")
         self._statuses[row.id] = WorkspaceProxyStatus(
             status=status,  # type: ignore[arg-type]

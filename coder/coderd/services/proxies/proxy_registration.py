@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -16,6 +15,7 @@ from coder.api.proxies.proxies import (
     RegisterWorkspaceProxyResponse,
     Replica,
 )
+from coder.api.proxies.sealed_keys import REGISTRATION_AGE
 from coder.coderd.services.network.derp_map import current_map
 from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.proxies.proxy_authentication import ProxyCaller
@@ -31,15 +31,14 @@ if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
 
 
-SIBLING_AGE = timedelta(seconds=90)
-"""Age of a registration after which a process is not named to its siblings: it missed two registrations."""
 _LONGEST_URL = 1024
 
 
 async def register(
-    ctx: Context, caller: ProxyCaller, body: RegisterWorkspaceProxyRequest
+    ctx: Context, caller: ProxyCaller, body: RegisterWorkspaceProxyRequest, version: str
 ) -> RegisterWorkspaceProxyResponse:
-    """Store a process of a proxy, and return keys, relay map and siblings. Raises Invalid."""
+    """Store a process of a proxy with its `process_version`, and return keys, relay map and siblings. Raises
+    Invalid."""
     _check(body)
     now = ctx.clock.now()
     row = caller.row
@@ -49,7 +48,7 @@ async def register(
         hostname=body.replica_hostname,
         relay_address=body.replica_relay_address,
         error=body.replica_error,
-        version=body.version,
+        version=version,
         created_at=now,
         updated_at=now,
     )
@@ -115,7 +114,7 @@ async def _register(
         await store.update_proxy(tx, replica.proxy_id, {**changed, "updated_at": now})
     if not await store.put_replica(tx, replica):
         raise Invalid("Validation failed.", validations=[("replica_id", "It is another proxy's.")])
-    living = await store.list_replicas(tx, replica.proxy_id, now - SIBLING_AGE)
+    living = await store.list_replicas(tx, replica.proxy_id, now - REGISTRATION_AGE)
     return await store.get_region_id(tx, replica.proxy_id), [other for other in living if other.id != replica.id]
 
 

@@ -24,7 +24,7 @@ from coder.api.site.health import (
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.base.version import BUILD_VERSION
+from coder.base.version import BUILD_VERSION, versions_match
 from coder.coderd.services.apps.session_handover import app_host
 from coder.coderd.services.foundation.outgoing_requests import SMALL
 from coder.coderd.services.provisioning import provisioners
@@ -171,7 +171,7 @@ async def check_daemons(ctx: Context) -> ProvisionerDaemonsReport:
         filters = provisioners.DaemonFilter(limit=0)
         for daemon in await provisioners.list_daemons(ctx, SYSTEM, organization.id, filters):
             daemon.key_name = daemon.status = daemon.current_job = daemon.previous_job = None
-            current = daemon.version == BUILD_VERSION
+            current = versions_match(daemon.version, BUILD_VERSION)
             warnings = [] if current else [_message("EPD02", f"Mismatched version {daemon.version!r}")]
             items.append(ProvisionerDaemonsReportItem(provisioner_daemon=daemon, warnings=warnings))
     return daemons_report(items)

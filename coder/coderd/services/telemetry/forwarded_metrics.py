@@ -18,10 +18,9 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from coder.appproxy.metrics.metric_families import Family, Kind
-from coder.domain.agents.forwarded_families import KNOWN
+from coder.domain.agents.forwarded_families import AGENT_LABELS, KNOWN
 
-PLACE = ("agent_name", "template_name", "username", "workspace_name")
-"""Labels that the server adds to every series."""
+PLACE = AGENT_LABELS
 EXPIRES_AFTER = timedelta(minutes=2)
 """Agents report every half minute; metrics of a silent agent expire."""
 MAX_SERIES = 512
@@ -93,7 +92,9 @@ class _Report:
 class ForwardedMetrics:
     """Last report of each agent connected to this replica."""
 
-    def __init__(self, own: Container[str] = ()) -> None:
+    def __init__(self, own: Container[str] = (), by: Container[str] = PLACE) -> None:
+        self._places = [number for number, label in enumerate(PLACE) if label in by]
+        "Labels of `PLACE` that are served; series that differ in the others are added up."
         self._own = own
         "Names agents may not use: those of every line of the server's own families."
         self._reports: dict[UUID, _Report] = {}
@@ -144,8 +145,10 @@ class ForwardedMetrics:
                 family = families.get(sample.name)
                 if family is None:
                     kind, labels = sample.form
-                    family = families[sample.name] = Family(sample.name, kind, _HELP, (*labels, *PLACE))
-                family.set(sample.value, *(value for _, value in sample.labels), *report.place)
+                    places = (PLACE[number] for number in self._places)
+                    family = families[sample.name] = Family(sample.name, kind, _HELP, (*labels, *places))
+                places = (report.place[number] for number in self._places)
+                family.add(*(value for _, value in sample.labels), *places, by=sample.value)
         return list(families.values())
 
     def _forms(self) -> dict[str, Form]:

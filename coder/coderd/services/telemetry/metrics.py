@@ -160,7 +160,11 @@ _FAMILIES: tuple[Declaration, ...] = (
     *PROCESS,
     *SCRAPES,
 )
-_STATS_LABELS = "agent_name username workspace_name"
+_DATABASE: tuple[Declaration, ...] = (
+    ("coderd_db_query_latencies_seconds", "histogram", "query", "Duration of database work."),
+    ("coderd_db_query_counts_total", "counter", "method query route", "Database work by the request that caused it."),
+)
+_STATS_LABELS = ("agent_name", "username", "workspace_name")
 _STATS = (
     "connection_count",
     "connection_median_latency_seconds",
@@ -182,10 +186,18 @@ class Metrics:
         for name, kind, labels, text in _FAMILIES:
             self._declare(name, kind, labels, text)
         if ctx.config.prometheus_collect_agent_stats:
+            self._stats_labels = [
+                at for at, label in enumerate(_STATS_LABELS) if label in ctx.config.prometheus_aggregate_agent_stats_by
+            ]
+            labels = " ".join(_STATS_LABELS[at] for at in self._stats_labels)
             for name in _STATS:
-                self._declare(f"coderd_agentstats_{name}", "gauge", _STATS_LABELS, "Reported by agents recently.")
+                self._declare(f"coderd_agentstats_{name}", "gauge", labels, "Reported by agents recently.")
+        if ctx.config.prometheus_collect_db_metrics:
+            for name, kind, labels, text in _DATABASE:
+                self._declare(name, kind, labels, text)
         self.forwarded = ForwardedMetrics(
-            own={name for family in self.families.values() for name in family.series_names}
+            own={name for family in self.families.values() for name in family.series_names},
+            by=ctx.config.prometheus_aggregate_agent_stats_by,
         )
         self.families["coderd_build_info"].set(1, BUILD_VERSION, BUILD_VERSION)
         self.at_scrape: list[Callable[[Metrics], None]] = []
@@ -243,7 +255,11 @@ class Metrics:
         if self._ctx.config.prometheus_collect_agent_stats:
             rows = await self._ctx.db.read(store.agent_stats, now - STATS_WINDOW)
             for column, name in enumerate(_STATS, 3):
-                self[f"coderd_agentstats_{name}"].replace((tuple(row[:3]), float(row[column])) for row in rows)
+                sums: dict[tuple[str, ...], float] = {}
+                for row in rows:
+                    labels = tuple(str(row[at]) for at in self._stats_labels)
+                    sums[labels] = sums.get(labels, 0) + float(row[column])
+                self[f"coderd_agentstats_{name}"].replace(sums.items())
 
     def _set_agents(self, rows: list[Any]) -> None:
         now = self._ctx.clock.now()

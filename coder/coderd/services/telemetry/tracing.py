@@ -105,13 +105,14 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         task_status.started()
         return
     tracing = ctx.part(Tracing)
-    ctx.db.observe = tracing.database_work
+    observe = tracing.database_work
+    ctx.db.observers.append(observe)
     with log.also(log_line) if ctx.config.trace_logs else contextlib.nullcontext():
         task_status.started()
         try:
             await trio.sleep_forever()
         finally:
-            ctx.db.observe = None
+            ctx.db.observers.remove(observe)
             with (
                 trio.CancelScope(shield=True, deadline=trio.current_time() + _FLUSH_TIME),
                 contextlib.suppress(OSError),

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import yaml
-
 from coder.api.templates.templates import TemplateExample
+from coder.base.yaml_documents import read_document
 from coder.coderd.services.access.authorization import require
 from coder.domain.access.policy import Class
 
@@ -85,7 +84,7 @@ def split_front_matter(text: str) -> tuple[dict[str, Any], str]:
     if not text.startswith("---\n"):
         return {}, text
     matter, separator, rest = text[4:].partition("\n---\n")
-    return (yaml.safe_load(matter) or {}, rest.lstrip("\n")) if separator else ({}, text)
+    return (read_document(matter) or {}, rest.lstrip("\n")) if separator else ({}, text)
 
 
 def _pack(folder: Path) -> bytes:

@@ -13,12 +13,13 @@ from coder.api.templates.templates import (
     Template,
 )
 from coder.base.ids import new_uuid
-from coder.coderd.services.access.authorization import may, require
+from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
 from coder.coderd.services.people.organizations import hold_organization
 from coder.coderd.services.templates.template_checks import NAME_INDEX, check_settings, name_taken, value_or
 from coder.coderd.services.templates.template_schedules import read_schedule
 from coder.coderd.services.templates.templates import show_template
+from coder.coderd.services.templates.versions.loaded_versions import lock_version
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.templates import system_template_versions, system_templates
 from coder.coderd.store.templates import template_versions as version_store
@@ -46,15 +47,18 @@ async def create_template(
 
 async def _create(tx: Tx, subject: Subject, row: TemplateRow) -> None:
     await hold_organization(tx, row.organization_id)
+    missing = _VersionMissingError(f'Template version "{row.active_version_id}" does not exist.')
+    try:
+        loaded = await lock_version(tx, subject, row.active_version_id, "read")
+    except NotFound as error:
+        raise missing from error
     version = await system_template_versions.get_version(tx, row.active_version_id, lock=True)
-    # The right to create a template is not the right to read the versions of others, which belong to no template yet.
-    unclaimed = Class("template", organization_id=row.organization_id)
-    if version is None or version.organization_id != row.organization_id or not may(subject, "read", unclaimed):
-        text = f'Template version "{row.active_version_id}" does not exist.'
-        raise _VersionMissingError(text)
+    if version is None or version.organization_id != row.organization_id:
+        raise missing
     if version.template_id is not None:
         text = f"Template version {version.id} is already part of a template"
         raise InvalidFields(("template_version_id", "Template version is already part of a template"), message=text)
+    require(subject, "update", loaded.resource)
     if await system_templates.get_template_by_name(tx, row.organization_id, row.name) is not None:
         raise name_taken(row.name)
     job = await system_jobs.get_job(tx, version.job_id)

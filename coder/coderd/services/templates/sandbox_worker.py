@@ -72,17 +72,15 @@ def _secrets(_files: ParsedFiles, values: Json) -> Any:
     """Return names and values of a file of secrets, or a text that describes the problem."""
     kind, document = values["format"], values["content"]
     if kind == "yaml":
-        import yaml
+        from coder.base.yaml_documents import YamlError, read_document
 
         try:
-            document = yaml.safe_load(document)
-        except yaml.YAMLError:
-            return "is no yaml"
-        except (ValueError, RecursionError) as error:
+            document = read_document(document)
+        except YamlError as error:
             return f"is no yaml: {error}"
     elif kind == "json":
         try:
-            document = json.loads(document)
+            document = json.loads(document, parse_float=str, parse_int=str)  # a PIN keeps its digits
         except (ValueError, RecursionError) as error:
             return f"is no json: {error}"
     return read_pairs(kind, document)

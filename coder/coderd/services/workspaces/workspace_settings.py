@@ -14,7 +14,7 @@ from coder.api.workspaces.workspace_settings import (
     UpdateWorkspaceAutomaticUpdatesRequest,
     UpdateWorkspaceRequest,
 )
-from coder.coderd.services.access.authorization import may
+from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.access.workspace_access import lock_workspace, workspace_resource
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
@@ -71,6 +71,7 @@ async def set_favorite(ctx: Context, subject: Subject, workspace_id: UUID, favor
         row = (await lock_workspace(tx, subject, workspace_id, "read")).workspace
         if row.owner_id != subject.user_id:
             raise Forbidden("You can only favorite workspaces that you own.")
+        require(subject, "update", workspace_resource(row))
         await edit_workspace(tx, row, favorite=favorite)
 
     await ctx.db.run(write)

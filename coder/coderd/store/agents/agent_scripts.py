@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from sqlalchemy import bindparam, func, select, true
-from sqlalchemy.dialects.postgresql import ARRAY, insert
+from sqlalchemy.dialects.postgresql import ARRAY, distinct_on, insert
 
 from coder.coderd.store.engine.metadata import Uuid
 from coder.coderd.store.engine.prepared_statements import PreparedStatement
@@ -82,7 +82,7 @@ async def list_scripts(tx: Tx, agent_ids: Sequence[UUID]) -> list[ScriptRow]:
 
 
 async def list_script_timings(tx: Tx, job_id: UUID) -> list[ScriptTimingRow]:
-    """Return every run of every script of a build's agents, in order."""
+    """Return the first run of every script of a build's agents: a cron script runs without end."""
     timings, scripts = workspace_agent_script_timings, workspace_agent_scripts
     query = (
         select(
@@ -98,7 +98,8 @@ async def list_script_timings(tx: Tx, job_id: UUID) -> list[ScriptTimingRow]:
         .join(scripts, scripts.c.id == timings.c.script_id)
         .join(workspace_agents, workspace_agents.c.id == scripts.c.agent_id)
         .where(workspace_agents.c.job_id == job_id)
-        .order_by(timings.c.id)
+        .order_by(timings.c.script_id, timings.c.started_at, timings.c.id)
+        .ext(distinct_on(timings.c.script_id))
     )
     return [ScriptTimingRow(*row) for row in await tx.execute(query)]
 

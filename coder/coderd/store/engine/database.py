@@ -20,7 +20,6 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 import msgspec
 import outcome
 import trio
-from sqlalchemy import URL, make_url
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
@@ -29,7 +28,9 @@ from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.store.access.auth_changes import take_mark, watch_statements
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable
+from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
+from coder.coderd.store.engine.socket_options import set_socket_options
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -136,23 +137,6 @@ def _new_loop() -> asyncio.AbstractEventLoop:
     return uvloop.new_event_loop()
 
 
-def engine_url(url: str) -> URL:
-    """Return a `postgres://` or `postgresql://` URL in the form of SQLAlchemy and asyncpg.
-
-    libpq's `sslmode` becomes asyncpg's `ssl`. Raises CoderError `bad_database_url`.
-    """
-    try:
-        parsed = make_url(url.replace("postgres://", "postgresql://", 1))
-    except Exception as error:
-        raise CoderError(
-            "bad_database_url", "the Postgres URL cannot be read", "Write postgres://user:password@host:5432/name"
-        ) from error
-    query = dict(parsed.query)
-    if "sslmode" in query:
-        query["ssl"] = query.pop("sslmode")
-    return parsed.set(drivername="postgresql+asyncpg", query=query)
-
-
 @dataclass(frozen=True, slots=True)
 class PoolState:
     """Connections of the pool: the limit and the current number."""
@@ -169,7 +153,10 @@ class Database:
     def __init__(
         self, url: str, *, pool_size: int = 10, idle: int | None = None, now: Callable[[], float] = time.monotonic
     ) -> None:
-        self.url = engine_url(url)
+        connection = parse_connection_string(url)
+        arguments = connection.arguments()
+        self.connect_arguments = arguments
+        """Keyword arguments of `asyncpg.connect`."""
         self._thread = LoopThread()
         # Connections above the number kept idle are opened for a burst and closed after it; 0 would mean no limit
         # there.
@@ -177,7 +164,7 @@ class Database:
         self._size_limit = pool_size
         kept = min(max(idle, 1), pool_size) if idle is not None else pool_size
         self._engine = create_async_engine(
-            self.url,
+            "postgresql+asyncpg://",
             pool_size=kept,
             # A unit of work runs on this loop and cannot request a second connection, so a single one is enough for all
             # to finish; they only wait longer.
@@ -187,8 +174,13 @@ class Database:
             # Unnamed prepared statements would be planned each time; the cache below is per connection.
             # Generic plans: our lookups are by key, and planning the list of workspaces costs more than running it.
             connect_args={
+                **arguments,
                 "prepared_statement_cache_size": 500,
-                "server_settings": {"jit": "off", "plan_cache_mode": "force_generic_plan"},
+                "server_settings": {
+                    "jit": "off",
+                    "plan_cache_mode": "force_generic_plan",
+                    **arguments.get("server_settings", {}),
+                },
             },
             json_deserializer=msgspec.json.decode,  # five times as fast as the standard library's
         )
@@ -197,12 +189,13 @@ class Database:
         self._listeners: Listeners | None = None
         self.availability = Availability(now)
         """Availability of the database, from the results of the work on it."""
-        self.observe: Callable[[str], contextlib.AbstractContextManager[None]] | None = None
-        """Context manager around each unit of work, for tracing; receives the work's name."""
+        self.observers: list[Callable[[str], contextlib.AbstractContextManager[None]]] = []
+        """Context managers around each unit of work, for traces and metrics; they receive the work's name."""
         self.identity_generation = 0
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
         watch_statements(self._engine.sync_engine)
+        set_socket_options(self._engine.sync_engine, connection.socket_options())
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.
@@ -246,8 +239,9 @@ class Database:
         return await self._cross(fn, unit)
 
     async def _cross(self, fn: Any, unit: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        surrounding = self.observe(getattr(fn, "__name__", "work")) if self.observe else contextlib.nullcontext()
-        with surrounding:
+        with contextlib.ExitStack() as surrounding:
+            for observe in self.observers:
+                surrounding.enter_context(observe(getattr(fn, "__name__", "work")))
             try:
                 result = await self._thread.call(lambda: _retried(unit))
             except DRIVER_ERRORS as error:

@@ -6,13 +6,12 @@ Its coroutines run on the database's loop (`DatabaseLoop.call`); readers wait in
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 import asyncpg
 import trio
-from sqlalchemy import URL
 
 from coder.base.log import get_logger
 from coder.base.retry import Backoff
@@ -34,7 +33,7 @@ T = TypeVar("T")
 class DatabaseLoop(Protocol):
     """Methods of the database that listening uses."""
 
-    url: URL
+    connect_arguments: dict[str, Any]
     availability: Availability
 
     async def call(self, make: Callable[[], Coroutine[Any, Any, T]]) -> T: ...
@@ -236,8 +235,8 @@ class Listeners:
             with contextlib.suppress(trio.RunFinishedError):
                 token.run_sync_soon(lost.set)
 
-        url = self._database.url
-        connection = await self._database.call(lambda: _open_listener(url, on_lost))
+        arguments = self._database.connect_arguments
+        connection = await self._database.call(lambda: _open_listener(arguments, on_lost))
         self._connection = connection
         self._listening.clear()
         for channel in list(self._by_channel):
@@ -252,11 +251,8 @@ class Listeners:
                 self._dispatch(channel, RESYNC)
 
 
-async def _open_listener(url: URL, on_lost: Callable[[], None]) -> Any:
-    dsn = url.set(drivername="postgresql")
-    query = dict(dsn.query)
-    ssl = query.pop("ssl", None)
-    connection = await asyncpg.connect(dsn.set(query=query).render_as_string(hide_password=False), ssl=ssl, timeout=10)
+async def _open_listener(arguments: Mapping[str, Any], on_lost: Callable[[], None]) -> Any:
+    connection = await asyncpg.connect(**{"timeout": 10, **arguments})
     connection.add_termination_listener(lambda _connection: on_lost())
     return connection
 

@@ -11,19 +11,35 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, Text, and_, case, cast, func, literal, not_, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Select,
+    Text,
+    and_,
+    any_,
+    case,
+    cast,
+    exists,
+    func,
+    literal,
+    not_,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.dialects.postgresql import JSONB, insert
 
 from coder.coderd.store.engine.rows import column_values
 from coder.coderd.store.engine.turns import insert_rows
 from coder.coderd.store.tables.builds import workspace_builds
 from coder.coderd.store.tables.jobs import provisioner_job_logs, provisioner_job_timings, provisioner_jobs
-from coder.coderd.store.tables.provisioners import provisioner_daemons
+from coder.coderd.store.tables.provisioners import provisioner_daemons, provisioner_keys
 from coder.coderd.store.tables.templates import template_versions, templates
 from coder.coderd.store.tables.workspaces import workspaces
 from coder.domain.provisioning.jobs import JobLogLine, JobStatus, derive_status
+from coder.domain.provisioning.provisioners import RESERVED_KEYS, STALE_AFTER
 from coder.domain.provisioning.queue import JobRequirements
-from coder.domain.provisioning.tags import UNTAGGED, Tags
+from coder.domain.provisioning.tags import UNTAGGED, Tags, is_untagged
 
 if TYPE_CHECKING:
     from coder.coderd.store.engine.database import Tx
@@ -143,13 +159,39 @@ async def insert_job(tx: Tx, job: JobRow) -> None:
     await tx.execute(insert(provisioner_jobs).values(column_values(job)))
 
 
-def _tags_match(tags: Tags, *, strict: bool) -> ColumnElement[bool]:
-    # `tags_match` (coder/domain/provisioning/tags.py) as SQL;
+def _tags_match(tags: Tags, now: datetime, *, strict: bool) -> ColumnElement[bool]:
+    # `explain_mismatch` (coder/domain/provisioning/tags.py) with `TagRule` (queue.py beside it) as SQL;
     # tests/unit/coderd/store/provisioning/test_queue_as_sql.py holds the two equal.
     included: ColumnElement[bool] = provisioner_jobs.c.tags.contained_by(literal(dict(tags), JSONB))
-    if strict and dict(tags) != dict(UNTAGGED):
-        return and_(included, not_(provisioner_jobs.c.tags == literal(dict(UNTAGGED), JSONB)))
-    return included
+    if is_untagged(tags):
+        return included
+    has_tags = provisioner_jobs.c.tags != literal(dict(UNTAGGED), JSONB)
+    if strict:
+        return and_(included, has_tags)
+    serving = exists().where(
+        _serves_untagged(now),
+        provisioner_daemons.c.organization_id == provisioner_jobs.c.organization_id,
+        provisioner_jobs.c.provisioner == any_(provisioner_daemons.c.provisioners),
+    )
+    return and_(included, or_(has_tags, not_(serving)))
+
+
+def _serves_untagged(now: datetime) -> ColumnElement[bool]:
+    """Return the condition of a connected untagged daemon: its heartbeat is fresh, and its key exists."""
+    key_exists = exists().where(provisioner_keys.c.id == provisioner_daemons.c.key_id)
+    return and_(
+        provisioner_daemons.c.tags == literal(dict(UNTAGGED), JSONB),
+        provisioner_daemons.c.last_seen_at > now - STALE_AFTER,
+        or_(provisioner_daemons.c.key_id.in_(list(RESERVED_KEYS)), key_exists),
+    )
+
+
+async def list_served(tx: Tx, organization_ids: Collection[UUID], now: datetime) -> frozenset[tuple[UUID, str]]:
+    """Return the organizations and provisioner types that connected untagged daemons serve (`TagRule.served`)."""
+    query = select(provisioner_daemons.c.organization_id, func.unnest(provisioner_daemons.c.provisioners)).where(
+        _serves_untagged(now), provisioner_daemons.c.organization_id.in_(organization_ids)
+    )
+    return frozenset((row[0], row[1]) for row in await tx.execute(query))
 
 
 async def acquire_job(
@@ -164,7 +206,8 @@ async def acquire_job(
 ) -> JobRow | None:
     """Assign the next matching job to `worker_id` and mark it started; None when no job is pending.
 
-    SKIP LOCKED: daemons never wait for each other.
+    SKIP LOCKED: daemons never wait for each other. The same statement reads whether an untagged daemon is connected, so
+    that the tag rule holds across replicas.
     """
     chosen = (
         select(provisioner_jobs.c.id)
@@ -172,7 +215,7 @@ async def acquire_job(
             _WAITING,
             provisioner_jobs.c.organization_id == organization_id,
             provisioner_jobs.c.provisioner.in_(provisioners),
-            _tags_match(tags, strict=strict),
+            _tags_match(tags, now, strict=strict),
         )
         .order_by(provisioner_jobs.c.priority, provisioner_jobs.c.created_at, provisioner_jobs.c.id)
         .limit(1)

@@ -122,6 +122,12 @@ async def mark_daemon_disconnected(tx: Tx, daemon_id: UUID, link: UUID, last_see
     await tx.execute(update(_daemons).where(condition).values(last_seen_at=last_seen_at, link_id=None))
 
 
+async def mark_daemon_draining(tx: Tx, daemon_id: UUID, link: UUID) -> None:
+    """Record that a connected daemon takes no further jobs: it offers no provisioner until it connects again."""
+    condition = (_daemons.c.id == daemon_id) & (_daemons.c.link_id == link)
+    await tx.execute(update(_daemons).where(condition).values(provisioners=[]))
+
+
 async def is_newest_link(tx: Tx, daemon_id: UUID, link: UUID) -> bool:
     """Return whether the daemon has not reconnected over another link since."""
     query = select(_daemons.c.id).where(_daemons.c.id == daemon_id, _daemons.c.link_id == link)

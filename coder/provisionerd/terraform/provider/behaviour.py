@@ -124,7 +124,15 @@ def _planned_entry(entry: Attribute | Block, value: Value, *, top: bool) -> Valu
         return UNKNOWN if entry.computed else None
     if isinstance(value, dict) and not is_wholly_known(value):
         return UNKNOWN
-    return value
+    return _without_nulls(value)
+
+
+def _without_nulls(value: Value) -> Value:
+    """Return a map without its null elements; null for an empty map. The older SDK stores maps flat, where neither
+    exists. Other values are unchanged."""
+    if not isinstance(value, dict):
+        return value
+    return {key: item for key, item in value.items() if item is not None} or None
 
 
 def _planned_blocks(entry: Block, value: Value, *, top: bool) -> Value:
@@ -216,7 +224,7 @@ def data_state(schema: Schema, config: Value) -> dict[str, Value]:
         elif value is None or value == "":
             state[name] = entry.default
         else:
-            state[name] = value
+            state[name] = _without_nulls(value)
     return state
 
 
@@ -234,12 +242,15 @@ def _data_blocks(entry: Block, items: list[Value]) -> list[Value]:
 
 
 def upgraded(body: Body, stored: Value) -> Value:
-    """Return a stored state in the current schema: removed attributes are dropped, new ones are null."""
+    """Return a stored state in the current schema: removed attributes are dropped, new ones are null.
+
+    Maps lose null elements, which former versions of this provider stored: a plan would replace the resource.
+    """
     state: dict[str, Value] = {}
     for name, entry in body.items():
         value = stored.get(name)
         if isinstance(entry, Block) and value:
             state[name] = [upgraded(entry.body, item) for item in value]
         else:
-            state[name] = value
+            state[name] = _without_nulls(value)
     return state

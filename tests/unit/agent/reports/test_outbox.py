@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
 import trio
 import trio.testing
 
 from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.reports.ordered_reports import OrderedReports
-from coder.agent.reports.outbox import Outbox
+from coder.agent.reports.outbox import AWAY_GRACE, REPORT_GRACE, Outbox
 from coder.agent.workspace.logs import LogQueue
 from coder.rpc.proto import agent_pb2
 
@@ -63,3 +64,30 @@ async def test_full_server_log_is_quiet() -> None:
         nursery.start_soon(logs.send_loop, enough)
         await Outbox({"log lines": logs}).wait_idle()
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("connected", "waits"),
+    [
+        ([True], REPORT_GRACE),
+        ([False], AWAY_GRACE),
+        ([False, True], REPORT_GRACE),
+        ([True, True, False], 3 * AWAY_GRACE),
+    ],
+)
+async def test_wait_follows_connection(connected: list[bool], waits: float, autojump_clock: object) -> None:
+    """`connected` are the states at each look, the last one for good."""
+    logs, began = LogQueue(lambda: datetime.now(UTC)), trio.current_time()
+    logs.add(b"x" * 16, "said", agent_pb2.Log.INFO)
+    states = {number * AWAY_GRACE: state for number, state in enumerate(connected)}
+
+    def is_connected() -> bool:
+        return states[max(at for at in states if at <= trio.current_time() - began)]
+
+    await Outbox({"log lines": logs}).deliver(is_connected)
+    assert waits - AWAY_GRACE <= trio.current_time() - began <= waits + AWAY_GRACE
+
+
+async def test_nothing_unsent_ends_at_once() -> None:
+    with trio.fail_after(60):
+        await Outbox({}).deliver(lambda: True)

@@ -159,4 +159,23 @@ def test_values_from_a_file(tmp_path: Any) -> None:
     path.write_text("a: text\nnumber: 4\nlist: [x, y]\n")
     form = FakeForm(parameter("a"), parameter("number"), parameter("list"))
     result = resolve(form, f"-y --rich-parameter-file {path} --parameter a=flag")
-    assert result == {"a": "flag", "number": "4", "list": '["x", "y"]'}
+    assert result == {"a": "flag", "number": "4", "list": '["x","y"]'}
+
+
+def test_file_values_have_parameter_types(tmp_path: Any) -> None:
+    """A bool accepts YAML's words from a file; texts and flags are as written."""
+    path = tmp_path / "values.yaml"
+    path.write_text("yes: yes\nquoted: 'off'\ntext: yes\nn: 010\nflag: yes\n")
+    bools = [parameter(name, type="bool") for name in ("yes", "quoted", "flag")]
+    form = FakeForm(*bools, parameter("text"), parameter("n", type="number"))
+    result = resolve(form, f"-y --rich-parameter-file {path} --parameter flag=yes")
+    assert result == {"yes": "true", "quoted": "false", "text": "yes", "n": "010", "flag": "yes"}
+    assert all(type(value) is str for asked in form.asked for value in asked.values())
+
+
+def test_file_word_is_no_change(tmp_path: Any) -> None:
+    path = tmp_path / "values.yaml"
+    path.write_text("fixed: Yes\n")
+    form = FakeForm(parameter("fixed", type="bool", mutable=False))
+    words = f"--rich-parameter-file {path}"
+    assert resolve(form, words, command="update", previous={"fixed": "true"}) == {"fixed": "true"}

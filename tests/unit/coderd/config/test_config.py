@@ -56,6 +56,7 @@ OTHER_VALUES = {
     "wildcard_access_url": "*.coder.example",
     "wireguard_endpoint": "vpn.example.com:51820",
     "postgres_auth": "awsiamrds",
+    "prometheus_aggregate_agent_stats_by": "username",
     "postgres_conn_max_idle": "4",
     "web_terminal_renderer": "webgl",
     "support_links": "[]",

@@ -17,6 +17,11 @@ from coder.domain.foundation.markdown import plain_text
         ("# Title\n\nText", "Title\n\nText"),
         ("snake_case_name * 2 * 3", "snake_case_name * 2 * 3"),
         ("a <b>tag</b> and 1 < 2", "a tag and 1 < 2"),
+        ("https://example.com/a_b?c=d.", "(https://example.com/a_b?c=d)."),
+        (
+            "see <https://example.com> or http://x.test/, and `https://y.test`",
+            "see (https://example.com) or (http://x.test/), and https://y.test",
+        ),
         ("", ""),
     ],
 )

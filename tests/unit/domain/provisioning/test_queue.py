@@ -10,6 +10,7 @@ from coder.domain.provisioning.queue import (
     OtherOrganization,
     OtherProvisioner,
     QueuePosition,
+    TagRule,
     explain_unfit,
     fits,
     order,
@@ -47,8 +48,8 @@ def test_pick_returns_first_match() -> None:
     jobs = [job(1, tags={"gpu": "yes"}), job(2, minute=1)]
     assert pick(jobs, daemon()) == jobs[1]
     assert pick(jobs, daemon(tags={"gpu": "yes"})) == jobs[0]
-    assert pick(jobs, daemon(tags={"gpu": "yes"}), strict=True) == jobs[0]
-    assert pick(jobs[1:], daemon(tags={"gpu": "yes"}), strict=True) is None
+    assert pick(jobs, daemon(tags={"gpu": "yes"}), rule=TagRule(strict=True)) == jobs[0]
+    assert pick(jobs[1:], daemon(tags={"gpu": "yes"}), rule=TagRule(strict=True)) is None
 
 
 def test_positions_count_only_rivals() -> None:
@@ -62,4 +63,6 @@ def test_positions_count_only_rivals() -> None:
         UUID(int=4): NO_POSITION,
     }
     assert queue_positions(jobs, [daemon(tags=gpu)])[UUID(int=3)] == QueuePosition(3, 3)
-    assert queue_positions(jobs, [daemon(), daemon(tags=gpu)], strict=True)[UUID(int=1)] == QueuePosition(1, 1)
+    assert queue_positions(jobs, [daemon(), daemon(tags=gpu)], rule=TagRule(strict=True))[UUID(int=1)] == QueuePosition(
+        1, 1
+    )

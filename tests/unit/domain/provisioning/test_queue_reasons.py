@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coder.domain.provisioning.queue import DaemonOffer, JobRequirements, fits, order
+from coder.domain.provisioning.queue import DaemonOffer, JobRequirements, TagRule, fits, order
 from coder.domain.provisioning.queue_forecast import Forecast, History, NoForecast, forecast, quantile, starts_now
-from coder.domain.provisioning.queue_reasons import Daemon, explain_text, explain_waiting, find_remedy, judge
+from coder.domain.provisioning.queue_reasons import Daemon, explain_text, explain_waiting, find_remedy, judge, tag_rule
 from coder.domain.provisioning.tags import normalize_tags
 
 ORG, ELSEWHERE, ADA = UUID(int=1), UUID(int=2), "ada"
@@ -65,7 +65,7 @@ def test_nearest_miss_comes_first() -> None:
 
 
 def test_strict_rule_reserves_tagged_daemons() -> None:
-    (reason,) = explain_waiting(job(1), [daemon("special", tags=GPU)], NOW, strict=True)
+    (reason,) = explain_waiting(job(1), [daemon("special", tags=GPU)], NOW, rule=TagRule(strict=True))
     assert (reason.code, reason.key) == ("reserved", "gpu")
 
 
@@ -119,18 +119,52 @@ def test_forecast_follows_durations() -> None:
     assert quantile([1.0, 2.0, 3.0], 0.25) == 1.5
 
 
+RULES = (TagRule(), TagRule(strict=True), TagRule(served=frozenset({(ORG, "terraform")})))
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({}, "yields"),
+        ({"job_id": UUID(int=9)}, "yields"),
+        ({"unreachable_since": NOW - timedelta(hours=1)}, "yields"),
+        ({"last_seen_at": NOW - timedelta(seconds=89)}, "yields"),
+        ({"last_seen_at": NOW - timedelta(seconds=90)}, "ready"),
+        ({"last_seen_at": None}, "ready"),
+        ({"key_revoked": True}, "ready"),
+        ({"offer": DaemonOffer(ORG, frozenset(), normalize_tags(ADA))}, "ready"),
+        ({"offer": DaemonOffer(ORG, frozenset({"echo"}), normalize_tags(ADA))}, "ready"),
+        ({"offer": DaemonOffer(ELSEWHERE, frozenset({"terraform"}), normalize_tags(ADA))}, "ready"),
+        ({"offer": DaemonOffer(ORG, frozenset({"terraform"}), normalize_tags(ADA, {"a": "b"}))}, "ready"),
+    ],
+)
+def test_connected_untagged_daemon_is_preferred(change: dict[str, Any], code: str) -> None:
+    daemons = [replace(daemon("plain"), **change), daemon("special", tags=GPU)]
+    rule = tag_rule(daemons, NOW, strict=False)
+    reasons = {reason.daemon.name: reason for reason in explain_waiting(job(1), daemons, NOW, rule=rule)}
+    assert reasons["special"].code == code
+    assert fits(job(1, tags=GPU), daemons[1].offer, rule=rule), "tagged jobs are not concerned"
+
+
+def test_draining_daemon_takes_nothing() -> None:
+    draining = daemon("plain", offer=DaemonOffer(ORG, frozenset(), normalize_tags(ADA)))
+    (reason,) = explain_waiting(job(1), [draining], NOW)
+    assert (reason.code, reason.may_take) == ("draining", False)
+    assert explain_text(reason) == "is draining: it finishes its job and takes no other"
+
+
 tags = st.dictionaries(st.sampled_from(["a", "b", "scope"]), st.sampled_from(["x", "user"]), max_size=3)
 
 
 @settings(max_examples=200, deadline=None)
-@given(wanted=tags, theirs=st.lists(tags, max_size=4), strict=st.booleans())
-def test_reasons_follow_queue_rules(wanted: dict[str, str], theirs: list[dict[str, str]], strict: bool) -> None:
+@given(wanted=tags, theirs=st.lists(tags, max_size=4), rule=st.sampled_from(RULES))
+def test_reasons_follow_queue_rules(wanted: dict[str, str], theirs: list[dict[str, str]], rule: TagRule) -> None:
     result = job(1, tags=wanted)
     daemons = [daemon(f"d{number}", tags=given_) for number, given_ in enumerate(theirs)]
-    reasons = explain_waiting(result, daemons, NOW, strict=strict)
+    reasons = explain_waiting(result, daemons, NOW, rule=rule)
     assert len(reasons) == len(daemons)
     for reason in reasons:
-        assert reason.may_take == fits(result, reason.daemon.offer, strict=strict)
+        assert reason.may_take == fits(result, reason.daemon.offer, rule=rule)
         assert explain_text(reason)
 
 

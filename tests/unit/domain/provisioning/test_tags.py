@@ -69,7 +69,7 @@ def test_both_rules(job: dict[str, str], daemon: dict[str, str], lenient: bool, 
 
 def test_reasons_name_key_and_values() -> None:
     assert explain_mismatch(whole(a="1", b="2"), whole(b="3")) == [MissingTag("a", "1"), WrongTag("b", "2", "3")]
-    assert explain_mismatch(whole(), whole(a="1"), strict=True) == [ExtraTags(("a",))]
+    assert explain_mismatch(whole(), whole(a="1"), reservation="strict") == [ExtraTags(("a",))]
 
 
 _tags = st.dictionaries(st.sampled_from("abc"), st.sampled_from("12"), max_size=3)

@@ -60,7 +60,8 @@ def test_names() -> None:
 
 
 def test_titles() -> None:
-    assert display_name_from_prompt("\n  Fix   it \nand more") == "Fix it"
+    assert display_name_from_prompt("\n  fix   it \nand more") == "Fix it"
+    assert display_name_from_prompt("élan vital") == "Élan vital"
     long = display_name_from_prompt("word " * 30)
     assert len(long) <= 64
     assert long.endswith("word…")

@@ -78,6 +78,6 @@ def test_variables_file_keeps_meaning(tmp_path: Path) -> None:
         tmp_path,
         'variable "a" {\n type = string\n}\nvariable "l" {\n type = list(string)\n}\nvariable "n" {\n type = number\n}',
     )
-    values = [("a", 'say "${x}"\n%{y}\\'), ("l", '["p", "q"]'), ("n", "3")]
+    values = [("a", 'say "${x}"\n%{y}\\ C:\\bin\\fun \b\x7f'), ("l", '["p", "q"]'), ("n", "3")]
     text = reader.variables_file(template, [pb.VariableValue(name=name, value=value) for name, value in values])
-    assert text == 'a = "say \\"$${x}\\"\\n%%{y}\\\\"\nl = ["p", "q"]\nn = "3"\n'
+    assert text == 'a = "say \\"$${x}\\"\\n%%{y}\\\\ C:\\\\bin\\\\fun \\u0008\\u007f"\nl = ["p", "q"]\nn = "3"\n'

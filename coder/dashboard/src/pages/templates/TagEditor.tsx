@@ -39,7 +39,9 @@ export function TagEditor({
         tags.
       </p>
       {own.length === 0 ? (
-        <p className="mb-3 text-sm text-muted">No tags: any untagged provisioner can run it.</p>
+        <p className="mb-3 text-sm text-muted">
+          No tags: an untagged provisioner runs it, or a tagged one while no untagged one is connected.
+        </p>
       ) : (
         <ul aria-label="Tags" className="mb-3 flex flex-wrap gap-1.5">
           {own.map(([name, value]) => (

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
@@ -32,6 +32,23 @@ describe("template archives", () => {
       expect(plain(readTar(new Uint8Array(readFileSync(join(folder, "other.tar")))))).toEqual(
         plain(FILES),
       );
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it("keep hidden files and execute permission", () => {
+    const files = [
+      { path: ".hidden/.env", data: bytes("x") },
+      { path: "run.sh", data: bytes("x"), executable: true },
+      { path: "terraform.tfstate", data: bytes("x") },
+    ];
+    expect(readTar(writeTar(files))).toEqual(files);
+    const folder = mkdtempSync(join(tmpdir(), "tar-test-"));
+    try {
+      writeFileSync(join(folder, "made.tar"), writeTar(files));
+      execFileSync("tar", ["xf", "made.tar"], { cwd: folder });
+      expect(statSync(join(folder, "run.sh")).mode & 0o777).toBe(0o755);
     } finally {
       rmSync(folder, { recursive: true });
     }

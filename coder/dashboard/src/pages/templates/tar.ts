@@ -2,6 +2,7 @@
 export interface ArchiveFile {
   path: string;
   data: Uint8Array;
+  executable?: boolean;
 }
 
 const BLOCK = 512;
@@ -22,7 +23,10 @@ export function readTar(bytes: Uint8Array): ArchiveFile[] {
     longName = "";
     if (kind === "L") longName = decoder.decode(data).replace(/\0.*$/s, "");
     else if (kind === "x") longName = paxPath(decoder.decode(data));
-    else if (kind === "0" || kind === "\0") files.push({ path: clean(name), data: data.slice() });
+    else if (kind === "0" || kind === "\0") {
+      const executable = (parseInt(text(head, 100, 8).trim(), 8) & 0o100) !== 0;
+      files.push({ path: clean(name), data: data.slice(), ...(executable && { executable }) });
+    }
     at += BLOCK + Math.ceil(size / BLOCK) * BLOCK;
   }
   return files.filter((file) => file.path !== "");
@@ -36,7 +40,8 @@ export function writeTar(files: readonly ArchiveFile[], now: number = Date.now()
       const record = paxRecord(file.path);
       parts.push(header("PaxHeader", record.length, "x", now), padded(record));
     }
-    parts.push(header(file.path, file.data.length, "0", now), padded(file.data));
+    const mode = file.executable ? 0o755 : 0o644;
+    parts.push(header(file.path, file.data.length, "0", now, mode), padded(file.data));
   }
   parts.push(new Uint8Array(2 * BLOCK));
   const buffer = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0));
@@ -48,11 +53,11 @@ export function writeTar(files: readonly ArchiveFile[], now: number = Date.now()
   return buffer;
 }
 
-function header(path: string, size: number, kind: string, now: number): Uint8Array {
+function header(path: string, size: number, kind: string, now: number, mode = 0o644): Uint8Array {
   const head = new Uint8Array(BLOCK);
   const put = (at: number, value: string) => head.set(encoder.encode(value), at);
   head.set(encoder.encode(path).subarray(0, 100), 0);
-  put(100, "0000644\0");
+  put(100, `${mode.toString(8).padStart(7, "0")}\0`);
   put(108, "0000000\0");
   put(116, "0000000\0");
   put(124, `${size.toString(8).padStart(11, "0")}\0`);

@@ -85,3 +85,21 @@ async def test_browser_only_refuses_overlay_clients(path: str) -> None:
         with pytest.raises(Exception, match="Non-browser connections are disabled"):
             await connect_websocket(DialPolicy(world.url, token=Secret(world.token)), path)
         assert (await world.get("/api/v2/users/me")).status_code == 200
+
+
+async def test_public_change_with_session_needs_token() -> None:
+    """A login replaces the session of the cookie, so another site must not cause it; upstream refuses it, too."""
+    async with running_coderd(first_user=True) as world:
+        login = {"email": FIRST_USER["email"], "password": FIRST_USER["password"]}
+        session, path = f"coder_session_token={world.token}", "/api/v2/users/login"
+
+        async def status(path: str = path, **headers: str) -> int:
+            world.client.cookies.clear()
+            return (await world.client.post(path, json=login, headers=headers)).status_code
+
+        assert await status() == 201
+        assert await status(Cookie=session) == 400
+        assert await status(Cookie=f"{session}; csrf_token=a", **{"X-CSRF-TOKEN": "b"}) == 400
+        assert await status(Cookie=f"{session}; csrf_token=a", **{"X-CSRF-TOKEN": "a"}) == 201
+        assert await status(Cookie=session, **{"Coder-Session-Token": world.token}) == 201
+        assert await status("/api/v2/csp/reports", Cookie=session) == 200

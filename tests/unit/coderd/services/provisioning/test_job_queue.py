@@ -24,7 +24,7 @@ from coder.coderd.store.provisioning import jobs as job_store
 from coder.coderd.store.provisioning import system_jobs
 from coder.coderd.store.tables.jobs import provisioner_jobs
 from coder.domain.provisioning.jobs import LOST_ERROR
-from coder.domain.provisioning.queue import DaemonOffer, pick
+from coder.domain.provisioning.queue import DaemonOffer, TagRule, pick
 from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
 from tests.kit.api.http_clients import http_client
 from tests.kit.provisioners.scripted_provisioner import connected_daemon, new_version, upload
@@ -75,7 +75,7 @@ async def test_dispatcher_agrees_with_rules() -> None:
             kinds = frozenset(chance.sample(["echo", "terraform"], chance.randint(1, 2)))
             offer = DaemonOffer(organization, kinds, normalize_tags("", random_tags()))
             strict = chance.random() < 0.5
-            expected = pick(queued, offer, strict=strict)
+            expected = pick(queued, offer, rule=TagRule(strict))
             got = await world.ctx.db.run(take_job, offer, uuid4(), NOW, strict)
             assert (got.id if got else None) == (expected.job_id if expected else None)
             if expected is None:

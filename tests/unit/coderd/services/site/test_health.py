@@ -16,6 +16,7 @@ import trio
 from coder.agent.counters import FAMILIES as FORWARDED_BY_OURS
 from coder.appproxy.metrics.metric_families import Family, exposition
 from coder.base.secret import Secret
+from coder.coderd.config.settings import ServerConfig
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.site import health
 from coder.coderd.services.site.health import HealthReports
@@ -163,7 +164,7 @@ def test_recorded_families_are_served() -> None:
     recorded = {line.split("\t")[0] for line in RECORDED.read_text().splitlines()[1:]}
     page = (ROOT / "docs" / "guides" / "metrics.md").read_text()
     left_out = re.findall(r"^- `(\w+)`$", page, re.MULTILINE)
-    config = SimpleNamespace(prometheus_collect_agent_stats=True)
+    config = ServerConfig(prometheus_collect_agent_stats=True, prometheus_collect_db_metrics=True)
     served = set(Metrics(cast("Context", SimpleNamespace(config=config))).families) | set(FORWARDED_BY_OURS)
     assert len(left_out) == len(set(left_out)) and served & set(left_out) == set()
     assert recorded == (served & recorded) | set(left_out)

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
 from coder.appproxy.metrics.metric_families import exposition
+from coder.base.config import Inputs
+from coder.base.errors import CoderError
+from coder.coderd.config.reading import server_config
 from coder.coderd.services.telemetry import forwarded_metrics
 from coder.coderd.services.telemetry.forwarded_metrics import (
     EXPIRES_AFTER,
@@ -24,10 +28,12 @@ from coder.coderd.services.telemetry.forwarded_metrics import (
     ForwardedSample,
 )
 from coder.coderd.services.telemetry.metrics import Metrics
+from coder.coderd.store.telemetry import metrics as store
 from coder.domain.agents.forwarded_families import KNOWN
 from tests.kit.server.server_in_process import running_coderd
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
+PLACE_LABELS = ("agent_name", "template_name", "username", "workspace_name")
 PLACE = ("main", "docker", "ada", "dev")
 
 
@@ -217,3 +223,48 @@ def test_majority_of_users_decides() -> None:
     for place in places[1:]:
         result.take(uuid4(), place, [sample("x_total", 5, b="", a="")], NOW)
     assert shown(result).count("\nx_total{") == 2 and 'username="eve"' not in shown(result)
+
+
+def test_series_are_added_up_by_labels() -> None:
+    result = ForwardedMetrics(by=("username",))
+    for number, place in enumerate((("a", "t", "ada", "w"), ("b", "t", "ada", "v"), ("a", "t", "bob", "w")), 1):
+        result.take(uuid4(), place, [sample("agent_x", number, kind="k")], NOW)
+    (family,) = result.families(NOW)
+    assert list(family.lines())[2:] == [
+        'agent_x{kind="k",username="ada"} 3',
+        'agent_x{kind="k",username="bob"} 3',
+    ]
+    assert ForwardedMetrics(by=()).families(NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("labels", "expected"),
+    [
+        (
+            PLACE_LABELS,
+            [
+                '{agent_name="a",username="ada",workspace_name="v"} 2',
+                '{agent_name="a",username="ada",workspace_name="w"} 1',
+            ],
+        ),
+        (("username",), ['{username="ada"} 3']),
+        (("agent_name", "template_name"), ['{agent_name="a"} 3']),
+        ((), [" 3"]),
+    ],
+)
+async def test_agent_statistics_are_added_up(
+    monkeypatch: pytest.MonkeyPatch, labels: tuple[str, ...], expected: list[str]
+) -> None:
+    async def reports(_tx: object, _since: datetime) -> list[Any]:
+        return [("a", "ada", "w", *[1] * 8), ("a", "ada", "v", *[2] * 8)]
+
+    monkeypatch.setattr(store, "agent_stats", reports)
+    async with running_coderd(prometheus_collect_agent_stats=True, prometheus_aggregate_agent_stats_by=labels) as world:
+        text = await world.ctx.part(Metrics).exposition()
+        name = "coderd_agentstats_rx_bytes"
+        assert [line for line in text.splitlines() if line.startswith(name)] == [name + line for line in expected]
+
+
+def test_unknown_aggregation_label_is_refused() -> None:
+    with pytest.raises(CoderError, match="no label of agent statistics"):
+        server_config(Inputs(flags={"prometheus-aggregate-agent-stats-by": "username,color"}), Path("/nowhere"))

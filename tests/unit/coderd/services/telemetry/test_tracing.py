@@ -88,7 +88,7 @@ async def _refuse(_tx: Tx) -> None:
 async def test_tracing_is_off_by_default(collector: list[ExportTraceServiceRequest]) -> None:
     async with running_coderd(first_user=True) as world:
         assert (await world.get("/api/v2/users/me")).status_code == 200
-        assert world.ctx.db.observe is None
+        assert world.ctx.db.observers == []
     assert collector == []
 
 

@@ -5,21 +5,28 @@ from __future__ import annotations
 import io
 import random
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from uuid import UUID
 
 import pytest
-from sqlalchemy import select
+from sqlalchemy import delete, select
 
 from coder.base.clock import FakeClock
 from coder.base.ids import new_uuid
+from coder.coderd.services.provisioning.queue_daemons import load_daemons
+from coder.coderd.services.provisioning.tag_rules import load_tag_rule
 from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.provisioning.jobs import STATUS, JobRow, acquire_job, insert_job, list_waiting
+from coder.coderd.store.provisioning.provisioners import DaemonRow, upsert_daemon
 from coder.coderd.store.tables.jobs import provisioner_jobs
+from coder.coderd.store.tables.provisioners import provisioner_daemons
 from coder.coderd.store.templates import files
 from coder.coderd.store.templates.files import FileRow
 from coder.domain.provisioning.jobs import derive_status
-from coder.domain.provisioning.queue import DaemonOffer, pick
-from coder.domain.provisioning.tags import normalize_tags
+from coder.domain.provisioning.provisioners import RESERVED_KEYS, STALE_AFTER
+from coder.domain.provisioning.queue import DaemonOffer, TagRule, pick
+from coder.domain.provisioning.queue_reasons import tag_rule
+from coder.domain.provisioning.tags import UNTAGGED, normalize_tags
 from tests.kit.server.server_in_process import World, running_coderd
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -91,8 +98,38 @@ async def acquired(world: World, offer: DaemonOffer, *, strict: bool) -> UUID | 
     return results[0]
 
 
+async def random_daemons(world: World, choose: random.Random) -> TagRule:
+    """Replace all daemons, some of them gone, draining or without their key; return the rule that follows from them."""
+
+    async def clear(tx: Tx) -> None:
+        await tx.execute(delete(provisioner_daemons))
+
+    await world.ctx.db.run(clear)
+    for number in range(choose.randrange(4)):
+        row = DaemonRow(
+            id=new_uuid(),
+            organization_id=UUID(world.organization_id),
+            key_id=choose.choice([*RESERVED_KEYS, UUID(int=77)]),
+            created_at=NOW,
+            last_seen_at=choose.choice([NOW, NOW, NOW - STALE_AFTER, NOW - STALE_AFTER + timedelta(seconds=1), None]),
+            name=f"daemon-{number}",
+            version="v2",
+            api_version="1.18",
+            provisioners=sorted(choose.sample(["terraform", "echo"], choose.choice([0, 1, 2]))),
+            tags=choose.choice([dict(UNTAGGED), some_tags(choose)]),
+        )
+        await world.ctx.db.run(upsert_daemon, row, new_uuid())
+    strict = choose.random() < 0.3
+    daemons = await world.ctx.db.read(load_daemons, [])
+    rule = tag_rule(daemons, NOW, strict=strict)
+    loaded = await world.ctx.db.read(partial(load_tag_rule, strict=strict), [UUID(world.organization_id)], NOW)
+    assert loaded == (TagRule(strict) if strict else rule)
+    return rule
+
+
 async def test_dispatcher_follows_pick() -> None:
     choose = random.Random(1)
+    rules = set()
     async with running_coderd(first_user=True, clock=FakeClock(NOW)) as world:
         await random_queue(world, choose)
         waiting = await world.ctx.db.read(list_waiting, [UUID(world.organization_id)])
@@ -100,9 +137,12 @@ async def test_dispatcher_follows_pick() -> None:
         for _ in range(80):
             kinds = frozenset(choose.sample(["terraform", "echo"], choose.choice([1, 2])))
             offer = DaemonOffer(choose.choice([UUID(world.organization_id), new_uuid()]), kinds, some_tags(choose))
-            strict = choose.random() < 0.5
-            chosen = pick(waiting, offer, strict=strict)
-            assert await acquired(world, offer, strict=strict) == (chosen.job_id if chosen else None), (offer, strict)
+            rule = await random_daemons(world, choose)
+            chosen = pick(waiting, offer, rule=rule)
+            got = await acquired(world, offer, strict=rule.strict)
+            assert got == (chosen.job_id if chosen else None), (offer, rule)
+            rules.add((rule.strict, len(rule.served)))
+    assert len(rules) >= 5
 
 
 async def test_sql_status_equals_derived_status() -> None:

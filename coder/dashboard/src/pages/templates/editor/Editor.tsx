@@ -93,7 +93,7 @@ export function Editor({
     setFailure(null);
     setTab("log");
     try {
-      const hash = await uploadFiles([...current].map(([name, data]) => ({ path: name, data })));
+      const hash = await uploadFiles(edited.archive());
       const created = await createVersion(template.organization_id, {
         template_id: template.id,
         file_id: hash,

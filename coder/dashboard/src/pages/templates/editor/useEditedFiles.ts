@@ -18,6 +18,9 @@ export type EditedFiles = ReturnType<typeof useEditedFiles>;
 export function useEditedFiles(files: readonly ArchiveFile[]) {
   const start: Files = useMemo(() => new Map(files.map((file) => [file.path, file.data])), [files]);
   const [current, setCurrent] = useState<Files>(start);
+  const [executable, setExecutable] = useState<ReadonlySet<string>>(
+    () => new Set(files.filter((file) => file.executable).map((file) => file.path)),
+  );
   const [path, setPath] = useState(start.has("main.tf") ? "main.tf" : (files[0]?.path ?? ""));
   const [target, setTarget] = useState<FileLocation | null>(null);
   const text = useMemo(
@@ -41,9 +44,17 @@ export function useEditedFiles(files: readonly ArchiveFile[]) {
       if (old !== null) next.delete(old);
       return next;
     });
+    setExecutable((before) => {
+      const next = new Set([...before].filter((path) => path !== name && path !== old));
+      if (old !== null && before.has(old)) next.add(name);
+      return next;
+    });
     setPath(name);
   };
   return {
+    /** The files as they are uploaded. */
+    archive: (): ArchiveFile[] =>
+      [...current].map(([name, data]) => ({ path: name, data, executable: executable.has(name) })),
     start,
     current,
     path,

@@ -1,0 +1,110 @@
+"""Archive that `coder templates push` uploads: of a directory, a file, or standard input."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from coder.base.errors import CoderError
+from coder.base.quoted import quoted
+from coder.cli.command import Invocation
+from coder.cli.output import confirm, say
+from coder.cli.templates.archive import LIMIT, pack_directory
+from coder.net.blocking import BlockingClient
+
+STANDARD_INPUT = "-"
+_FIRST_BYTES = 512
+"Size of a tar header."
+_PATIENCE = 2.0
+"Seconds after which the command says what it waits for."
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Directory or file of the template; `-` for an archive on standard input."""
+
+    path: str
+
+    def name(self) -> str:
+        """Return the template's name if the command has none. Raise CoderError for standard input."""
+        if self.path == STANDARD_INPUT:
+            raise CoderError("usage", "a template name is required if the archive comes from standard input")
+        return Path(self.path).absolute().name
+
+    def archive(self, invocation: Invocation, client: BlockingClient) -> bytes:
+        """Return the bytes to upload. Ask for confirmation, except for standard input."""
+        if self.path != STANDARD_INPUT:
+            return _pack(invocation, client, Path(self.path))
+        data = sys.stdin.buffer.read(LIMIT + 1)
+        if len(data) > LIMIT:
+            raise CoderError("too_large", f"the archive on standard input exceeds {LIMIT >> 20} MiB")
+        return data
+
+
+def source_of(invocation: Invocation) -> Source:
+    """Return the source of the flag, or an archive that is piped into the command without one.
+
+    An empty input, such as that of a scheduled job, or a text, such as `yes |`, is no archive: the current directory is
+    used.
+    """
+    chosen = str(invocation["directory"])
+    if invocation.sources["directory"] != "default":
+        return Source(chosen)
+    return Source(STANDARD_INPUT if _is_archive_piped() else chosen)
+
+
+def _is_archive_piped() -> bool:
+    try:
+        kind = os.fstat(sys.stdin.fileno()).st_mode
+    except (OSError, ValueError):  # closed, or not a file of the system
+        return False
+    if not (stat.S_ISFIFO(kind) or stat.S_ISREG(kind) or stat.S_ISSOCK(kind)):
+        return False
+    if not _has_input():
+        say("Waiting for an archive on standard input; set -d to use a directory.")
+    first = sys.stdin.buffer.peek(_FIRST_BYTES)[:_FIRST_BYTES]  # type: ignore[union-attr]
+    if not first and not stat.S_ISREG(kind):  # of a script without input, or of a command that has failed
+        say("Standard input is empty: the current directory is used.")
+    return is_archive(first)
+
+
+def _has_input() -> bool:
+    """Return whether standard input has bytes or its end soon."""
+    try:
+        return bool(select.select([sys.stdin], [], [], _PATIENCE)[0])
+    except (OSError, ValueError):  # a pipe on Windows
+        return False
+
+
+def is_archive(first: bytes) -> bool:
+    """Return whether an input begins as a tar or zip archive: the header of a tar has zero bytes, a text has none."""
+    return first.startswith(b"PK\x03\x04") or b"\x00" in first
+
+
+def _pack(invocation: Invocation, client: BlockingClient, directory: Path) -> bytes:
+    """Return the archive of a directory, or the named file itself. Ask for confirmation before the upload."""
+    if directory.is_file():
+        return _confirmed(invocation, directory, directory.read_bytes(), 1)
+    if not directory.is_dir():
+        message = f"check for lockfile: dir has lockfile: open {directory}: no such file or directory"
+        raise CoderError("no_directory", message)
+    if not (directory / ".terraform.lock.hcl").exists() and not invocation["ignore_lockfile"]:
+        say("No .terraform.lock.hcl file found: provider versions are not pinned for this template.")
+    sys.stdout.write(f"Packing {directory}\n")
+    try:
+        packed = pack_directory(directory, invocation["include"])
+    except CoderError as error:
+        raise CoderError(error.code, f'upload: Post "{client.policy.url}/api/v2/files"') from error
+    for item in packed.skipped:
+        say(f"skipped: {item.path} ({item.reason})")
+    return _confirmed(invocation, directory, packed.archive, packed.files)
+
+
+def _confirmed(invocation: Invocation, source: Path, archive: bytes, files: int) -> bytes:
+    size = f"{len(archive) / 1024:.0f} KiB" if len(archive) < 1 << 20 else f"{len(archive) / (1 << 20):.1f} MiB"
+    confirm(invocation, f"Upload {quoted(source)}? ({files} file{'' if files == 1 else 's'}, {size})", default=True)
+    return archive

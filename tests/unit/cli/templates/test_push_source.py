@@ -1,0 +1,101 @@
+"""Source of `templates push`: the flag, an archive on standard input, or the current directory."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import sys
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from coder.base.errors import CoderError
+from coder.cli.command import parse
+from coder.cli.main import load
+from coder.cli.templates.push_source import Source, is_archive, source_of
+
+
+def tar_archive() -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        tar.addfile(tarfile.TarInfo("./main.tf"))
+    return buffer.getvalue()
+
+
+def zip_archive() -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("main.tf", "")
+    return buffer.getvalue()
+
+
+def of_pipe(data: bytes, _folder: Path) -> IO[str]:
+    read, write = os.pipe()
+    os.write(write, data)
+    os.close(write)
+    return os.fdopen(read)
+
+
+def of_file(data: bytes, folder: Path) -> IO[str]:
+    (folder / "input").write_bytes(data)
+    return (folder / "input").open()
+
+
+def of_socket(data: bytes, _folder: Path) -> IO[str]:
+    """The input of a command that `ssh host` runs."""
+    ours, theirs = socket.socketpair()
+    with ours:
+        ours.sendall(data)
+    return os.fdopen(theirs.detach())
+
+
+def source(*words: str) -> Source:
+    return source_of(parse(load("templates push"), ["name", *words], {}))
+
+
+@pytest.mark.parametrize("stream", [of_pipe, of_file, of_socket])
+@pytest.mark.parametrize(
+    ("data", "path"),
+    [(tar_archive(), "-"), (zip_archive(), "-"), (b"", "."), (b"yes\n" * 100, "."), ("é\n".encode(), ".")],
+    ids=["tar", "zip", "empty", "answers", "text"],
+)
+def test_archive_is_read_without_flag(
+    stream: Callable[[bytes, Path], IO[str]], data: bytes, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with stream(data, tmp_path) as opened:
+        monkeypatch.setattr(sys, "stdin", opened)
+        assert source() == Source(path)
+        assert opened.buffer.read() == data  # type: ignore[attr-defined] # for the upload, or the answers of prompts
+
+
+@pytest.mark.parametrize("words", [["-d", "."], ["--directory", "."], ["-d", "x"]])
+def test_flag_leaves_input_unread(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with of_pipe(tar_archive(), tmp_path) as opened:
+        monkeypatch.setattr(sys, "stdin", opened)
+        assert source(*words) == Source(words[1])
+
+
+def test_other_inputs_are_unread(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Path(os.devnull).open() as nothing, io.TextIOWrapper(io.BytesIO(tar_archive())) as no_file:
+        for opened in (nothing, no_file):
+            monkeypatch.setattr(sys, "stdin", opened)
+            assert source() == Source(".")
+    assert source() == Source(".")  # closed
+
+
+def test_archive_needs_a_name() -> None:
+    with pytest.raises(CoderError, match="name is required"):
+        Source("-").name()
+    assert Source("/templates/docker").name() == "docker"
+
+
+@pytest.mark.parametrize(
+    ("first", "is_one"), [(tar_archive()[:512], True), (b"PK\x03\x04", True), (b"y\n", False), (b"", False)]
+)
+def test_first_bytes_show_archive(first: bytes, is_one: bool) -> None:
+    assert is_archive(first) is is_one
