@@ -10,6 +10,12 @@ OPERATOR_EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
             "coder bundle ./docker --platform linux_arm64 --installed-at /opt/coder-bundle",
         ),
     ),
+    "exp scaletest agents": (
+        (
+            "Keep an agent for each token of a file connected for half an hour",
+            "coder exp scaletest agents --token-file tokens.txt --duration 30m --output json",
+        ),
+    ),
     "exp scaletest cleanup": (
         ("Delete the workspaces and users of scale tests", "coder exp scaletest cleanup --cleanup-concurrency 10"),
     ),

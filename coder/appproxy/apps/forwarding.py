@@ -159,7 +159,7 @@ async def _answer(
             event = connection.h11.next_event()
             if event is h11.NEED_DATA:
                 if pending:  # the waiting reader should have this piece
-                    await proxied.write(bytes(pending))
+                    await proxied.stream.send_all(bytes(pending))
                     pending.clear()
                 await connection.receive()
                 continue
@@ -178,12 +178,12 @@ async def _answer(
         elif isinstance(event, h11.Data):
             pending += proxied.connection.send(h11.Data(data=event.data)) or b""
             if len(pending) >= READ_SIZE:
-                await proxied.write(bytes(pending))
+                await proxied.stream.send_all(bytes(pending))
                 pending.clear()
         elif isinstance(event, h11.EndOfMessage):
-            trailers = event.headers if proxied.is_http_1_1 else ()
+            trailers = event.headers if proxied.connection.their_http_version == b"1.1" else ()
             pending += proxied.connection.send(h11.EndOfMessage(headers=list(trailers))) or b""
-            await proxied.write(bytes(pending))
+            await proxied.stream.send_all(bytes(pending))
             return None
         elif not proxied.answered:
             raise BadUpstreamAnswerError
@@ -195,13 +195,14 @@ async def _pass_informational(
     proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.InformationalResponse
 ) -> None:
     """Pass on an interim response, as 103 with its links (RFC 8297). 100 is for a browser that waits for it."""
+    connection = proxied.connection
     if event.status_code == 100:
-        await proxied.send_continue()
-    elif proxied.is_http_1_1:
+        if connection.they_are_waiting_for_100_continue:
+            await proxied.send_continue()
+    elif connection.their_http_version == b"1.1":
         fields = app_headers.from_app(event.headers, base_path=upstream_request.base_path, cors=())
-        await proxied.send(
-            h11.InformationalResponse(status_code=event.status_code, headers=fields, reason=event.reason)
-        )
+        passed = h11.InformationalResponse(status_code=event.status_code, headers=fields, reason=event.reason)
+        await proxied.stream.send_all(connection.send(passed) or b"")
 
 
 def _head_bytes(proxied: ProxyRequest, upstream_request: UpstreamRequest, event: h11.Response) -> bytes:

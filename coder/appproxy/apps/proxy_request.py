@@ -40,6 +40,26 @@ EXPECT_PATIENCE = 1.0
 sends 100, because some applications wait for the body and send none."""
 
 
+class _OneWriter(trio.abc.Stream):
+    """Stream on which the tasks of both directions may write: one after the other."""
+
+    def __init__(self, inside: trio.abc.Stream) -> None:
+        self._inside, self._writing = inside, trio.Lock()
+
+    async def send_all(self, data: bytes | bytearray | memoryview) -> None:
+        async with self._writing:
+            await self._inside.send_all(data)
+
+    async def wait_send_all_might_not_block(self) -> None:
+        await self._inside.wait_send_all_might_not_block()
+
+    async def receive_some(self, max_bytes: int | None = None) -> bytes | bytearray:
+        return await self._inside.receive_some(max_bytes)
+
+    async def aclose(self) -> None:
+        await self._inside.aclose()
+
+
 class ProxyRequest:
     """Request whose head was read by the HTTP server."""
 
@@ -62,15 +82,13 @@ class ProxyRequest:
         self.host = app_headers.first(self.headers, b"host")
         self.remote_ip = remote_ip
         self.scheme = scheme
-        self.stream = stream
+        self.stream: trio.abc.Stream = _OneWriter(stream)
         self.ours = [(name.lower().encode(), value.encode()) for name, value in ours]
         """Headers that every response of this server carries."""
         self.status = 0
         """Status of the response, once it has begun."""
         self.gone = False
         """Whether the browser disconnected before its response was complete."""
-        self._writing = trio.Lock()
-        """Lock of the stream: the tasks of both directions may write."""
         self.connection = BoundedHttp(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         self.connection.receive_data(_rendered(head) + trailing)
         self.connection.next_event()  # the head once more, which moves the parser to the body
@@ -96,11 +114,6 @@ class ProxyRequest:
         """Return the query with its question mark; "" without one."""
         return f"?{self.query}" if self.has_query else ""
 
-    @property
-    def is_http_1_1(self) -> bool:
-        """Return whether the browser understands informational responses and trailers."""
-        return self.connection.their_http_version == b"1.1"
-
     async def next_event(self) -> Any:
         """Return the next part of the body. Raises h11.RemoteProtocolError, trio.BrokenResourceError."""
         while True:
@@ -123,10 +136,6 @@ class ProxyRequest:
     async def send(self, event: Sent) -> None:
         data = self.connection.send(event)
         if data:
-            await self.write(data)
-
-    async def write(self, data: bytes) -> None:
-        async with self._writing:
             await self.stream.send_all(data)
 
     async def answer(self, status: int, headers: Iterable[tuple[bytes, bytes]], body: bytes) -> None:
@@ -143,7 +152,7 @@ class ProxyRequest:
             self.connection.send(h11.Data(data=b"" if self.method == "HEAD" else body)),
             self.connection.send(h11.EndOfMessage()),
         ]
-        await self.write(b"".join(part or b"" for part in data))
+        await self.stream.send_all(b"".join(part or b"" for part in data))
 
     def _request_is_read(self) -> bool:
         if self.connection.their_state is h11.SEND_BODY and not self.has_body:

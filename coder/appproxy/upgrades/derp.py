@@ -20,9 +20,9 @@ async def serve_derp(server: DerpServer, upgrade: Upgrade) -> None:
     """Upgrade to DERP, raw or inside a WebSocket, and relay until the peer disconnects."""
     headers = upgrade.request.headers
     protocol = headers.get("upgrade", "").lower()
-    # The address has a share of the clients with unknown keys; where all keys count as known, of the connections.
+    # An announced key is an account of its own. A relay that cannot tell keys has one account for each address.
     source = network_of(upgrade.request.remote_ip)
-    on_known = promotion(f"relay clients of {source}")
+    on_known = promotion(f"relay client {id(upgrade)}" if server.tells_keys else f"relay clients of {source}")
     protocols = [name.strip().lower() for name in headers.get("sec-websocket-protocol", "").split(",")]
     if protocol == "websocket" and "derp" in protocols:
         stream: HalfCloseableStream = await upgrade.accept_websocket("derp", any_origin=True)

@@ -175,7 +175,14 @@ AGENTS = Command(
             short="c",
             help="Number of agents; 0 simulates one for each token.",
         ),
-        Option("ramp", "ramp", "CODER_SCALETEST_RAMP", kind="int", default=20, help="New agents in each second."),
+        Option(
+            "ramp",
+            "ramp",
+            "CODER_SCALETEST_RAMP",
+            kind="int",
+            default=20,
+            help="Number of new agents that connect in each second.",
+        ),
         Option(
             "duration",
             "duration",
@@ -215,7 +222,7 @@ AGENTS = Command(
             choices=("text", "json"),
             default="text",
             short="o",
-            help="Output format: text or json.",
+            help="Format of the result: text or json.",
         ),
     ),
 )

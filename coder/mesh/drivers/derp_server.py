@@ -21,8 +21,14 @@ from coder.mesh.core.errors import CryptoError, WireError
 from coder.mesh.core.paths.derpmap import DerpNode, DerpRegion
 from coder.mesh.core.wire import derp, derp_info, derp_reader
 from coder.mesh.core.wire.disco import MAGIC as DISCO_MAGIC
-from coder.mesh.drivers.derp_server_client import ConnectedClient, RelayCounters, RelayPresence
-from coder.mesh.drivers.derp_server_strangers import FindKnown, FrameTurns, UnknownClients
+from coder.mesh.drivers.derp_server_client import (
+    ConnectedClient,
+    FindKnown,
+    FrameTurns,
+    RelayCounters,
+    RelayPresence,
+    UnknownClients,
+)
 from coder.mesh.drivers.framing import (
     HEADER_SIZE,
     KEY_END,
@@ -56,7 +62,7 @@ class DerpServer:
 
     `mesh_key` (hex) admits other relays with the same key; `rate` limits each client's sending, in bytes a second after
     a `burst` (default: two seconds' worth); 0 sets no limit. With `find_known` the clients whose keys no coordinator
-    knows have limits of their own (derp_server_strangers.py).
+    knows have limits of their own (derp_server_client.py).
     """
 
     def __init__(
@@ -83,6 +89,11 @@ class DerpServer:
         self._turns = FrameTurns()
         self._clients: dict[bytes, list[ConnectedClient]] = {}
         """Connections by key; the last of a list is the one that wrote last, and receives."""
+
+    @property
+    def tells_keys(self) -> bool:
+        """Whether the relay distinguishes keys that a coordinator knows from others."""
+        return self._unknown is not None
 
     def is_connected(self, key: PublicKey) -> bool:
         """Return whether a node with this key is connected."""

@@ -25,6 +25,12 @@ def _certificate(data: bytes) -> object:
     return certificate_untrusted(data)
 
 
+def _vitals(text: str) -> object:
+    from coder.coderd.services.agents.agent_api.vitals_calls import _read_untrusted
+
+    return _read_untrusted(text)
+
+
 def _message_refused() -> type[Exception]:
     from coder.coderd.services.agents.signed_message import MessageRefused
 
@@ -203,6 +209,11 @@ SERVER = {
     ),
     "coderd/services/agents/signed_message.py:open_untrusted": Harness(
         _signed_message, (_message_refused(),), [_signed_sample()]
+    ),
+    "coderd/services/agents/agent_api/vitals_calls.py:_read_untrusted": Harness(
+        _text(_vitals),
+        (CoderError,),
+        [b'{"sent_at": "2026-11-28T00:00:00Z", "events": [], "disk_used": 1, "load": 0.5}'],
     ),
     "coderd/services/agents/agent_api/message_fields.py:uuid_untrusted": Harness(
         _agent_uuid, (CoderError,), [bytes(16)]

@@ -32,6 +32,8 @@ PASSED = frozenset({"target_session_attrs", "krbsrvname", "gsslib"})
 """Parameters the driver takes under their own names."""
 SOCKET = ("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
 """Parameters of the TCP connection (libpq's defaults where absent)."""
+_STARTUP = frozenset({"application_name", "options"})
+"""Session settings sent with the start of a connection: poolers know the first, and the second has no other way."""
 _WITHOUT_EFFECT: Mapping[str, str] = {
     "sslcompression": "",
     "sslsni": "",
@@ -96,9 +98,8 @@ class ConnectionString:
         if given.get("connect_timeout", "0") != "0":
             # libpq waits at least two seconds.
             arguments["timeout"] = max(2, _number(given, "connect_timeout"))
-        settings = self._session_settings()
-        if settings:
-            arguments["server_settings"] = settings
+        if startup := {name: value for name, value in self._settings().items() if name in _STARTUP}:
+            arguments["server_settings"] = startup
         return arguments | tls_arguments(given)
 
     def socket_options(self) -> dict[str, int]:
@@ -116,7 +117,11 @@ class ConnectionString:
         numbers = ports if len(ports) == len(places) else (ports or [5432]) * len(places)
         return find_password(Path(path).expanduser(), places, numbers, database, user)
 
-    def _session_settings(self) -> dict[str, str]:
+    def session_settings(self) -> dict[str, str]:
+        """Return the settings to make once a connection is open: poolers such as PgBouncer refuse them at its start."""
+        return {name: value for name, value in self._settings().items() if name not in _STARTUP}
+
+    def _settings(self) -> dict[str, str]:
         others = _LOGIN | PASSED | FILES | frozenset(SOCKET) | _WITHOUT_EFFECT.keys()
         others |= {"sslmode", "sslnegotiation", "connect_timeout", "fallback_application_name"}
         settings = {name: value for name, value in self.parameters.items() if name not in others}

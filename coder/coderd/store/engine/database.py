@@ -30,8 +30,7 @@ from coder.coderd.store.access.auth_changes import take_mark, watch_statements
 from coder.coderd.store.engine.availability import DRIVER_ERRORS, Availability, DatabaseAwayError, means_unavailable
 from coder.coderd.store.engine.connection_string import parse_connection_string
 from coder.coderd.store.engine.listening import Listeners, PgListening, PgNotificationCounters
-from coder.coderd.store.engine.sessions import set_session_settings
-from coder.coderd.store.engine.socket_options import set_socket_options
+from coder.coderd.store.engine.new_connections import prepare_connections
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -43,6 +42,9 @@ Tx: TypeAlias = AsyncConnection
 _log = get_logger("database")
 _RETRYABLE = {"40001", "40P01"}  # serialization_failure, deadlock_detected
 _RUN_TRIES = 5
+_SETTINGS = {"jit": "off", "plan_cache_mode": "force_generic_plan"}
+"""Settings of every session. Generic plans: our lookups are by key, and planning the list of workspaces costs more than
+running it."""
 
 
 class LoopThread:
@@ -173,7 +175,10 @@ class Database:
             pool_timeout=30,
             hide_parameters=True,  # errors are logged; hashes and addresses must not be
             # Unnamed prepared statements would be planned each time; the cache below is per connection.
-            connect_args={**arguments, "prepared_statement_cache_size": 500},
+            connect_args={
+                **arguments,
+                "prepared_statement_cache_size": 500,
+            },
             json_deserializer=msgspec.json.decode,  # five times as fast as the standard library's
         )
         # Shares the pool: a single read needs neither BEGIN nor ROLLBACK.
@@ -187,8 +192,9 @@ class Database:
         """Generation of identities and permissions; it grows with every change, before the author of the change is
         notified."""
         watch_statements(self._engine.sync_engine)
-        set_session_settings(self._engine.sync_engine, arguments.get("server_settings", {}))
-        set_socket_options(self._engine.sync_engine, connection.socket_options())
+        prepare_connections(
+            self._engine.sync_engine, connection.socket_options(), {**_SETTINGS, **connection.session_settings()}
+        )
 
     async def run(self, fn: Callable[Concatenate[Tx, P], Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run one transaction: commit when `fn(tx, …)` returns, roll back when it raises or the caller is cancelled.

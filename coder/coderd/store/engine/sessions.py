@@ -1,8 +1,4 @@
-"""Sessions of the database as the pool needs them: settings of new connections, and a pooler that shares sessions.
-
-The settings are given by SET after connecting. PgBouncer refuses startup parameters that it does not know, unless its
-administrator lists them in `ignore_startup_parameters`.
-"""
+"""Check of database sessions: a connection pooler that shares them by the transaction is refused."""
 
 from __future__ import annotations
 
@@ -16,12 +12,9 @@ from asyncpg.exceptions import (
     InvalidSQLStatementNameError,
     PostgresError,
 )
-from sqlalchemy import event
 
 from coder.base.errors import CoderError
 
-SETTINGS: Mapping[str, str] = {"jit": "off", "plan_cache_mode": "force_generic_plan"}
-"""Generic plans: our lookups are by key, and planning the list of workspaces costs more than running it."""
 _TIMEOUT = 10.0
 """Seconds to connect for the check."""
 _SHARED_TIMEOUT = 2.0
@@ -30,19 +23,6 @@ _SIGNS_OF_SHARING = (DuplicatePreparedStatementError, InvalidSQLStatementNameErr
 """Errors of a driver whose statements reach different sessions."""
 _STATEMENT_MODE = "statement pooling mode"
 """Part of PgBouncer's refusal of BEGIN."""
-
-
-def set_session_settings(engine: Any, given: Mapping[str, str]) -> None:
-    """Apply SETTINGS to every new connection of an engine, except those `given` in the connection string."""
-    missing = {name: value for name, value in SETTINGS.items() if name not in given}
-    if not missing:
-        return
-    statement = "; ".join(f"SET {name} = '{value}'" for name, value in missing.items())
-
-    def on_connect(connection: Any, _record: object) -> None:
-        connection.run_async(lambda driver: driver.execute(statement))
-
-    event.listen(engine, "connect", on_connect)
 
 
 async def require_own_sessions(arguments: Mapping[str, Any]) -> None:

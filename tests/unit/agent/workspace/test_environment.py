@@ -7,7 +7,7 @@ import json
 import os
 import uuid
 from collections.abc import AsyncIterator, Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -69,6 +69,8 @@ class Workspace:
 @pytest.fixture
 async def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Workspace]:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
+    monkeypatch.setenv("HOME", str(tmp_path))  # without files of a shell that change the environment
+    monkeypatch.setenv("SHELL", "/bin/sh")
     for name in [name for name in os.environ if name.startswith(AGENTS)]:
         monkeypatch.delenv(name)
     for name in ("CODER_SELF", "CODER_AGENT_AUTH", "CODER_SESSION_TOKEN"):
@@ -78,7 +80,10 @@ async def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIte
     program.write_text("#!/bin/sh\necho own program\n")
     program.chmod(0o755)
     state = AgentState(
-        identity=find_identity(), token="agent-token", url="http://server.example", executable=str(program)
+        identity=replace(find_identity(), shell="/bin/sh"),  # noqa: S604 - a field
+        token="agent-token",
+        url="http://server.example",
+        executable=str(program),
     )
     state.manifest = agent_pb2.Manifest(
         workspace_name="wanda",

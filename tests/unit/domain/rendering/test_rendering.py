@@ -293,9 +293,8 @@ _DYNAMIC = """  dynamic "option" {
 def test_too_many_options_are_refused(options: str) -> None:
     """Before the import: it would fail at its end."""
     ranges = ", ".join(f"range({start}, {start + 1000})" for start in range(0, 5000, 1000))
-    text = (
-        f'data "coder_parameter" "many" {{\n  name = "many"\n  default = "1"\n{options.replace("RANGES", ranges)}}}\n'
-    )
+    blocks = options.replace("RANGES", ranges)
+    text = f'data "coder_parameter" "many" {{\n  name = "many"\n  default = "1"\n{blocks}}}\n'
     owner = {"name": "x", "email": "", "full_name": "", "groups": [], "ssh_public_key": "", "id": "", "roles": []}
     rendered = render({"main.tf": text.encode()}, RenderRequest({}, owner, {}, lambda: "id"))
     count = rules.MAX_OPTIONS + 1 if options is _STATIC else 5000

@@ -12,7 +12,7 @@ from coder.mesh.core.crypto.box import SharedBox
 from coder.mesh.core.crypto.keys import PrivateKey
 from coder.mesh.core.stack.datagrams import UdpDatagram
 from coder.mesh.core.wire import derp, derp_info
-from coder.mesh.drivers import derp_server_strangers as strangers
+from coder.mesh.drivers import derp_server_client as strangers
 from coder.mesh.drivers.derp_server import DerpServer
 from coder.mesh.drivers.derp_server_client import ConnectedClient
 from coder.mesh.drivers.derp_server_queue import QUEUE_PACKETS, FairQueue

@@ -75,15 +75,9 @@ def test_at_sign_without_login() -> None:
 
 
 def test_session_settings_are_passed() -> None:
-    result = arguments(
-        "postgres://h/db?application_name=coder&search_path=a%2Cb&options=-c%20geqo%3Doff&statement_timeout=5s"
-    )
-    assert result["server_settings"] == {
-        "application_name": "coder",
-        "search_path": "a,b",
-        "options": "-c geqo=off",
-        "statement_timeout": "5s",
-    }
+    text = "postgres://h/db?application_name=coder&search_path=a%2Cb&options=-c%20geqo%3Doff&statement_timeout=5s"
+    assert arguments(text)["server_settings"] == {"application_name": "coder", "options": "-c geqo=off"}
+    assert parse_connection_string(text).session_settings() == {"search_path": "a,b", "statement_timeout": "5s"}
     assert arguments("postgres://h/db?fallback_application_name=x")["server_settings"] == {"application_name": "x"}
     assert arguments("postgres://h/db?connect_timeout=1")["timeout"] == 2
     assert "timeout" not in arguments("postgres://h/db?connect_timeout=0")

@@ -242,3 +242,16 @@ async def test_unusable_server_is_one_error() -> None:
             with pytest.raises(CoderError) as caught:
                 await migrate(db)
             assert caught.value.code == "database_unreachable"
+
+
+async def test_settings_follow_the_start() -> None:
+    """PgBouncer refuses settings it does not know at the start of a connection, so statements make them."""
+
+    async def show(tx: Tx) -> list[str]:
+        names = ("jit", "plan_cache_mode", "search_path", "application_name")
+        return [(await tx.execute(text(f"SHOW {name}"))).scalar_one() for name in names]
+
+    more = "search_path=public,o'ther&application_name=a@b"
+    async with fresh_database() as url, open_database(f"{url}&{more}") as db:
+        assert db.connect_arguments["server_settings"] == {"application_name": "a@b"}
+        assert await db.read(show) == ["off", "force_generic_plan", "public,o'ther", "a@b"]

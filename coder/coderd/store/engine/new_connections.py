@@ -1,4 +1,8 @@
-"""TCP options of database connections (libpq's `keepalives…` and `tcp_user_timeout`)."""
+"""Preparation of every new connection of the pool: session settings, and TCP options (libpq's `keepalives…`).
+
+Settings are made by statements and not with the start of the connection, at which PgBouncer refuses those it does not
+know.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,16 @@ _OPTIONS: Mapping[str, tuple[int, str]] = {
 }
 
 
-def set_socket_options(engine: Any, options: Mapping[str, int]) -> None:
-    """Set options on every new TCP connection of an engine. Options that the platform lacks are left out."""
-    if not options:
-        return
-    wanted = {"keepalives": 1, **options}
+def prepare_connections(engine: Any, options: Mapping[str, int], settings: Mapping[str, str]) -> None:
+    """Prepare every new connection of an engine. TCP options that the platform lacks are left out."""
+    wanted = {"keepalives": 1, **options} if options else {}
+    makes = ", ".join(f"set_config({_quoted(name)}, {_quoted(value)}, false)" for name, value in settings.items())
 
     def on_connect(connection: Any, _record: object) -> None:
+        if makes:
+            connection.run_async(lambda driver: driver.execute(f"SELECT {makes}"))
+        if not wanted:
+            return
         transport = connection.driver_connection._transport
         known = transport.get_extra_info("socket")
         if known is None or known.family not in {socket.AF_INET, socket.AF_INET6}:
@@ -39,3 +46,8 @@ def set_socket_options(engine: Any, options: Mapping[str, int]) -> None:
                     sock.setsockopt(level, number, value)
 
     event.listen(engine, "connect", on_connect)
+
+
+def _quoted(text: str) -> str:
+    """Return a text as SQL, whatever `standard_conforming_strings` says."""
+    return "E'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
