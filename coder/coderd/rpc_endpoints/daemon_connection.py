@@ -12,6 +12,7 @@ import trio
 from google.protobuf.message import Message
 
 from coder.api.base.refusals import Refusal
+from coder.base.errors import is_database_away
 from coder.base.exception_groups import single_failure
 from coder.base.log import get_logger
 from coder.coderd.services.foundation.outages import until_available
@@ -22,7 +23,6 @@ from coder.coderd.services.provisioning.daemon_registration import Presence
 from coder.coderd.services.provisioning.job_queue import JobQueue, RequireRight
 from coder.coderd.services.templates.imports import module_files
 from coder.coderd.services.templates.imports.module_files import ModuleFiles
-from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.domain.provisioning.jobs import CANCELED_BY_BREAK
 from coder.rpc.calls import Bidi, Handlers, ServerCall, ServerStream, Unary
 from coder.rpc.errors import RpcClosed, RpcError
@@ -127,8 +127,9 @@ class DaemonConnection:
                 held.clear()
             except RpcClosed:
                 raise
-            except DatabaseAwayError:
-                self.assignment_failed.set()
+            except Exception as error:
+                if is_database_away(error):
+                    self.assignment_failed.set()
                 raise
             finally:
                 await self._give_up(held)
