@@ -47,9 +47,10 @@ class VitalsCalls:
 
 
 def _read_untrusted(text: str) -> AgentVitals:
-    if len(text.encode()) > MAX_DOCUMENT or "\\u0000" in text:
-        raise RpcError(INVALID_ARGUMENT, f"a report has at most {MAX_DOCUMENT} bytes and no NUL")
     try:
-        return msgspec.json.decode(text, type=AgentVitals)
+        document = text.encode()
+        if len(document) > MAX_DOCUMENT or b"\\u0000" in document:
+            raise RpcError(INVALID_ARGUMENT, f"a report has at most {MAX_DOCUMENT} bytes and no NUL")
+        return msgspec.json.decode(document, type=AgentVitals)
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise RpcError(INVALID_ARGUMENT, f"the report cannot be read: {error}") from error
