@@ -184,7 +184,21 @@ DOORS = (
     ),
 )
 
+_SCIM = (
+    "DELETE /scim/v2/Users/{ident}",
+    *(
+        f"GET /scim/v2/{path}"
+        for path in ("Groups", "ResourceTypes", "ResourceTypes/{name}", "Schemas", "Schemas/{name}")
+    ),
+    *(
+        f"{method} /scim/v2{path}"
+        for method in ("DELETE", "GET", "PATCH", "POST", "PUT")
+        for path in ("", "/", "/{rest}")
+    ),
+)
 NO_DOORS = {
+    **dict.fromkeys(_SCIM, "SCIM: the identity provider's key alone, as for upstream's operations"),
+    "GET /bin/": "answers 404: the list of programs is public, too",
     "GET /api/v2/notifications/passcodes": "public: whether passcodes can be delivered, as the sign-in page shows",
     "GET /derp/streams/{secret}": "public, as /derp: the secret names a relayed stream of the caller's own node",
     "POST /derp/streams/{secret}": "public, as /derp: the secret names a relayed stream of the caller's own node",

@@ -22,7 +22,7 @@ SCHEMA_ERRORS = frozenset(
 )
 """Terraform's summaries of what a provider's schema does not have."""
 _SOURCES = frozenset({"coder/coder", "registry.terraform.io/coder/coder", "registry.opentofu.org/coder/coder"})
-_CONDITION = re.compile(r"\s*(=|!=|>=|<=|>|<|~>)?\s*v?(\d{1,6}(?:\.\d{1,6}){0,2})(?:-[0-9A-Za-z.-]+)?\s*")
+_CONDITION = re.compile(r"(?:(=|!=|>=|<=|>|<|~>)\s*)?v?(\d{1,6}(?:\.\d{1,6}){0,2})(?:-[0-9A-Za-z.-]+)?")
 _NEWEST_MINOR = 99
 "Minors of 2.x that a constraint is tried with, besides the versions that it names; 2.19 is the newest today."
 
@@ -30,7 +30,7 @@ _NEWEST_MINOR = 99
 def explain_pin(template: ReadTemplate) -> str:
     """Return a sentence for a template whose constraint allows no version 2.x of the provider; "" for any other."""
     pin = _pin(template)
-    named = [_padded(match[2]) for part in pin.split(",") if (match := _CONDITION.fullmatch(part))]
+    named = [_padded(match[2]) for part in pin.split(",") if (match := _CONDITION.fullmatch(part.strip()))]
     candidates = [(2, minor, 0) for minor in range(_NEWEST_MINOR)] + [version for version in named if version[0] >= 2]
     if not pin or any(allows(pin, version) for version in candidates):
         return ""
@@ -56,7 +56,7 @@ def _pin(template: ReadTemplate) -> str:
 def allows(constraint: str, version: tuple[int, int, int]) -> bool:
     """Return whether a version fulfils a constraint of Terraform's form, as `>= 0.12, < 2.0`. One of another form
     allows every version: terraform reports it."""
-    conditions = [_CONDITION.fullmatch(part) for part in constraint.split(",")]
+    conditions = [_CONDITION.fullmatch(part.strip()) for part in constraint.split(",")]
     return not all(conditions) or all(_fulfils(match[1] or "=", match[2], version) for match in conditions if match)
 
 

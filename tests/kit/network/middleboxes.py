@@ -14,6 +14,7 @@ import ssl
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 import h11
 import trio
@@ -96,10 +97,15 @@ class AuthProxy:
                 b"Content-Length: 0\r\nConnection: close\r\n\r\n"
             )
             return
-        assert method == "CONNECT"
-        self.tunnels.append(where)
-        await stream.send_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
-        await join(stream, await trio.open_tcp_stream(*self.target))
+        beyond = await trio.open_tcp_stream(*self.target)
+        if method == "CONNECT":
+            self.tunnels.append(where)
+            await stream.send_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        else:  # the absolute form of a request, which the server takes as well (RFC 9112 section 3.2.2)
+            address = urlsplit(where)
+            self.tunnels.append(f"{address.hostname}:{address.port or 80}")
+            await beyond.send_all(head)
+        await join(stream, beyond)
 
 
 @dataclass

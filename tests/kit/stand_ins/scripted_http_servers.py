@@ -199,6 +199,7 @@ Reply = Callable[[str, str], bytes]
 
 def reply(body: str, *, status: str = "200 OK", kind: str = "application/json") -> bytes:
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body.encode())}\r\n"
+    head += "X-Coder-Build-Version: v2.34.0\r\n"  # by which a server identifies itself as a Coder
     return f"{head}Connection: close\r\n\r\n{body}".encode()
 
 

@@ -109,6 +109,7 @@ NOT_WHOLE = {
     "gitssh": "needs ssh",
     "exp example-error validation": "is there to fail",
     "exp scaletest create-workspaces": "finds no workspace of its test to delete",
+    "exp scaletest agents": "finds no workspace of a test",
     "exp scaletest workspace-traffic": "finds no workspace of a test",
     "users activate": "the user is active already",
     "task resume": "the task is active already",

@@ -33,6 +33,11 @@ _RECORDED = "recorded without an entry: the first user; public banners"
 _NOTHING = "changes nothing"
 _REFUSED = "refused for every caller"
 UNAUDITED = {
+    **{
+        f"{method} /scim/v2{path}": "answers 404 or 405, and changes nothing"
+        for method in ("DELETE", "PATCH", "POST", "PUT")
+        for path in ("", "/", "/<path:_rest>")
+    },
     "POST /api/v2/workspaces/<id:workspace>/builds": _BUILD,
     "PATCH /api/v2/workspacebuilds/<id:build>/cancel": _BUILD,
     "POST /api/v2/tasks/<user>/<task>/pause": _BUILD,
