@@ -55,9 +55,18 @@ LASTING = {
     "webpush_subscription": LastingObject(
         "push subscriptions", Fate.REFUSED, "a browser's; it would keep receiving messages"
     ),
-    "provisioner_key": LastingObject("provisioner keys", Fate.STAYS, _SHARED),
-    "workspace_proxy": LastingObject("tokens of workspace proxies", Fate.STAYS, _SHARED),
-    "oauth2_provider_app_secret": LastingObject("secrets of applications", Fate.STAYS, _SHARED),
+    "provisioner_key": LastingObject(
+        "provisioner keys", Fate.REFUSED, "a daemon with the key receives templates, variables and states of builds"
+    ),
+    "workspace_proxy": LastingObject(
+        "tokens of workspace proxies", Fate.REFUSED, "a proxy with the token reaches the agents of every visitor"
+    ),
+    "oauth2_provider_app": LastingObject(
+        "settings of applications", Fate.REFUSED, "codes of other users would go to an address that it chose"
+    ),
+    "full_build_tokens": LastingObject(
+        "templates whose builds get all roles of their owners", Fate.REFUSED, "later builds would act with site roles"
+    ),
     "user": LastingObject("users", Fate.STAYS, _SHARED),
     "organization_member": LastingObject("memberships", Fate.STAYS, _SHARED),
     "workspace_acl": LastingObject("shared workspaces", Fate.STAYS, _SHARED),

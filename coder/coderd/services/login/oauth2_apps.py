@@ -13,6 +13,7 @@ from uuid import UUID
 from coder.api.base.refusals import Forbidden, Invalid, NotFound
 from coder.api.login.oauth2 import PostOAuth2ProviderAppRequest, PutOAuth2ProviderAppRequest
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.application_limits import require_lasting
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
@@ -31,6 +32,7 @@ EXPERIMENT = "oauth2"
 _NOT_FOUND = "OAuth2 application not found."
 _OFF = "OAuth2 Provider Functionality functionality requires enabling the 'oauth2' experiment."
 _ALPHABET = string.ascii_letters + string.digits
+_KIND = "oauth2_provider_app"
 _APPS = Class("oauth2_app", narrowed=True)
 _SECRETS = Class("oauth2_app_secret", narrowed=True)
 
@@ -82,7 +84,7 @@ def _require_found(row: OAuth2AppRow | None) -> OAuth2AppRow:
 
 async def create_app(ctx: Context, subject: Subject, request: PostOAuth2ProviderAppRequest) -> OAuth2AppRow:
     """Create an application. Raises Forbidden."""
-    require(subject, "create", _APPS)
+    await require_lasting(ctx, subject, "create", _APPS, _KIND)
     now = ctx.clock.now()
     row = OAuth2AppRow(new_uuid(), now, now, request.name, request.icon, request.callback_url, (), False, None, None)
     await ctx.db.run(store.insert_app, row)
@@ -95,7 +97,7 @@ async def update_app(
     """Change an application. Raises Forbidden, InvalidFields, NotFound."""
     row = await get_app(ctx, subject, app_id)
     check_request(request, {"name": row.name, "callback_url": row.callback_url})
-    require(subject, "update", _app_object(app_id))
+    await require_lasting(ctx, subject, "update", _app_object(app_id), _KIND)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> OAuth2AppRow:
@@ -117,7 +119,7 @@ async def set_legacy(ctx: Context, subject: Subject, app_id: UUID, *, legacy: bo
     NotFound.
     """
     await get_app(ctx, subject, app_id)
-    require(subject, "update", _app_object(app_id))
+    await require_lasting(ctx, subject, "update", _app_object(app_id), _KIND)
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> OAuth2AppRow:
@@ -146,7 +148,7 @@ async def list_secrets(ctx: Context, subject: Subject, app_id: UUID) -> list[OAu
 async def create_secret(ctx: Context, subject: Subject, app_id: UUID) -> tuple[UUID, str]:
     """Create a secret and return (id, secret). The secret is not stored in plain."""
     row = await get_app(ctx, subject, app_id)
-    require(subject, "create", _SECRETS)
+    await require_lasting(ctx, subject, "create", _SECRETS, _KIND)
     secret, text = secret_row(ctx, row.id)
     await ctx.db.run(store.insert_secret, secret)
     return secret.id, text

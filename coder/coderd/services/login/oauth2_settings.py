@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from coder.api.login.oauth2 import OAuth2ProviderSettings
+from coder.coderd.services.access.application_limits import require_lasting
 from coder.coderd.services.access.authorization import require
 from coder.coderd.store.site import site_settings as site_store
 from coder.domain.access.policy import Class, Subject
@@ -36,7 +37,7 @@ async def audited_settings(ctx: Context, subject: Subject) -> OAuth2ProviderSett
 
 async def change_settings(ctx: Context, subject: Subject, allowed: bool | None) -> bool:
     """Change the settings; None leaves them unchanged."""
-    require(subject, "update", _SETTINGS, hidden=False)
+    await require_lasting(ctx, subject, "update", _SETTINGS, "oauth2_provider_app", hidden=False)
     if allowed is not None:
         await ctx.db.run(site_store.put_config, _REGISTRATION, "true" if allowed else "false")
     return await dynamic_registration(ctx)

@@ -10,6 +10,7 @@ from uuid import UUID
 from coder.api.base.refusals import Conflict, Invalid, NotFound, Unauthenticated
 from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyRequest, ProvisionerKey, ProvisionerKeyDaemons
 from coder.base.ids import new_uuid
+from coder.coderd.services.access.application_limits import require_lasting
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.foundation.field_checks import check_request
 from coder.coderd.services.foundation.uniqueness import constraint_refusals
@@ -49,7 +50,9 @@ async def create_key(ctx: Context, subject: Subject, organization_id: UUID, body
 
     Raises Invalid (bad or reserved name, bad tags), Conflict (name taken).
     """
-    require(subject, "create", Class("provisioner_daemon", organization_id=organization_id))
+    await require_lasting(
+        ctx, subject, "create", Class("provisioner_daemon", organization_id=organization_id), "provisioner_key"
+    )
     check_request(body)
     secret = secrets.token_urlsafe(32)
     row = ProvisionerKeyRow(

@@ -20,6 +20,7 @@ from coder.api.proxies.proxies import (
 from coder.api.site.health import ProxyHealthReport
 from coder.base.ids import new_uuid
 from coder.base.version import BUILD_VERSION
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authentication import hash_secret
 from coder.coderd.services.access.authorization import may, require
 from coder.coderd.services.apps.session_handover import app_host
@@ -109,6 +110,7 @@ async def create_proxy(
 ) -> UpdateWorkspaceProxyResponse:
     """Create a proxy; its token is in this answer only. Raises Forbidden, Invalid, Conflict."""
     require(subject, "create", Class("workspace_proxy"), hidden=False)
+    await refuse_applications(ctx, subject, "workspace_proxy")
     _check_reserved(body.name)
     now = ctx.clock.now()
     secret = secrets.token_urlsafe(_SECRET_BYTES)
@@ -137,6 +139,8 @@ async def update_proxy(
 ) -> UpdateWorkspaceProxyResponse:
     """Change a proxy; empty fields stay as they are. Raises Forbidden, NotFound, Invalid, Conflict."""
     row = await _load(ctx, subject, reference, "update")
+    if body.regenerate_token:
+        await refuse_applications(ctx, subject, "workspace_proxy")
     values: dict[str, Any] = {
         name: getattr(body, name) for name in ("name", "display_name", "icon") if getattr(body, name)
     }

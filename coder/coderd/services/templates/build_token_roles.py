@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.templates.templates import TemplateBuildTokens
+from coder.coderd.services.access.application_limits import refuse_applications
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.access.workspace_access import load_template, lock_template
 from coder.coderd.store.access import build_keys
@@ -34,6 +35,8 @@ async def set_build_tokens(
 
     Turned off, it narrows existing tokens at once; turned on, it applies to later builds.
     """
+    if request.all_roles:
+        await refuse_applications(ctx, subject, "full_build_tokens")
     await ctx.db.run(_set, subject, template_id, request.all_roles)
     return request
 

@@ -35,7 +35,8 @@ MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
     ),
     "provisioner_key": lambda _: ("POST", "organizations/default/provisionerkeys", {"name": "k"}),
     "workspace_proxy": lambda _: ("POST", "workspaceproxies", {"name": "p"}),
-    "oauth2_provider_app_secret": lambda ids: ("POST", f"oauth2-provider/apps/{ids['app']}/secrets", None),
+    "oauth2_provider_app": lambda ids: ("POST", f"oauth2-provider/apps/{ids['app']}/secrets", None),
+    "full_build_tokens": lambda ids: ("PUT", f"templates/{ids['template']}/build-tokens", {"all_roles": True}),
     "user": lambda ids: ("POST", "users", _new_user(ids, login_type="github")),
     "password": lambda _: ("PUT", "users/bob/password", {"password": "Another1Secure!", "old_password": ""}),
     "organization_member": lambda ids: ("POST", f"organizations/{ids['other']}/members/{ids['bob']}", None),
@@ -60,9 +61,16 @@ MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
     "git_ssh_key": lambda _: ("PUT", "users/me/gitsshkey", None),
     "user_secret": lambda _: ("POST", "users/me/secrets", {"name": "s", "value": "v", "env_name": "S"}),
 }
+_APP = {"name": "third", "callback_url": "http://localhost:19190/cb"}
+_REGISTRATION = {"dynamic_client_registration_enabled": True}
 MORE: tuple[tuple[str, Callable[[dict[str, str]], Made]], ...] = (
     ("agent_token", lambda ids: ("GET", f"workspaces/{ids['workspace']}/external-agent/main/credentials", None)),
     ("agent_token", lambda ids: ("GET", f"workspacebuilds/{ids['build']}/state", None)),
+    ("workspace_proxy", lambda _: ("PATCH", "workspaceproxies/own", {"name": "own", "regenerate_token": True})),
+    ("oauth2_provider_app", lambda _: ("POST", "oauth2-provider/apps", _APP)),
+    ("oauth2_provider_app", lambda ids: ("PUT", f"oauth2-provider/apps/{ids['app']}", _APP)),
+    ("oauth2_provider_app", lambda ids: ("PUT", f"oauth2-provider/apps/{ids['app']}/legacy", {"legacy": True})),
+    ("oauth2_provider_app", lambda _: ("PUT", "oauth2-provider/settings", _REGISTRATION)),
     ("custom_role", lambda _: ("PUT", "organizations/default/members/roles", _role("template:update"))),
     ("group", lambda ids: ("PATCH", f"groups/{ids['group']}", {"add_users": [ids["bob"]]})),
     ("role_grant", lambda ids: ("PUT", f"users/{ids['bob']}/roles", {"roles": ["auditor"]})),
@@ -115,6 +123,7 @@ async def _ids(world: World, app: str, bob: str) -> dict[str, str]:
     defaults = {"default_org_member_roles": ["organization-admin"]}
     assert (await world.patch(f"/api/v2/organizations/{made['rich']}", defaults)).status_code == 200
     group = await world.post("/api/v2/organizations/default/groups", {"name": "own"})
+    assert (await world.post("/api/v2/workspaceproxies", {"name": "own"})).status_code == 201
     return {
         "app": app,
         "bob": bob,
