@@ -6,6 +6,7 @@ client, then JSON objects with data and size; raw terminal bytes back, the last 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -195,6 +196,8 @@ class _Session:
                 except trio.WouldBlock:
                     self._viewers.discard(viewer)
                     viewer.close()
+            # A program that writes without a pause would fill the queues of viewers that never get their turn.
+            await trio.lowlevel.checkpoint()
 
     def _remember(self, data: bytes) -> None:
         self._replay.append(data)
@@ -228,7 +231,7 @@ class _Session:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._from_viewer, stream, rest, nursery.cancel_scope)
                 async for data in receive:
-                    await stream.send_all(data)
+                    await stream.send_all(data + _queued(receive))
                 nursery.cancel_scope.cancel()
         finally:
             self._viewers.discard(send)
@@ -274,6 +277,15 @@ class _Session:
                     await trio.lowlevel.wait_writable(self._master)
                 except (OSError, trio.ClosedResourceError):
                     return
+
+
+def _queued(receive: trio.MemoryReceiveChannel[bytes]) -> bytes:
+    """Return all that waits: sent one by one, many small chunks would look like a slow viewer."""
+    chunks = []
+    with contextlib.suppress(trio.WouldBlock, trio.EndOfChannel):
+        while True:
+            chunks.append(receive.receive_nowait())
+    return b"".join(chunks)
 
 
 def _input_bytes(text: str) -> bytes:

@@ -217,7 +217,7 @@ def _personal(showcase: Showcase) -> None:
     showcase.api("POST", "/users/me/secrets", npm)
     key = "HIgo9xNzJMWLKASShiTqIybxZ0U3wGLiUeJ1PKf8ykw="
     showcase.api(
-        "POST", "/users/me/wireguard-clients", {"name": "phone", "public_key": key, "lifetime_seconds": 2_592_000}
+        "POST", "/users/me/wireguard-clients", {"name": "phone", "public_key": key, "lifetime_seconds": 518_400}
     )
     for title, text in (
         ("Maintenance on Sunday", "Workspaces are stopped from **02:00** to 03:00 UTC. Save your work before."),

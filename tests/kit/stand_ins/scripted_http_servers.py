@@ -197,9 +197,10 @@ Reply = Callable[[str, str], bytes]
 """(method, path) -> the whole answer, head and body; b"" closes the connection without a word."""
 
 
-def reply(body: str, *, status: str = "200 OK", kind: str = "application/json") -> bytes:
+def reply(body: str, *, status: str = "200 OK", kind: str = "application/json", is_coder: bool = True) -> bytes:
     head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(body.encode())}\r\n"
-    head += "X-Coder-Build-Version: v2.34.0\r\n"  # by which a server identifies itself as a Coder
+    if is_coder:
+        head += "X-Coder-Build-Version: v2.34.0\r\n"  # by which a server identifies itself
     return f"{head}Connection: close\r\n\r\n{body}".encode()
 
 

@@ -19,11 +19,11 @@ WITH_USER = [
 ]
 WITH_TOKEN = ["--token", SECRET]
 STRANGERS = [
-    reply("<h1>not found</h1>", status="404 Not Found", kind="text/html"),
-    reply('{"message":"The initial user has not been created!"}', status="404 Not Found"),
-    reply('{"message":"The initial user has already been created!"}'),
-    reply("<h1>welcome</h1>", kind="text/html"),
-    reply("", status="404 Not Found"),
+    reply("<h1>not found</h1>", status="404 Not Found", kind="text/html", is_coder=False),
+    reply('{"message":"The initial user has not been created!"}', status="404 Not Found", is_coder=False),
+    reply('{"message":"The initial user has already been created!"}', is_coder=False),
+    reply("<h1>welcome</h1>", kind="text/html", is_coder=False),
+    reply("", status="404 Not Found", is_coder=False),
 ]
 
 

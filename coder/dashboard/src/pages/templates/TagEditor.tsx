@@ -40,7 +40,8 @@ export function TagEditor({
       </p>
       {own.length === 0 ? (
         <p className="mb-3 text-sm text-muted">
-          No tags: an untagged provisioner runs it, or a tagged one while no untagged one is connected.
+          No tags: an untagged provisioner runs it, or a tagged one while no untagged one is
+          connected.
         </p>
       ) : (
         <ul aria-label="Tags" className="mb-3 flex flex-wrap gap-1.5">

@@ -3,6 +3,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { Download } from "lucide-react";
 import { useState } from "react";
 
+import { tokenConfig } from "../../../api/queries/account";
 import { post } from "../../../api/client";
 import { workspaces } from "../../../api/queries/workspaces";
 import type {
@@ -31,7 +32,15 @@ const LIFETIMES = [
   ["365", "1 year"],
   ["0", "Never"],
 ] as const;
+const UNLIMITED_DAYS = 36_500;
 const MOST = 100;
+
+/** Lifetimes up to the longest that the server accepts for this user's tokens and devices. */
+function offeredLifetimes(longestDays: number) {
+  return LIFETIMES.filter(([days]) =>
+    days === "0" ? longestDays >= UNLIMITED_DAYS : Number(days) <= longestDays,
+  );
+}
 
 export default function AddDevice({
   user,
@@ -43,6 +52,10 @@ export default function AddDevice({
   onAdded: () => Promise<void>;
 }) {
   const [created, setCreated] = useState<{ name: string; config: string } | null>(null);
+  const longest = useQuery(tokenConfig).data?.max_token_lifetime;
+  const offered = offeredLifetimes(longest === undefined ? UNLIMITED_DAYS : longest / 1e9 / DAY_S);
+  const daysOf = (chosen: string) =>
+    offered.some(([days]) => days === chosen) ? chosen : (offered.at(-1)?.[0] ?? chosen);
   const form = useForm(
     { name: "", days: "30", limited: false, workspace_ids: [] as string[] },
     async (values) => {
@@ -50,7 +63,9 @@ export default function AddDevice({
       const request: CreateWireguardClientRequest = {
         name: values.name,
         public_key: keys.shared,
-        ...(values.days === "0" ? {} : { lifetime_seconds: Number(values.days) * DAY_S }),
+        ...(daysOf(values.days) === "0"
+          ? {}
+          : { lifetime_seconds: Number(daysOf(values.days)) * DAY_S }),
         ...(values.limited ? { workspace_ids: values.workspace_ids } : {}),
       };
       const answer = await post<CreateWireguardClientResponse>(
@@ -100,9 +115,9 @@ export default function AddDevice({
           />
           <SelectField
             label="Expires after"
-            value={values.days}
+            value={daysOf(values.days)}
             onChange={(value) => set("days", value)}
-            options={LIFETIMES}
+            options={offered}
           />
           <RadioCards
             label="Access"
