@@ -206,7 +206,7 @@ ATTACKS: dict[str, tuple[str, Attack]] = {
     "slow-heads": ("500 slow heads", slow_heads),
     "idle": ("idle connections beyond the descriptors", idle),
     "relay-mutual": ("40 relay clients that send to one another", relay_mutual),
-    "relay-unknown": ("40 relay clients that send to nobody", relay_unknown),
+    "relay-unknown": ("40 relay clients that send to unknown keys", relay_unknown),
     "relay-pings": ("40 relay clients that ping", relay_pings),
     "expressions": ("template versions that describe gigabytes", expressions),
 }

@@ -258,7 +258,7 @@ class _OneFraming(BoundedHttp):
     that is mostly chunk headers (`FRAMING_SLACK`). After `end` there are no more events."""
 
     _received = _data = _chunks = 0
-    """Bytes after the head, those of them that are body data, and pieces that nobody has paid for."""
+    """Bytes after the head, those of them that are body data, and pieces that are not charged yet."""
     _ended = False
     _waiting: object = None
     """Event behind a piece of a body, taken already."""

@@ -153,7 +153,7 @@ class ConnectedClient:
         self.stream = stream
         self.mesh = mesh
         self.source = source
-        """Where the connection comes from; None: from this process, or nobody counts."""
+        """Where the connection comes from; None: from this process, or uncounted."""
         self.is_known = mesh or source is None
         """Whether a coordinator knows the key; an unknown client has little allowance."""
         self.on_known = on_known

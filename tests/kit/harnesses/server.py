@@ -38,7 +38,7 @@ def _message_refused() -> type[Exception]:
 
 
 def _signed_sample() -> bytes:
-    """Somebody's signature of a few words."""
+    """Return a signature of a few words."""
     import datetime
 
     from cryptography import x509
