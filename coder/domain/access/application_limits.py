@@ -47,6 +47,7 @@ LASTING = {
     ),
     "custom_role": LastingObject("custom roles", Fate.REFUSED, _GRANTS),
     "role_grant": LastingObject("grants of roles", Fate.REFUSED, _GRANTS),
+    "activation": LastingObject("activations of users", Fate.REFUSED, "an accomplice could sign in again"),
     "group": LastingObject("groups", Fate.REFUSED, _GRANTS),
     "idp_sync": LastingObject("settings of identity provider sync", Fate.REFUSED, _GRANTS),
     "password": LastingObject(

@@ -86,9 +86,11 @@ async def remove_member(ctx: Context, subject: Subject, organization: Organizati
     """
     if user.id == subject.user_id:
         raise Invalid("cannot remove self from an organization")
-    await get_member(ctx, subject, organization, user)
+    removed = await get_member(ctx, subject, organization, user)
     if not may(subject, "delete", member_resource(organization.id, user.id)):
         raise NotFound  # recorded: NotFound, not Forbidden, though members see each other
+    if await ctx.db.read(denying_roles, organization.id, removed.roles):
+        await refuse_applications(ctx, subject, "role_grant")  # the user could be added again without the denial
     await _require_manual_membership(ctx, user)
 
     async def write(tx: Tx) -> None:

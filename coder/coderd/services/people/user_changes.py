@@ -68,6 +68,8 @@ async def set_status(ctx: Context, subject: Subject, user: UserRow, status: str)
             raise Invalid("You cannot suspend yourself.")
         _refuse_owner(user)
     require(subject, "update", user_resource(user.id))
+    if status != "suspended":
+        await refuse_applications(ctx, subject, "activation")
     now = ctx.clock.now()
 
     async def write(tx: Tx) -> UserRow:

@@ -46,6 +46,7 @@ MAKES: dict[str, Callable[[dict[str, str]], Made]] = {
         {"roles": ["organization-admin"]},
     ),
     "custom_role": lambda _: ("POST", "organizations/default/members/roles", _role("template:read")),
+    "activation": lambda _: ("PUT", "users/sleeper/status/activate", None),
     "group": lambda ids: ("POST", "organizations/default/groups", {"name": "g"}),
     "idp_sync": lambda _: ("PATCH", "settings/idpsync/organization/config", {"field": "groups"}),
     "agent_token": lambda ids: ("POST", f"workspaces/{ids['workspace']}/external-agent/main/rotate-token", None),
@@ -73,6 +74,7 @@ MORE: tuple[tuple[str, Callable[[dict[str, str]], Made]], ...] = (
     ("oauth2_provider_app", lambda _: ("PUT", "oauth2-provider/settings", _REGISTRATION)),
     ("custom_role", lambda _: ("PUT", "organizations/default/members/roles", _role("template:update"))),
     ("group", lambda ids: ("PATCH", f"groups/{ids['group']}", {"add_users": [ids["bob"]]})),
+    ("role_grant", lambda _: ("DELETE", "organizations/default/members/banned", None)),
     ("role_grant", lambda ids: ("PUT", f"users/{ids['bob']}/roles", {"roles": ["auditor"]})),
     ("role_grant", lambda ids: ("POST", f"organizations/{ids['rich']}/members/{ids['bob']}", None)),
     ("role_grant", lambda ids: ("PATCH", f"organizations/{ids['other']}", {"default_org_member_roles": []})),
@@ -124,6 +126,11 @@ async def _ids(world: World, app: str, bob: str) -> dict[str, str]:
     assert (await world.patch(f"/api/v2/organizations/{made['rich']}", defaults)).status_code == 200
     group = await world.post("/api/v2/organizations/default/groups", {"name": "own"})
     assert (await world.post("/api/v2/workspaceproxies", {"name": "own"})).status_code == 201
+    await world.member("sleeper")
+    assert (await world.put("/api/v2/users/sleeper/status/suspend")).status_code == 200
+    await world.member("banned")
+    ban = {"roles": ["organization-workspace-creation-ban"]}
+    assert (await world.put("/api/v2/organizations/default/members/banned/roles", ban)).status_code == 200
     return {
         "app": app,
         "bob": bob,
