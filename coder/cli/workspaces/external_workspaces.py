@@ -117,6 +117,13 @@ def _agent_names(workspace: Workspace, agent: str) -> list[str]:
         if resource.type == "coder_external_agent"
         for item in resource.agents or []
     ]
+    if not names and workspace.latest_build.has_external_agent:
+        raise CoderError(
+            "stopped",
+            f"workspace {quoted(workspace.name)} is {workspace.latest_build.status}, so its external agent has no "
+            f"token; start it with `coder start {workspace.name}`",
+            "The machine then needs the new command: each start has a new token.",
+        )
     if agent and agent not in names:
         raise CoderError("no_agent", f"agent not found by name {quoted(agent)}, available agents: [{' '.join(names)}]")
     if not names:

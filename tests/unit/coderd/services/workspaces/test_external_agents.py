@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -12,7 +13,9 @@ from coder.coderd.store.agents import agents as agent_store
 from coder.domain.agents.token_generations import Generation, good
 from coder.rpc.errors import RpcError
 from coder.rpc.proto import agent_pb2 as pb
+from coder.rpc.proto import provisioner_pb2 as provisioner
 from tests.kit.agents.scripted_agent import AgentWorld, connected_agent
+from tests.kit.programs.command_line import run_cli
 from tests.kit.provisioners.scripted_provisioner import Answers, agent, resource
 from tests.kit.server.server_in_process import World
 from tests.kit.server.workspaces import TOKEN, build, external_answer, new_workspace, workspace_world
@@ -162,3 +165,23 @@ async def test_sub_agents_end_with_parent_token() -> None:
             (listed,) = (await new.call("ListSubAgents", pb.ListSubAgentsRequest(), pb.ListSubAgentsResponse)).agents
         assert listed.id == created.agent.id and listed.auth_token != created.agent.auth_token
         assert await _status_of_agent(world, str(UUID(bytes=listed.auth_token))) == 200
+
+
+def _kept_machine(job: Any) -> dict[str, Any]:
+    """The bundled template: its resource has no count, so it stays in the state of a stopped workspace."""
+    agents = [agent(token=TOKEN)] if job.workspace_build.metadata.workspace_transition == provisioner.START else []
+    return {"state": b"{}", "resources": [resource("main", "coder_external_agent", agents=agents)]}
+
+
+async def test_stopped_workspace_stays_external(tmp_path: Path) -> None:
+    async with workspace_world(Answers(import_=_import, build=_kept_machine)) as (world, _):
+        workspace = await new_workspace(world, "machine")
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+        for transition in ("stop", "start", "stop"):
+            built = await build(world, workspace["id"], transition)
+            assert built["latest_build"]["has_external_agent"] is True, transition
+            listed = await run_cli(["external-workspaces", "list"], home=tmp_path, env=env)
+            assert listed.code == 0 and "machine" in listed.stdout, listed
+        told = await run_cli(["external-workspaces", "agent-instructions", "machine"], home=tmp_path, env=env)
+        assert told.code == 1 and "has no external agent" not in told.stderr
+        assert 'workspace "machine" is stopped' in told.stderr and "coder start machine" in told.stderr
