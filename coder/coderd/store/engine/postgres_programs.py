@@ -117,4 +117,7 @@ def _copied(folder: Path, cluster: Cluster, version: str) -> Path:
                 runs = path.is_dir() or os.access(path, os.X_OK)
                 path.chmod(path.stat().st_mode | (0o055 if runs else 0o044))
         (target / "complete").touch()
+        if cluster.account.switch:  # the data directory's owner may remove and replace everything in it
+            for path in (programs, *programs.rglob("*")):
+                os.chown(path, cluster.account.uid, cluster.account.gid, follow_symlinks=False)
     return target / "bin"
