@@ -28,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _serve_commands()
     _open_standard_descriptors()
     _write_utf8()
+    _keep_order()
     _filter_terminals()
     if _is_completion():
         return _invoke(load("completion words"), ["--", *words])
@@ -97,6 +98,22 @@ def _write_utf8() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None and stream.encoding.lower().replace("-", "") != "utf8":
             reconfigure(encoding="utf-8")
+
+
+def _keep_order() -> None:
+    """Keep the order of results and messages if both streams are one file (`2>&1`): a log shows them as written.
+
+    Python buffers a stdout that is no terminal, and every message on stderr would come first.
+    """
+    import os
+
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    try:
+        is_same = os.path.sameopenfile(sys.stdout.fileno(), sys.stderr.fileno())
+    except (OSError, ValueError):  # replaced by a stream without a descriptor, or closed
+        return
+    if is_same and reconfigure is not None:
+        reconfigure(line_buffering=True)
 
 
 def _filter_terminals() -> None:
