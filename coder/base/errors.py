@@ -72,5 +72,7 @@ def _sentence(error: BaseException) -> str:
         return error.message
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(_sentence(inner) for inner in error.exceptions)
+    if isinstance(error, OSError) and error.strerror and error.errno is not None:
+        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     text = str(error)
     return text or type(error).__name__

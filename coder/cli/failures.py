@@ -61,6 +61,10 @@ def defect_text(error: Exception, *, verbose: bool) -> str:
     request = REQUESTS.last
     if isinstance(error, OSError) and error.strerror:
         text = f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    elif isinstance(error, OSError) and error.args and isinstance(error.args[0], list):
+        # shutil.Error: (source, target, text) of each file
+        source, target, reason = error.args[0][0]
+        text = f"cannot copy {source} to {target}: {str(reason).rpartition('] ')[2].partition(': ')[0]}"
     elif isinstance(error, UnicodeEncodeError):
         # Omit the text, which may be a password. Python keeps bytes that are not UTF-8 as lone surrogates.
         undecodable = repr(error.object[error.start : error.end]).replace("\\udc", "\\x")

@@ -46,9 +46,20 @@ def _start(invocation: Invocation) -> int:
     check_settings(invocation, DAEMON, "provisionerd")
     if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
+    _check_terraform(invocation["terraform_path"])
     raise_open_files()
     run_trio(_serve, invocation)
     return 0
+
+
+def _check_terraform(path: str) -> None:
+    """Refuse to start without a usable Terraform: the provisioner would fail each job that it takes."""
+    from coder.base.config import process_environment
+    from coder.cli.server.start_checks import check_terraform
+    from coder.provisionerd.config import RELEASES_VARIABLE
+
+    environment = process_environment()
+    check_terraform(path, environment, can_download=environment.get(RELEASES_VARIABLE, "") != "off")
 
 
 async def _serve(invocation: Invocation) -> None:

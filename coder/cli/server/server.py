@@ -28,6 +28,7 @@ def _run(invocation: Invocation) -> int:
         _print_yaml(config.resolved)
         return 0
     _log_to(config)
+    _check_machine(config)
     if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
         from coder.base.log import get_logger
 
@@ -52,6 +53,29 @@ def _run(invocation: Invocation) -> int:
     return 0
 
 
+def _check_machine(config: Any) -> None:
+    """Refuse to start with directories or a Terraform that cannot be used."""
+    from coder.base.config import process_environment
+    from coder.base.log import get_logger
+    from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
+    from coder.provisionerd.config import RELEASES_VARIABLE
+
+    if not config.postgres_url.reveal():
+        check_folder("global-config", config.data_dir)
+    check_folder("cache-dir", config.cache_dir)
+    if config.provisioner_daemons < 1:
+        return
+    environment = process_environment()
+    try:
+        check_terraform(
+            config.terraform_path, environment, can_download=environment.get(RELEASES_VARIABLE, "") != "off"
+        )
+    except CoderError as error:
+        if config.terraform_path != DEFAULT_TERRAFORM:
+            raise
+        get_logger("provisionerd").warn("built-in provisioners fail every build", reason=error.message)
+
+
 def _yaml(path: str) -> dict[str, Any]:
     if not path:
         return {}
@@ -59,8 +83,13 @@ def _yaml(path: str) -> dict[str, Any]:
 
     try:
         content = read_document(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CoderError("bad_config", f"cannot read settings from {path}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CoderError(
+            "bad_config", f"cannot read settings from {path}: {reason}", "Name a readable file with --config."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise CoderError("bad_config", f"cannot read settings from {path}", "Save it as UTF-8.") from error
     except YamlError as error:
         raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None
     if content is not None and not isinstance(content, dict):
