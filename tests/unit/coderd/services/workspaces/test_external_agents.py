@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
@@ -9,6 +10,7 @@ from uuid import UUID, uuid4
 import httpx
 import pytest
 
+from coder.base.clock import FakeClock
 from coder.coderd.store.agents import agents as agent_store
 from coder.domain.agents.token_generations import Generation, good
 from coder.rpc.errors import RpcError
@@ -185,3 +187,33 @@ async def test_stopped_workspace_stays_external(tmp_path: Path) -> None:
         told = await run_cli(["external-workspaces", "agent-instructions", "machine"], home=tmp_path, env=env)
         assert told.code == 1 and "has no external agent" not in told.stderr
         assert 'workspace "machine" is stopped' in told.stderr and "coder start machine" in told.stderr
+
+
+async def test_platform_without_program_is_reported(tmp_path: Path) -> None:
+    """On stderr, as the page does; the line itself stays as recorded."""
+    async with workspace_world(_answers(), site_dir=str(tmp_path)) as (world, _):
+        await new_workspace(world, "machine")
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+        words = ["external-workspaces", "agent-instructions", "machine"]
+        told = await run_cli(words, home=tmp_path, env=env)
+        assert told.code == 0 and "curl -fsSL" in told.stdout
+        assert "has no program for linux/amd64" in told.stderr and "build.py" in told.stderr
+        (tmp_path / "bin").mkdir()
+        (tmp_path / "bin/coder-linux-amd64").write_bytes(b"program")
+        told = await run_cli(words, home=tmp_path, env=env)
+        assert told.code == 0 and "has no program" not in told.stderr
+
+
+async def test_connecting_to_unattached_machine_ends(tmp_path: Path) -> None:
+    """Without a terminal, once the agent's time to connect has passed."""
+    clock = FakeClock(datetime.now(UTC))
+    async with workspace_world(_answers(), clock=clock) as (world, _):
+        await new_workspace(world, "machine")
+        clock.advance(600)
+        env = {"CODER_URL": world.url, "CODER_SESSION_TOKEN": world.token}
+        for words in (["ssh", "machine", "true"], ["ping", "machine"], ["speedtest", "machine"]):
+            told = await run_cli(words, home=tmp_path, env=env)
+            assert told.code == 1, told
+            assert "no machine is attached to admin/machine" in told.stderr
+            assert "coder external-workspaces agent-instructions admin/machine" in told.stderr
+            assert "https://" not in told.stderr
