@@ -250,8 +250,10 @@ def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) ->
             return 1
         if words:
             from coder.cli.failures import unknown_subcommand
+            from coder.cli.suggestions import for_subcommand
 
             sys.stderr.write(unknown_subcommand(name, words[0]))
+            sys.stderr.write(for_subcommand(name, words[0], (word for word, _ in children(name))))
             return 1
     sys.stdout.write(help_text(command, children(name), aliases_of(name)))
     return 0
@@ -275,7 +277,11 @@ def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  
             _show_requests()
         return command.run(invocation) or 0
     except UsageError as error:
-        sys.stderr.write(f"{error.message}\n")
+        from coder.cli.command import GLOBAL_OPTIONS
+        from coder.cli.suggestions import for_usage_error
+
+        suggestion = for_usage_error(error.message, (*command.options, *GLOBAL_OPTIONS))
+        sys.stderr.write(f"{error.message}\n{suggestion}")
         return 1
     except CoderError as error:
         _print_errors(command, [_error_text(command, error)])

@@ -28,6 +28,7 @@ def _run(invocation: Invocation) -> int:
         _print_yaml(config.resolved)
         return 0
     _log_to(config)
+    _warn_of_misspelt_variables(invocation)
     _check_machine(config)
     if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
         from coder.base.log import get_logger
@@ -51,6 +52,17 @@ def _run(invocation: Invocation) -> int:
     run_trio(main)
     announce("Shut down cleanly.")
     return 0
+
+
+def _warn_of_misspelt_variables(invocation: Invocation) -> None:
+    """Log variables that look like a misspelt setting: nothing reads them, and their value has no effect."""
+    from coder.base.log import get_logger
+    from coder.cli.command import GLOBAL_OPTIONS
+    from coder.cli.suggestions import misspelt_variables
+
+    known = (option.env for option in (*OPTIONS, *GLOBAL_OPTIONS))
+    for name, meant in misspelt_variables(invocation.env, known):
+        get_logger("server").warn("an unknown variable has no effect", variable=name, did_you_mean=meant)
 
 
 def _check_machine(config: Any) -> None:
