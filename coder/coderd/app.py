@@ -53,6 +53,7 @@ from coder.coderd.services.apps import app_usage, local_authorizer
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.services.foundation.context import Context
 from coder.coderd.services.foundation.deferred_work import ITEM_TIMEOUT
+from coder.coderd.services.login import oidc
 from coder.coderd.services.login.client_assertion import load_certificate
 from coder.coderd.services.network import coordinator, relay, replicas, server_node
 from coder.coderd.services.notifications import vapid_keys
@@ -188,6 +189,8 @@ async def _serving(
                 await nursery.start(run_part, context)
             server = _http_server(context)
             await nursery.start(server.serve, [listener for _, listener in listeners], context.stopping)
+            if oidc.enabled(context):
+                nursery.start_soon(context.services.api.oidc.report_at_start)
             for run_loop in LOOPS:
                 nursery.start_soon(run_loop, context)
             daemons_left = trio.Event()

@@ -325,10 +325,10 @@ async def open_listeners(config: ListenerSettings) -> list[tuple[str, Any]]:
     Raises CoderError `address_in_use` / `bad_address` / `bad_certificate`.
     """
     opened: list[tuple[str, Any]] = []
+    context = tls_context(config) if config.tls_enable else None  # before a socket that a bad file would leave open
     if config.http_address:
         opened += [(url, listener) for url, listener in await _bind(config.http_address, "http")]
-    if config.tls_enable:
-        context = tls_context(config)
+    if context is not None:
         for url, listener in await _bind(config.tls_address, "https"):
             opened.append((url, trio.SSLListener(listener, context, https_compatible=True)))
     return opened
@@ -342,11 +342,13 @@ async def _bind(address: str, scheme: str) -> list[tuple[str, trio.SocketListene
     try:
         listeners = await trio.open_tcp_listeners(int(port_text), host=host or None, backlog=1024)
     except OSError as error:
-        raise CoderError(
-            "address_in_use",
-            f"cannot listen on {address}",
-            "Is another server running there? Choose another --http-address.",
-        ) from error
+        if error.errno in {errno.EACCES, errno.EPERM}:
+            way = "Ports below 1024 need root or CAP_NET_BIND_SERVICE. Choose another --http-address."
+        elif isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            way = "This machine has no such address. Write it like 127.0.0.1:3000 or 0.0.0.0:3000."
+        else:
+            way = "Is another server running there? Choose another --http-address."
+        raise CoderError("address_in_use", f"cannot listen on {address}", way) from error
     if host == "" and int(port_text) == 0 and len(listeners) > 1:
         for extra in listeners[1:]:
             await extra.aclose()

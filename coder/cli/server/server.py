@@ -28,6 +28,8 @@ def _run(invocation: Invocation) -> int:
         _print_yaml(config.resolved)
         return 0
     _log_to(config)
+    _warn_of_misspelt_variables(invocation)
+    _check_machine(config)
     if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
         from coder.base.log import get_logger
 
@@ -52,6 +54,40 @@ def _run(invocation: Invocation) -> int:
     return 0
 
 
+def _warn_of_misspelt_variables(invocation: Invocation) -> None:
+    """Log variables that look like a misspelt setting: nothing reads them, and their value has no effect."""
+    from coder.base.log import get_logger
+    from coder.cli.command import GLOBAL_OPTIONS
+    from coder.cli.suggestions import misspelt_variables
+
+    known = (option.env for option in (*OPTIONS, *GLOBAL_OPTIONS))
+    for name, meant in misspelt_variables(invocation.env, known):
+        get_logger("server").warn("an unknown variable has no effect", variable=name, did_you_mean=meant)
+
+
+def _check_machine(config: Any) -> None:
+    """Refuse to start with directories or a Terraform that cannot be used."""
+    from coder.base.config import process_environment
+    from coder.base.log import get_logger
+    from coder.cli.server.start_checks import DEFAULT_TERRAFORM, check_folder, check_terraform
+    from coder.provisionerd.config import RELEASES_VARIABLE
+
+    if not config.postgres_url.reveal():
+        check_folder("global-config", config.data_dir)
+    check_folder("cache-dir", config.cache_dir)
+    if config.provisioner_daemons < 1:
+        return
+    environment = process_environment()
+    try:
+        check_terraform(
+            config.terraform_path, environment, can_download=environment.get(RELEASES_VARIABLE, "") != "off"
+        )
+    except CoderError as error:
+        if config.terraform_path != DEFAULT_TERRAFORM:
+            raise
+        get_logger("provisionerd").warn("built-in provisioners fail every build", reason=error.message)
+
+
 def _yaml(path: str) -> dict[str, Any]:
     if not path:
         return {}
@@ -59,8 +95,13 @@ def _yaml(path: str) -> dict[str, Any]:
 
     try:
         content = read_document(Path(path).expanduser().read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise CoderError("bad_config", f"cannot read settings from {path}") from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CoderError(
+            "bad_config", f"cannot read settings from {path}: {reason}", "Name a readable file with --config."
+        ) from None
+    except UnicodeDecodeError as error:
+        raise CoderError("bad_config", f"cannot read settings from {path}", "Save it as UTF-8.") from error
     except YamlError as error:
         raise CoderError("bad_config", f"cannot read settings from {path}: {error}") from None
     if content is not None and not isinstance(content, dict):

@@ -69,6 +69,12 @@ def check_config(config: ServerConfig) -> None:
         )
     if config.wireguard_endpoint:
         check_wireguard_endpoint(config.wireguard_endpoint)
+    if config.provisioner_daemons < 0:
+        raise CoderError(
+            "bad_option",
+            f"--provisioner-daemons={config.provisioner_daemons} is negative",
+            "Use 0 for a server without built-in provisioners.",
+        )
     if config.postgres_conn_max_open < 1:
         raise CoderError("bad_option", "--postgres-conn-max-open must be at least 1")
     idle = idle_connections(config.postgres_conn_max_idle)
