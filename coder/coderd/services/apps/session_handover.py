@@ -19,7 +19,6 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_access import find_workspace_id
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.store.proxies import workspace_proxies as proxy_store
 from coder.domain.access import scopes
 from coder.domain.access.credentials import Credentials
@@ -184,5 +183,5 @@ async def _is_server(ctx: Context, host: str) -> bool:
 
 async def find_terminal_visitor(ctx: Context, token: str, agent_id: UUID) -> Visitor | None:
     """Return the visitor that a ticket for this agent's terminal names; None for an invalid ticket."""
-    ticket = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
+    ticket = await opens_terminal_untrusted(ctx.services.signing_keys, ctx.clock.now(), token, agent_id)
     return Visitor(Credentials(), ticket.user_id, ticket.key_id) if ticket else None

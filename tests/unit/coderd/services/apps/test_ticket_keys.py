@@ -19,9 +19,7 @@ from sqlalchemy import update
 
 from coder.api.proxies.proxies import MayStayRequest, SignedAppRequest
 from coder.appproxy.apps.app_tickets import Ticket
-from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.services.apps import app_tokens
-from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.coderd.services.proxies import proxy_calls
 from coder.coderd.store.tables.people import api_keys
 from coder.domain.apps.app_addresses import AppRequest
@@ -63,7 +61,7 @@ async def _expiring_token(scene: Scene, login: str) -> tuple[str, Ending]:
             await tx.execute(update(api_keys).where(api_keys.c.id == key_id).values(expires_at=before))
 
         await scene.world.ctx.db.run(write)
-        scene.world.ctx.part(AuthCache).forget(key_id)
+        scene.world.ctx.services.auth_cache.forget(key_id)
 
     return token, end
 
@@ -97,7 +95,7 @@ async def test_tickets_end_with_their_key(
         key_id = token.partition("-")[0]
         assert [(ticket.user_id, ticket.key_id) for _, ticket in tickets] == [(UUID(guest), key_id)] * 2
         streams = [await _open_terminal(scene, tickets[0][0]), await _open_app(scene, tickets[1][0])]
-        visits = scene.world.ctx.part(OpenStreams)
+        visits = scene.world.ctx.services.edge.open_streams
         assert [await _may_stay_at_proxy(scene, ticket) for _, ticket in tickets] == [True, True]
         await end()
         await visits.look()
@@ -118,7 +116,7 @@ async def test_tickets_have_a_key_of_their_user(tmp_path: Path) -> None:
         owner = UUID((await scene.world.get("/api/v2/users/me")).json()["id"])
         path = f"/api/v2/workspaceagents/{agent_id}/pty"
         request = AppRequest("terminal", path, "", "", str(agent_id), "")
-        visits = scene.world.ctx.part(OpenStreams)
+        visits = scene.world.ctx.services.edge.open_streams
         for key_id, expected in (
             ("", True),
             (scene.world.token[:10], True),
