@@ -70,6 +70,8 @@ HEAD_PATIENCE = 30.0
 
 FAST_PATHS: set[bytes] = set()
 """Paths whose GETs the fast path answers immediately; it adds them."""
+FAST_FOLDERS: list[bytes] = []
+"""Beginnings of such paths."""
 
 _log = get_logger("http.server", per_minute=STRANGERS_LINES)
 
@@ -425,7 +427,7 @@ class OneWriteH11(H11Protocol):
             stream.pinging.cancel()
 
     async def _create_stream(self, request: h11.Request) -> None:
-        if request.method != b"GET" or request.target.partition(b"?")[0] not in FAST_PATHS or _expects_body(request):
+        if request.method != b"GET" or not _is_fast(request.target.partition(b"?")[0]) or _expects_body(request):
             await super()._create_stream(request)
             return
         # The stream reads its task group during construction.
@@ -434,6 +436,10 @@ class OneWriteH11(H11Protocol):
             await super()._create_stream(request)
         finally:
             self.task_group = task_group
+
+
+def _is_fast(path: bytes) -> bool:
+    return path in FAST_PATHS or path.startswith(tuple(FAST_FOLDERS))
 
 
 _MORE = frozenset({b"upgrade", b"content-length", b"transfer-encoding"})
