@@ -16,7 +16,7 @@ from coder.api.base.refusals import Unauthenticated
 from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.errors import envelope_of
 from coder.appproxy.http.hypercorn_fixes import FAST_FOLDERS, FAST_PATHS
-from coder.appproxy.http.rate_limits import BYPASS_HEADER, RateLimits, key_of, user_key
+from coder.appproxy.http.rate_limits import BYPASS_HEADER, key_of, user_key
 from coder.coderd.http.people import users
 from coder.coderd.http.server.auth import challenge
 from coder.coderd.http.server.declarations import declaration_of
@@ -79,7 +79,7 @@ class FastPath:
     def __init__(self, app: Any, ctx: Context) -> None:
         self._app = app
         self._ctx = ctx
-        self._limits: RateLimits = ctx.part(RateLimits)
+        self._limits = ctx.services.rate_limits
 
     async def __call__(self, scope: Message, receive: Any, send: Any) -> None:
         is_get = scope["type"] == "http" and scope["method"] == "GET"

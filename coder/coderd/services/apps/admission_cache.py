@@ -35,7 +35,7 @@ Key = tuple["AppRequest", str, str]
 
 
 class AdmissionCache:
-    """Cache of one server process, see `Context.part`."""
+    """Cache of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -43,7 +43,10 @@ class AdmissionCache:
         self._changes = 0
         """Number of notices so far: an admission that was read before one is not kept."""
         self._listening = False
-        ctx.nursery.start_soon(self._listen)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Listen for changes of workspaces, until cancelled; before that nothing is kept."""
+        nursery.start_soon(self._listen)
 
     def find(self, request: AppRequest, caller: Caller, address: str) -> AppAdmission | None:
         """Return the admission of the same key from the same address to the same application, if nothing changed."""

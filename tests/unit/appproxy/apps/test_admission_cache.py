@@ -14,7 +14,6 @@ import trio
 from coder.appproxy.apps.app_refusals import AppRefusedError
 from coder.appproxy.apps.authorizer import AppAdmission
 from coder.coderd.services.apps import admission_cache, app_access
-from coder.coderd.services.apps.admission_cache import AdmissionCache
 from coder.coderd.services.apps.local_authorizer import LocalAppAuthorizer
 from coder.coderd.store.workspaces.change_feed import Kind, notify_change
 from coder.domain.access.credentials import Credentials
@@ -116,7 +115,7 @@ async def _changes_end_it(s: Scene) -> None:
     harmless: list[tuple[Kind, UUID]] = [("state", UUID(int=1)), ("stats", owner["workspace_id"])]
     for kind, workspace_id in harmless:
         await s.until_kept()
-        cache = world.ctx.part(AdmissionCache)
+        cache = world.ctx.services.edge.app_admissions
         kept = dict(cache._kept)
         assert len(kept) >= 1
         async with world.ctx.db.listen("workspace_changes") as notices:
@@ -137,7 +136,7 @@ async def _others_are_never_kept(s: Scene) -> None:
 async def _time_ends_it(s: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as changed:
         changed.setattr(admission_cache, "ADMISSION_LIFETIME", 0.0)
-        s.world.ctx.part(AdmissionCache)._kept.clear()
+        s.world.ctx.services.edge.app_admissions._kept.clear()
         assert [await s.asks(s.world.token) for _ in range(4)] == [True] * 4
     await s.until_kept()
 
@@ -156,4 +155,4 @@ async def test_cache_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
         await s.until_kept()
         for number in range(20):
             await s.admit(s.world.token, address=f"198.51.100.{number}")
-        assert len(s.world.ctx.part(AdmissionCache)._kept) <= 3
+        assert len(s.world.ctx.services.edge.app_admissions._kept) <= 3

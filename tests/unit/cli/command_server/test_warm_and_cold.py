@@ -324,7 +324,7 @@ def test_configuration_folder_replaces_runtime(launcher: Launcher, homes: Path, 
     env = _without_runtime(launcher, CODER_CONFIG_DIR="", XDG_CONFIG_HOME="", HOME=str(homes / "h"))
     env |= {named: str(homes / "x"), "CODER_COMMAND_SERVER_IDLE": "60"}
     folder = homes / "x" / below
-    words = [program, "probe", "exit", "0"]
+    words = [str(program), "probe", "exit", "0"]
     subprocess.run(words, env=env, check=True, stderr=subprocess.DEVNULL)
     assert not folder.exists() and launcher.ways() == ["cold"], "no configuration, no directory"
     folder.mkdir(parents=True, mode=0o755)
