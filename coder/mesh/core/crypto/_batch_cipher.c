@@ -25,7 +25,7 @@
 #define REJECT_AFTER_MESSAGES (UINT64_MAX - (1 << 13))
 #define ADDRESSED 24 /* bytes of an IPv6 packet up to the end of its source address (RFC 8200, section 3) */
 #define SOURCE 8
-/* <openssl/evp.h>; stable since 1.1.0 */
+/* EVP_CTRL_AEAD_GET_TAG and _SET_TAG; stable since 1.1.0 */
 #define CTRL_GET_TAG 0x10
 #define CTRL_SET_TAG 0x11
 
