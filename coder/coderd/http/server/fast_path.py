@@ -15,7 +15,7 @@ from coder.api.base import codec
 from coder.api.base.refusals import Unauthenticated
 from coder.appproxy.http.connection_shares import authenticated_as
 from coder.appproxy.http.errors import envelope_of
-from coder.appproxy.http.hypercorn_fixes import FAST_FOLDERS, FAST_PATHS
+from coder.appproxy.http.hypercorn_fixes import FAST_PATHS
 from coder.appproxy.http.rate_limits import BYPASS_HEADER, key_of, user_key
 from coder.coderd.http.people import users
 from coder.coderd.http.server.auth import challenge
@@ -55,8 +55,7 @@ _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
 """Route name in metrics and traces for a path that is no route of its own."""
 BUILD_INFO, HEALTH, ASSETS = "/api/v2/buildinfo", "/healthz", "/assets/"
 _ASSET_ROUTE = "/<page:path>"
-FAST_PATHS.update(path.encode() for path in (*ROUTES, BUILD_INFO, HEALTH))
-FAST_FOLDERS.append(ASSETS.encode())
+FAST_PATHS.update(path.encode() for path in (*ROUTES, BUILD_INFO, HEALTH, ASSETS))
 
 _JSON = (b"content-type", b"application/json; charset=utf-8")
 _TEXT = (b"content-type", TEXT_TYPE.encode())

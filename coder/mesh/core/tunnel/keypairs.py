@@ -196,13 +196,11 @@ class Keypair(Generic[Owner]):
         """
         if self._opener is not None:
             return self._open_batches(self._opener, view, offset, total, segment, out)
-        decrypt = self._decrypt
-        index = self.local_index
+        decrypt, index = self._decrypt, self.local_index
         replay = self.replay
         newest = replay.newest
         append = out.append
-        head = _NO_HEAD
-        genuine = data = 0
+        head, genuine, data = _NO_HEAD, 0, 0
         # A GRO batch of the kernel: datagrams of one source end to end, equal in size but for the last.
         for at in range(offset, total, segment):
             end = at + segment
