@@ -36,6 +36,7 @@ from coder.coderd.config.settings import ServerConfig
 from coder.coderd.http.blueprints import BLUEPRINTS
 from coder.coderd.http.server.application import build_application, make_application
 from coder.coderd.http.server.middleware import response_headers
+from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.loops import (
     autobuild,
     key_rotation,
@@ -61,7 +62,7 @@ from coder.coderd.services.network import coordinator, relay, replicas, server_n
 from coder.coderd.services.network.sibling_routes import other_finder
 from coder.coderd.services.notifications import vapid_keys
 from coder.coderd.services.provisioning.job_handlers import JobHandler, JobHandlers
-from coder.coderd.services.telemetry import database_metrics, metrics_endpoint, profiles, tracing
+from coder.coderd.services.telemetry import database_metrics, metrics_door, metrics_endpoint, profiles, tracing
 from coder.coderd.services.telemetry.metrics import Metrics
 from coder.coderd.services.templates.imports.version_jobs import DryRunJobs, ImportJobs
 from coder.coderd.services.wireguard import wireguard_gateway
@@ -90,6 +91,7 @@ PARTS = (
     replicas.run,
     server_node.run,
     metrics_endpoint.run,
+    metrics_door.run,
     database_metrics.run,
     profiles.run,
     wireguard_gateway.run,
@@ -207,9 +209,10 @@ async def open_process(
     *,
     migrates: bool,
     connections: int = 0,
+    application: Application | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Run a process of a server with the duties of its place, on a database that is there already. `connections` is its
-    part of the database's; 0: all."""
+    part of the database's; 0: all. `application` is one of `prepare_application`."""
     connections = connections or config.postgres_conn_max_open
     idle = idle_connections(config.postgres_conn_max_idle)
     async with open_database(
@@ -221,7 +224,7 @@ async def open_process(
         await wait_for_database(database)
         if migrates:
             await migrate(database)
-        async with _serving(config, database, listeners, provisioner_factory, clock, place) as server:
+        async with _serving(config, database, listeners, provisioner_factory, clock, place, application) as server:
             yield server
 
 
@@ -233,6 +236,7 @@ async def _serving(
     provisioner_factory: ProvisionerFactory | None,
     clock: Clock,
     place: Place,
+    application: Application | None,
 ) -> AsyncIterator[RunningServer]:
     urls = tuple(url for url, _ in listeners)
     in_order = trio.Event()
@@ -242,7 +246,7 @@ async def _serving(
             deferred = context.part(DeferredWork)  # created here, so that it belongs to no request
             for run_part in filter(partial(_is_run_here, place), PARTS):
                 await nursery.start(run_part, context)
-            server = _http_server(context)
+            server = _http_server(context, application)
             accepting = [listener for _, listener in listeners] if place.has("http") else []
             await nursery.start(server.serve, accepting, context.stopping)
             await nursery.start(siblings.run, context, server)
@@ -327,9 +331,20 @@ def describe_api() -> dict[str, Any]:
     """Return the OpenAPI document of this program, without a server: from the declarations of its routes."""
     from coder.coderd.http.server.openapi.document import build_document
 
+    return build_document(make_application(_context_of_nothing(ServerConfig()), BLUEPRINTS), _endpoints().endpoints)
+
+
+def prepare_application(config: ServerConfig) -> Application:
+    """Return the application of a server with these settings, without a server: a process that forks shares its
+    memory."""
+    application = make_application(_context_of_nothing(config), BLUEPRINTS, _endpoints().endpoints)
+    application.url_map.update()
+    return application
+
+
+def _context_of_nothing(config: ServerConfig) -> Context:
     absent: Any = None  # handlers are inspected, never run
-    context = Context(ServerConfig(), absent, absent, "http://localhost:3000", UUID(int=0))
-    return build_document(make_application(context, BLUEPRINTS), _endpoints().endpoints)
+    return Context(config, absent, absent, "http://localhost:3000", UUID(int=0))
 
 
 def _endpoints() -> EndpointTable:
@@ -339,7 +354,7 @@ def _endpoints() -> EndpointTable:
     return table
 
 
-def _http_server(context: Context) -> HttpServer:
+def _http_server(context: Context, application: Application | None = None) -> HttpServer:
     table = _endpoints()
     trusted = TrustedProxies(context.config)
 
@@ -381,7 +396,7 @@ def _http_server(context: Context) -> HttpServer:
         return not has_too_many(head.target) and (apps.takes(head) or table.find(path_of(head)) is not None)
 
     return HttpServer(
-        build_application(context, BLUEPRINTS, table.endpoints),
+        build_application(context, BLUEPRINTS, table.endpoints, application),
         is_upgrade,
         open_endpoint,
         prefixed_cookies=context.config.host_prefix_cookie,

@@ -8,7 +8,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,11 +17,8 @@ import msgspec
 from coder.base.errors import CoderError
 from coder.coderd.processes.control import ControlLink, LineBuffer, Order, Report
 from coder.coderd.processes.forked import DUMP_SIGNAL, exit_now, main_of_fork
+from coder.coderd.processes.signals import HANDLED
 
-HANDLED = frozenset(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGCHLD") if hasattr(signal, name)
-)
-"""Signals that the supervisor handles."""
 _DUMP_TIME = 0.2
 """Seconds for a process to write its stacks before it is killed."""
 
@@ -139,16 +136,6 @@ class Child:
         self.status = os.waitstatus_to_exitcode(status)
         self.control.close()
         return True
-
-
-@contextlib.contextmanager
-def signals_blocked() -> Iterator[None]:
-    """Delay the handled signals for the duration of the block."""
-    signal.pthread_sigmask(signal.SIG_BLOCK, HANDLED)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
 
 
 def fork(

@@ -28,6 +28,7 @@ from coder.base.log import get_logger
 from coder.base.threads import run_trio
 from coder.coderd.app import ProvisionerFactory, open_process
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes.control import ControlLink, Order, Report
 from coder.coderd.services.foundation.place import Place
 from coder.coderd.store.engine.database import open_database
@@ -107,6 +108,7 @@ async def run_worker(
     factory: ProvisionerFactory | None,
     place: Place,
     connections: int,
+    application: Application,
 ) -> None:
     """Run a process with duties until it is told to stop."""
 
@@ -127,6 +129,7 @@ async def run_worker(
                 place,
                 migrates=False,
                 connections=connections,
+                application=application,
             ) as server:
                 garbage.settle()
                 link.send(Report("ready", access_url=server.access_url))

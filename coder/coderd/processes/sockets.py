@@ -5,7 +5,9 @@ from __future__ import annotations
 import importlib
 import os
 import socket
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from coder.appproxy.http.listening_sockets import bind_sockets, display_address, tls_context
 from coder.coderd.config.settings import ServerConfig
@@ -13,11 +15,19 @@ from coder.coderd.processes.forked import BoundSocket
 
 _LATE_MODULES = (
     "asyncpg",
+    "bcrypt",
     "coder.provisionerd.daemon",
+    "cryptography.hazmat.primitives.serialization.ssh",
+    "google.protobuf.descriptor_pb2",
+    "nacl.bindings",
     "sqlalchemy.dialects.postgresql.asyncpg",
     "uvloop",
 )
 """Modules that a process would import after its start: imported before, their memory is shared."""
+
+
+_MAX_PATH = 90
+"""Bytes of the folder's path."""
 
 
 def preload() -> None:
@@ -27,6 +37,15 @@ def preload() -> None:
             importlib.import_module(name)
         except ImportError:
             continue
+
+
+def new_folder() -> Path:
+    """Return a new folder for the processes' doors, whose paths must be shorter than the kernel's 108 bytes."""
+    folder = Path(tempfile.mkdtemp(prefix="coder-processes-"))
+    if len(os.fsencode(folder)) > _MAX_PATH:
+        folder.rmdir()
+        folder = Path(tempfile.mkdtemp(prefix="coder-processes-", dir="/tmp"))
+    return folder
 
 
 def check_tls(config: ServerConfig) -> None:

@@ -17,23 +17,24 @@ import shutil
 import signal
 import socket
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID, uuid4
 
 from coder.appproxy.http.shared_counts import SharedCounts
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.coderd.app import ProvisionerFactory
+from coder.coderd.app import ProvisionerFactory, prepare_application
 from coder.coderd.config.settings import ServerConfig
+from coder.coderd.http.server.quart_fixes import Application
 from coder.coderd.processes import reload
-from coder.coderd.processes.children import HANDLED, Child, fork, signals_blocked
+from coder.coderd.processes.children import Child, fork
 from coder.coderd.processes.control import ControlLink, Order
 from coder.coderd.processes.forked import run_keeper, run_migrations, run_worker
 from coder.coderd.processes.layout import ProcessSpec, connections_of, processes_of
-from coder.coderd.processes.sockets import bind_all, check_tls, preload
+from coder.coderd.processes.signals import handling_signals, signals_blocked
+from coder.coderd.processes.sockets import bind_all, check_tls, new_folder, preload
 from coder.coderd.services.foundation.place import INSTANCES, Incident, Place, Sibling, instance_id
 
 STALL = 10.0
@@ -89,16 +90,18 @@ class Supervisor:
         "Names of ready processes at the last broadcast."
         self._is_up = self._is_stopping = self._reload_requested = False
         self._turned_at = time.monotonic()
+        self._application: Application
         self._selector = selectors.DefaultSelector()
         self._wakeups: tuple[socket.socket, socket.socket] | None = None
         self._ends_on_hangup = sys.stdin is not None and sys.stdin.isatty()
 
     def run(self) -> None:
         """Run until SIGINT or SIGTERM. Raises CoderError when the server cannot start, or its database is lost."""
-        with self._handling_signals():
+        with handling_signals() as self._wakeups:
+            self._selector.register(self._wakeups[0], selectors.EVENT_READ)
             try:
                 if self._inherited is None:
-                    self._folder = _new_folder()
+                    self._folder = new_folder()
                     self._start()
                 else:
                     self._take_over(self._inherited)
@@ -114,9 +117,7 @@ class Supervisor:
     # ---- starting
 
     def _start(self) -> None:
-        preload()
-        gc.collect()
-        gc.freeze()
+        self._load()
         if not self._database_url:
             self._start_keeper()
         self._migrate()
@@ -129,6 +130,13 @@ class Supervisor:
             self._announce(f"Started HTTP listener at {bound.url}")
         first = self._workers[0].report
         self._announce(f"\nView the Web UI: {first.access_url if first is not None else ''}")
+
+    def _load(self) -> None:
+        """Load what all processes use, so that they share its memory."""
+        preload()
+        self._application = prepare_application(self._config)
+        gc.collect()
+        gc.freeze()
 
     def _start_keeper(self) -> None:
         async def run(link: ControlLink) -> None:
@@ -171,7 +179,16 @@ class Supervisor:
                 door=door,
                 counts=self._counts.for_table(2 * spec.slot + table),
             )
-            await run_worker(link, self._config, self._database_url, self._sockets, self._factory, place, connections)
+            await run_worker(
+                link,
+                self._config,
+                self._database_url,
+                self._sockets,
+                self._factory,
+                place,
+                connections,
+                self._application,
+            )
 
         child = fork(
             spec.name,
@@ -356,9 +373,7 @@ class Supervisor:
         for child in [*old, *([self._keeper] if self._keeper is not None else [])]:
             self._watch(child)
         self._database_url = self._database_url or state.database_url
-        preload()
-        gc.collect()
-        gc.freeze()
+        self._load()
         self._is_up = True
         self._broadcast()
         try:
@@ -413,49 +428,18 @@ class Supervisor:
                     self._keeper.signal(signal.SIGKILL)
         for bound in self._sockets:
             bound.socket.close()
+        self._selector.close()
         if self._folder != Path():
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _watch(self, child: Child) -> None:
         self._selector.register(child.control, selectors.EVENT_READ, child)
 
-    @contextlib.contextmanager
-    def _handling_signals(self) -> Iterator[None]:
-        ours, theirs = self._wakeups = socket.socketpair()
-        for end in self._wakeups:
-            end.setblocking(False)
-        self._selector.register(ours, selectors.EVENT_READ)
-        before = {number: signal.signal(number, _note) for number in HANDLED}
-        signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDLED)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(-1)
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            self._selector.close()
-            ours.close()
-            theirs.close()
-
-
-def _note(_number: int, _frame: object) -> None:
-    """Do nothing: Python writes the number to the wakeup socket."""
-
 
 def _inherited(child: Child) -> reload.InheritedChild:
     return reload.InheritedChild(
         child.name, child.pid, child.control.fileno(), child.number, child.door, child.duties, child.is_ready
     )
-
-
-def _new_folder() -> Path:
-    """Return a new folder for the doors, whose paths must be shorter than the kernel's 108 bytes."""
-    folder = Path(tempfile.mkdtemp(prefix="coder-processes-"))
-    if len(os.fsencode(folder)) > 90:
-        folder.rmdir()
-        folder = Path(tempfile.mkdtemp(prefix="coder-processes-", dir="/tmp"))
-    return folder
 
 
 def run_processes(config: ServerConfig, factory: ProvisionerFactory | None, announce: Callable[[str], None]) -> None:
