@@ -88,7 +88,7 @@ class Family:
             self.help,
             self.labels,
             self.buckets,
-            list(self._values.items()),
+            [(labels, float(value)) for labels, value in self._values.items()],
             [(labels, item.counts, item.total, item.count) for labels, item in self._distributions.items()],
         )
 

@@ -156,7 +156,13 @@ class Supervisor:
 
         child = fork("migrations", run, self._private_sockets())
         self._watch(child)
-        self._wait(lambda: child.status == 0, [child], also=child)
+        try:
+            self._wait(lambda: child.status is not None, [], also=child)
+        except BaseException:
+            child.signal(signal.SIGKILL)  # PostgreSQL undoes what it had begun
+            raise
+        if child.status:
+            raise child.failure or CoderError("start_failed", f"the migrations {child.describe_end()[1]}")
 
     def _fork_worker(self, spec: ProcessSpec) -> Child:
         number, self._next_number = self._next_number, (self._next_number + 1) % INSTANCES
@@ -221,7 +227,7 @@ class Supervisor:
                 if child.status is not None:
                     raise child.failure or CoderError("start_failed", f"{child.name}: {child.describe_end()[1]}")
             if time.monotonic() > until:
-                raise CoderError("start_failed", f"{needed[0].name} did not start within {START_TIMEOUT:.0f} s")
+                raise CoderError("start_failed", f"the server did not start within {START_TIMEOUT:.0f} s")
             self._turn(also)
 
     def _turn(self, also: Child | None = None) -> None:
