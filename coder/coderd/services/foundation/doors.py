@@ -63,6 +63,7 @@ async def knock(path: str, head: DoorMessage, data: bytes = b"", descriptor: int
                 raise DoorClosedError(path)
             return stream
     except (OSError, trio.TooSlowError, trio.BrokenResourceError) as error:
+        door.close()
         raise DoorClosedError(path) from error
     except BaseException:
         door.close()

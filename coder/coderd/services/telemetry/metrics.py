@@ -157,6 +157,11 @@ _FAMILIES: tuple[Declaration, ...] = (
     ("go_sql_open_connections", "gauge", "db_name", "Connections to the database, in use or idle."),
     ("go_sql_in_use_connections", "gauge", "db_name", "Database connections in use."),
     ("go_sql_idle_connections", "gauge", "db_name", "Idle database connections."),
+    *RELAY,
+    *PROCESS,
+    *SCRAPES,
+)
+_PROCESSES: tuple[Declaration, ...] = (
     ("coder_server_processes", "gauge", "", "Processes of this server that are ready."),
     (
         "coder_server_process_restarts_total",
@@ -164,10 +169,8 @@ _FAMILIES: tuple[Declaration, ...] = (
         "process cause",
         "Processes that were lost and replaced since the supervisor started.",
     ),
-    *RELAY,
-    *PROCESS,
-    *SCRAPES,
 )
+"""Ours, for a server of several processes."""
 _DATABASE: tuple[Declaration, ...] = (
     ("coderd_db_query_latencies_seconds", "histogram", "query", "Duration of database work."),
     ("coderd_db_query_counts_total", "counter", "method query route", "Database work by the request that caused it."),
@@ -200,6 +203,9 @@ class Metrics:
             labels = " ".join(_STATS_LABELS[at] for at in self._stats_labels)
             for name in _STATS:
                 self._declare(f"coderd_agentstats_{name}", "gauge", labels, "Reported by agents recently.")
+        if not ctx.place.is_alone:
+            for name, kind, labels, text in _PROCESSES:
+                self._declare(name, kind, labels, text)
         if ctx.config.prometheus_collect_db_metrics:
             for name, kind, labels, text in _DATABASE:
                 self._declare(name, kind, labels, text)
@@ -255,10 +261,11 @@ class Metrics:
         self._set_pool()
         set_process(self.families)
         set_relay(self.families, self._ctx.part(Relay).server)
-        self["coder_server_process_restarts_total"].replace(
-            (labels, float(number)) for labels, number in self._ctx.place.restarts.items()
-        )
-        self["coder_server_processes"].set(len(self._ctx.place.siblings) + 1)
+        if not self._ctx.place.is_alone:
+            self["coder_server_process_restarts_total"].replace(
+                (labels, float(number)) for labels, number in self._ctx.place.restarts.items()
+            )
+            self["coder_server_processes"].set(len(self._ctx.place.siblings) + 1)
 
     async def _collect(self, elsewhere: Sequence[ProcessMetrics]) -> None:
         now = self._ctx.clock.now()
