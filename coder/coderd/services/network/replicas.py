@@ -22,9 +22,6 @@ from coder.base.version import BUILD_VERSION
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.foundation.doors import DoorClosedError, DoorMessage, knock
 from coder.coderd.services.foundation.place import Sibling, same_machine
-from coder.coderd.services.foundation.this_replica import ThisReplica
-from coder.coderd.services.network.coordinator import Coordinator
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.store.engine.errors import DatabaseAwayError
 from coder.coderd.store.network import replicas as store
 from coder.coderd.store.network.replicas import ReplicaRow
@@ -34,6 +31,7 @@ from coder.tailnet.relay_mesh import RelayMesh
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
+    from coder.coderd.services.foundation.this_replica import ThisReplica
     from coder.coderd.services.network.replica_coordination import Bridge
 
 RENEW = 10.0
@@ -44,11 +42,11 @@ _log = get_logger("replicas")
 
 
 class Replicas:
-    """Other replicas, as this one knows them. Created once, see `Context.part`."""
+    """Other replicas, as this one knows them."""
 
-    def __init__(self, ctx: Context) -> None:
+    def __init__(self, ctx: Context, this_replica: ThisReplica) -> None:
         self._ctx = ctx
-        self._me: ThisReplica = ctx.part(ThisReplica)
+        self._me = this_replica
         self.rows: list[ReplicaRow] = []
         self._mesh = RelayMesh()
         self._latency_us = 0
@@ -73,8 +71,8 @@ class Replicas:
         )
         self.rows = await ctx.db.run(store.put_replica, row, now - timedelta(seconds=DEAD))
         self._latency_us = int((ctx.clock.monotonic() - began) * 1e6)
-        ctx.part(Coordinator).bridge.set_others(other.id for other in self.rows)
-        relay = ctx.part(Relay)
+        ctx.services.relay.coordinator.bridge.set_others(other.id for other in self.rows)
+        relay = ctx.services.relay.derp
         if relay.server is not None:
             relays = {
                 row.id: row.relay_address
@@ -85,7 +83,7 @@ class Replicas:
             self._mesh_siblings(nursery)
 
     def _mesh_siblings(self, nursery: trio.Nursery) -> None:
-        relay, siblings = self._ctx.part(Relay), self._ctx.place.siblings
+        relay, siblings = self._ctx.services.relay.derp, self._ctx.place.siblings
         if relay.server is None:
             return
         for replica, scope in list(self._sibling_links.items()):
@@ -101,7 +99,7 @@ class Replicas:
         """Link new siblings' relays, and lose the peers of siblings that ended without a goodbye."""
         self._mesh_siblings(nursery)
         for lost in self._ctx.place.lost - self._buried:
-            self._ctx.part(Coordinator).bridge.replica_ended(lost)
+            self._ctx.services.relay.coordinator.bridge.replica_ended(lost)
         if self._ctx.place.has("loops"):
             for lost in self._ctx.place.lost - self._buried:
                 nursery.start_soon(self._delete_row, lost)
@@ -109,7 +107,7 @@ class Replicas:
 
     async def _delete_row(self, replica: UUID) -> None:
         try:
-            await self._ctx.part(Coordinator).bridge.publish_end_of(replica)
+            await self._ctx.services.relay.coordinator.bridge.publish_end_of(replica)
             await self._ctx.db.run(store.delete_replica, replica)
         except Exception as error:
             # Others notice the stale row.
@@ -118,8 +116,8 @@ class Replicas:
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: join the other replicas until the server stops. Needs the relay and the coordinator."""
-    replicas = ctx.part(Replicas)
-    bridge = ctx.part(Coordinator).bridge
+    replicas = ctx.services.relay.replicas
+    bridge = ctx.services.relay.coordinator.bridge
     async with trio.open_nursery() as nursery:
         await nursery.start(bridge.listen)
         nursery.start_soon(bridge.send_notices)
@@ -138,7 +136,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
 async def _say_goodbye(ctx: Context, bridge: Bridge) -> None:
     try:
         await bridge.say_goodbye()
-        await ctx.db.run(store.delete_replica, ctx.part(ThisReplica).id)
+        await ctx.db.run(store.delete_replica, ctx.services.this_replica.id)
     except DatabaseAwayError as error:
         # The others notice the stale row. Running requests must not be interrupted for it.
         _log.warn("the goodbye to other replicas could not be sent", error=error)
@@ -174,11 +172,11 @@ async def list_replicas(ctx: Context, subject: Subject) -> list[Replica]:
     """Return the living replicas, one for each server: its processes are no replicas for users. Raises NotFound without
     permission."""
     require(subject, "read", Class("replicas"))
-    replicas = ctx.part(Replicas)
+    replicas = ctx.services.relay.replicas
     began = ctx.clock.monotonic()
     rows = await ctx.db.read(store.list_replicas, ctx.clock.now() - timedelta(seconds=DEAD))
     latency = int((ctx.clock.monotonic() - began) * 1e6)
-    me = ctx.part(ThisReplica)
+    me = ctx.services.this_replica
     rows = one_of_each_machine(rows or replicas.rows)
     return [
         Replica(

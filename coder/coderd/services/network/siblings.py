@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import trio
 
 from coder.coderd.services.foundation.doors import Handler, answer_knocks
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.network.sibling_routes import connection_handler, relay_handler
 
 if TYPE_CHECKING:
@@ -23,7 +22,7 @@ async def run(
         task_status.started()
         return
     handlers: dict[str, Handler] = {"connection": connection_handler(server), **ctx.place.handlers}
-    relay = ctx.part(Relay).server
+    relay = ctx.services.relay.derp.server
     if relay is not None:
         handlers["relay"] = relay_handler(relay)
     async with trio.open_nursery() as nursery:

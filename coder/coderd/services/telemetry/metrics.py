@@ -17,8 +17,6 @@ from coder.appproxy.metrics.metric_families import BUILDS, Declaration, Family, 
 from coder.appproxy.metrics.open_links import OpenLinks
 from coder.appproxy.metrics.process_metrics import PROCESS, RELAY, SCRAPES, set_process, set_relay
 from coder.base.version import BUILD_VERSION
-from coder.coderd.services.network.coordinator import Coordinator
-from coder.coderd.services.network.relay import Relay
 from coder.coderd.services.telemetry.forwarded_metrics import ForwardedMetrics
 from coder.coderd.services.telemetry.sibling_metrics import AgentNode, ProcessMetrics, ask_siblings, merged
 from coder.coderd.store.telemetry import metrics as store
@@ -189,7 +187,7 @@ _STATS = (
 
 
 class Metrics:
-    """Every metric family of this process, see `Context.part`."""
+    """Every metric family of this process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
@@ -242,7 +240,7 @@ class Metrics:
     def of_this_process(self) -> ProcessMetrics:
         """Return what this process has counted, for the sibling that answers a scrape."""
         self._collect_here()
-        coordinator = self._ctx.part(Coordinator)
+        coordinator = self._ctx.services.relay.coordinator
         agents = {}
         for peer in coordinator.core.nodes():
             number = coordinator.node_number(peer)
@@ -260,7 +258,7 @@ class Metrics:
         self._set_notices()
         self._set_pool()
         set_process(self.families)
-        set_relay(self.families, self._ctx.part(Relay).server)
+        set_relay(self.families, self._ctx.services.relay.derp.server)
         if not self._ctx.place.is_alone:
             self["coder_server_process_restarts_total"].replace(
                 (labels, float(number)) for labels, number in self._ctx.place.restarts.items()
@@ -303,7 +301,7 @@ class Metrics:
         up: dict[tuple[str, ...], float] = {}
         connections: dict[tuple[str, ...], float] = {}
         latencies: dict[tuple[str, ...], float] = {}
-        coordinator = self._ctx.part(Coordinator)
+        coordinator = self._ctx.services.relay.coordinator
         for row in rows:
             (
                 agent_id,

@@ -8,7 +8,6 @@ import msgspec
 import trio
 
 from coder.coderd.services.foundation.doors import DoorMessage
-from coder.coderd.services.telemetry.metrics import Metrics
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
@@ -18,7 +17,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
     """Part: answer siblings' questions for metrics."""
 
     async def answer(_head: DoorMessage, _data: bytes, _descriptor: int, stream: trio.SocketStream) -> None:
-        await stream.send_all(msgspec.json.encode(ctx.part(Metrics).of_this_process()))
+        await stream.send_all(msgspec.json.encode(ctx.services.metrics.of_this_process()))
 
     await trio.lowlevel.checkpoint()
     ctx.place.handlers["metrics"] = answer
