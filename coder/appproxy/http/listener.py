@@ -309,6 +309,9 @@ class HttpServer:
                 secure = isinstance(stream, trio.SSLStream)
                 await connection.pay(CONNECTION_COST + HANDSHAKE_COST * secure)
                 await self._serve(stream, connection, replayed, origin)
+        except BaseException:
+            await trio.aclose_forcefully(stream)  # cancelled before anything owned the stream
+            raise
         finally:
             self.connections.release(connection)
             if scope.cancelled_caught:
