@@ -23,6 +23,7 @@ from pathlib import Path
 from uuid import UUID, uuid4
 
 from coder.appproxy.http.shared_counts import SharedCounts
+from coder.base.clock import SystemClock
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.coderd.app import ProvisionerFactory, prepare_application
@@ -308,7 +309,7 @@ class Supervisor:
         rest = 0.0 if lived >= STEADY or not self._rests.get(child.name) else self._rests[child.name]
         self._rests[child.name] = min(max(2 * rest, FIRST_REST), LONGEST_REST)
         _log.error("a process was lost and is replaced", process=child.name, pid=child.pid, cause=detail, rest=rest)
-        self._incidents = [*self._incidents, Incident(child.name, cause, detail, time.time())][-_MAX_INCIDENTS:]
+        self._incidents = [*self._incidents, Incident(child.name, cause, detail, SystemClock().now().timestamp())][-_MAX_INCIDENTS:]
         self._restarts[child.name, cause] = self._restarts.get((child.name, cause), 0) + 1
         if any(spec.name == child.name for spec in self._specs):
             self._due[child.name] = time.monotonic() + rest
