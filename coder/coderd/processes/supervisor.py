@@ -309,7 +309,8 @@ class Supervisor:
         rest = 0.0 if lived >= STEADY or not self._rests.get(child.name) else self._rests[child.name]
         self._rests[child.name] = min(max(2 * rest, FIRST_REST), LONGEST_REST)
         _log.error("a process was lost and is replaced", process=child.name, pid=child.pid, cause=detail, rest=rest)
-        self._incidents = [*self._incidents, Incident(child.name, cause, detail, SystemClock().now().timestamp())][-_MAX_INCIDENTS:]
+        incident = Incident(child.name, cause, detail, SystemClock().now().timestamp())
+        self._incidents = [*self._incidents, incident][-_MAX_INCIDENTS:]
         self._restarts[child.name, cause] = self._restarts.get((child.name, cause), 0) + 1
         if any(spec.name == child.name for spec in self._specs):
             self._due[child.name] = time.monotonic() + rest
