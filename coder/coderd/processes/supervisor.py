@@ -343,6 +343,9 @@ class Supervisor:
         _log.info("SIGHUP received: checking the program and its settings")
         trial = reload.start_trial()
         self._watch_pid(trial)
+        if self._is_stopping:
+            trial.signal(signal.SIGKILL)
+            return
         if trial.status != 0:
             _log.error("the program on disk does not start; nothing is changed", cause=trial.describe_end()[1])
             return

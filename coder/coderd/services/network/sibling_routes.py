@@ -35,6 +35,8 @@ _RELAY_PATH = b"/derp"
 _TERMINAL = re.compile(rb"/api/v2/workspaceagents/[^/]+/pty/?")
 _WIREGUARD = re.compile(rb"/api/v2/(wireguard|users/[^/]+/wireguard-clients)(/.*)?")
 _STREAMS = STREAMS.encode()
+_OPENS_STREAMS = frozenset({"http", "relay", "apps"})
+"""Duties of the processes that open carried streams."""
 _NUMBER = 4
 """Hexadecimal digits at the start of a carried stream's id: the number of its process."""
 
@@ -81,7 +83,9 @@ def _stream_holder(place: Place, mark: bytes) -> Sibling | None:
         number = int(mark, 16)
     except ValueError:
         return None
-    return None if number == instance_of(place.replica) else place.instance(number)
+    sibling = None if number == instance_of(place.replica) else place.instance(number)
+    # Ids are a stranger's choice: they must not lead to a process that serves no clients.
+    return sibling if sibling is not None and _OPENS_STREAMS & set(sibling.duties) else None
 
 
 def _named_replica(head: h11.Request) -> UUID | None:

@@ -15,9 +15,13 @@ from typing import Any
 import httpx
 import trio
 
+from coder.mesh.relay import DerpTransport, exchange
+from coder.net.carried_stream import connect_carried
+from coder.net.policy import DialPolicy
 from tests.kit.api.http_clients import http_client
 from tests.kit.free_ports import free_port
 from tests.kit.server.postgres_server import fresh_database
+from tests.kit.stand_ins.certificates import Authority
 
 PASSWORD = "SomeSecurePassword!"
 NAMES = ["api-1", "api-2", "edge", "loops", "relay"]
@@ -142,6 +146,20 @@ async def test_lost_process_is_replaced_and_named(tmp_path: Path) -> None:
         assert report["severity"] == "warning"
         assert any("api-1" in warning["message"] for warning in report["warnings"])
         assert "a process was lost and is replaced" in server.log.read_text()
+
+
+async def test_carried_streams_reach_their_process(tmp_path: Path) -> None:
+    """Every request of a stream comes on a new connection, which any process may accept."""
+    certificate, key = Authority(tmp_path).issue("localhost")
+    secure = f"127.0.0.1:{free_port()}"
+    options = ("--tls-enable", "--tls-address", secure, "--tls-cert-file", certificate, "--tls-key-file", key)
+    async with running(tmp_path, *options) as server:
+        for url in (str(server.client.base_url), f"https://{secure}"):
+            policy = DialPolicy(url, insecure=True)
+            with trio.fail_after(60):
+                for _ in range(4):
+                    ends = [(await connect_carried(policy, "/derp", "DERP"))[0] for _ in range(2)]
+                    assert await exchange(DerpTransport(ends[0]), DerpTransport(ends[1])) > 0
 
 
 async def test_hangup_replaces_processes_in_place(tmp_path: Path) -> None:

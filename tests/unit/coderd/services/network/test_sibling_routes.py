@@ -24,6 +24,7 @@ MACHINE = uuid4()
 SIBLINGS = {
     "api-2": Sibling("api-2", instance_id(MACHINE, 1), "", ("http",)),
     "relay": Sibling("relay", instance_id(MACHINE, 2), "", ("relay",)),
+    "loops": Sibling("loops", instance_id(MACHINE, 4), "", ("loops", "daemons", "metrics")),
     "edge": Sibling("edge", instance_id(MACHINE, 3), "", ("apps", "wireguard")),
 }
 AGENT = "0e0e0e0e-0000-4000-8000-000000000000"
@@ -37,6 +38,7 @@ ROUTES = (
     (f"/derp/streams/0002{'0' * 28}", True, "relay"),
     (f"/derp/streams/0000{'0' * 28}", False, ""),
     (f"/derp/streams/0009{'0' * 28}", False, ""),
+    (f"/derp/streams/0004{'0' * 28}", False, ""),
     ("/derp/streams/xyz", False, ""),
     (f"/api/v2/workspaceagents/{AGENT}/pty?x=1", False, "edge"),
     (f"/api/v2/workspaceagents/{AGENT}/pty", True, ""),
