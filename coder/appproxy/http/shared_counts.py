@@ -46,16 +46,10 @@ class SharedCounts:
     def put(self, digest: bytes, window: int, current: int, previous: int) -> None:
         """Publish a counter of this process. `digest` has 16 bytes."""
         start = self._set_of(self._own, digest)
-        best, best_rank = start, (3, 0)
-        for at in range(start, start + _SET, _ROW.size):
-            known, its_window, its_current, _, _ = _ROW.unpack_from(self._memory, at)
-            if known == digest:
-                best = at
-                break
-            rank = (0, 0) if its_window + 1 < window else (1, its_current)
-            if rank < best_rank:
-                best, best_rank = at, rank
-        _ROW.pack_into(self._memory, best, digest, window, current, previous, 0)
+        at = self._row_of(start, digest)
+        if at < 0:
+            at = min(range(start, start + _SET, _ROW.size), key=lambda row: self._usefulness(row, window))
+        _ROW.pack_into(self._memory, at, digest, window, current, previous, 0)
 
     def others(self, digest: bytes, window: int) -> tuple[int, int]:
         """Return the requests that the other processes counted in this window, and in the one before."""
@@ -63,16 +57,24 @@ class SharedCounts:
         for table in range(self._tables):
             if table == self._own:
                 continue
-            start = self._set_of(table, digest)
-            for at in range(start, start + _SET, _ROW.size):
-                known, its_window, its_current, its_previous, _ = _ROW.unpack_from(self._memory, at)
-                if known == digest:
-                    if its_window == window:
-                        current, previous = current + its_current, previous + its_previous
-                    elif its_window == window - 1:
-                        previous += its_current
-                    break
+            at = self._row_of(self._set_of(table, digest), digest)
+            if at < 0:
+                continue
+            _, its_window, its_current, its_previous, _ = _ROW.unpack_from(self._memory, at)
+            if its_window == window:
+                current, previous = current + its_current, previous + its_previous
+            elif its_window == window - 1:
+                previous += its_current
         return current, previous
+
+    def _row_of(self, start: int, digest: bytes) -> int:
+        """Return where a set has the counter; -1 without it."""
+        at = self._memory.find(digest, start, start + _SET)
+        return at if at >= 0 and (at - start) % _ROW.size == 0 else -1
+
+    def _usefulness(self, row: int, window: int) -> tuple[bool, int]:
+        _, its_window, its_current, _, _ = _ROW.unpack_from(self._memory, row)
+        return its_window + 1 >= window, its_current
 
     def _set_of(self, table: int, digest: bytes) -> int:
         number = int.from_bytes(digest[:4], "little") % (ROWS // _WAYS)
