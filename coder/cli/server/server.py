@@ -16,11 +16,13 @@ from coder.coderd.config.options import OPTIONS
 
 def _run(invocation: Invocation) -> int:
     from coder.base.open_files import raise_open_files
-    from coder.base.threads import run_trio
+    from coder.base.threads import convert_thread_refusals, run_trio
     from coder.coderd.app import run_server
     from coder.coderd.config.experiments import NOT_SERVED
     from coder.coderd.config.reading import server_config
     from coder.coderd.config.without_effect import ignored_settings
+    from coder.coderd.processes import reload
+    from coder.coderd.processes.supervisor import run_processes
 
     inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation["config"]))
     config = server_config(inputs, session.config_dir(invocation))
@@ -49,7 +51,13 @@ def _run(invocation: Invocation) -> int:
         await run_server(config, builtin_daemons, announce=announce)
 
     raise_open_files()
-    run_trio(main)
+    if config.processes > 1 or reload.is_under_supervisor():
+        convert_thread_refusals()
+        run_processes(config, builtin_daemons, announce)
+        if reload.is_trial():
+            return 0
+    else:
+        run_trio(main)
     announce("Shut down cleanly.")
     return 0
 
