@@ -46,6 +46,7 @@ _VIEWS = {
 }
 """Views that these replace: their declarations apply here, too."""
 _SCOPES = {path: named(declaration_of(view).scope) for path, view in _VIEWS.items()}
+_COMPRESSED = frozenset(path for path, view in _VIEWS.items() if declaration_of(view).compressed)
 _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
 """Route name in metrics and traces for a path that is no route of its own."""
 FAST_PATHS.update(path.encode() for path in ROUTES)
@@ -68,6 +69,7 @@ class FastPath:
             await self._app(scope, receive, send)
             return
         scope["coder_route"] = _ROUTE_OF.get(scope["path"], scope["path"])
+        scope["coder_compressed"] = scope["path"] in _COMPRESSED
         extra: list[tuple[str, str]] = []
         try:
             body, status = codec.encode(await self._answer(answer, scope)), 200

@@ -19,6 +19,7 @@ from quart import Blueprint, Response, request
 
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.compression import accepts
 from coder.coderd.http.site import pictures
 from coder.coderd.http.site.page_values import fill_page
 from coder.coderd.services.apps.session_handover import app_host
@@ -42,6 +43,12 @@ bound."""
 _FILES = ("assets/", *pictures.FOLDERS)
 FROM_FILES = unlimited("public files, read in pieces; a fleet behind one address starts together")
 _METHODS = ["GET", "HEAD"]
+_PARTS = (".js", ".css", ".woff2", ".woff")
+"""Suffixes of files that a browser never displays by themselves: a page's policy applies to them, and the headers of
+a page would be a kilobyte for each."""
+_CODINGS = {"br": ".br", "gzip": ".gz"}
+"""Content codings of assets in order of preference, and the suffixes of their files."""
+_VARIES = {"Vary": "Accept-Encoding"}
 _FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
 _SOURCE = re.compile(r"[A-Za-z0-9.:*\[\]-]+")
@@ -78,16 +85,38 @@ async def install_powershell() -> Response:
 @_from_files
 async def page(path: str) -> Response:
     result = _find(_root(), path)
+    coding = _coding(result, path)
     loaded = _load(str(result), result.stat().st_mtime_ns) if result else pictures.find(_PICTURES, path)
     if loaded is None:
         return _no_file() if path.startswith(_FILES) else await _index()
     data, kind, tag = loaded
+    if result and coding:
+        kept = result.with_name(result.name + _CODINGS[coding])
+        data, _, tag = _load(str(kept), kept.stat().st_mtime_ns)
     if request.headers.get("If-None-Match") == tag:
-        return framed(Response(b"", 304, {"ETag": tag}))
+        return framed(Response(b"", 304, {"ETag": tag, **({} if coding is None else _VARIES)}))
     response = Response(data, content_type=kind)
     response.headers["ETag"] = tag
+    if coding is not None:
+        response.headers.update(_VARIES)
+    if coding:
+        response.headers["Content-Encoding"] = coding
     response.headers["Cache-Control"] = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
-    return framed(response)
+    return response if path.endswith(_PARTS) else framed(response)
+
+
+def _coding(result: Path | None, path: str) -> str | None:
+    """Return the coding of the response, "" for none; None for files without compressed copies.
+
+    The build writes the copies of scripts and styles, whose names change with their content.
+    """
+    if result is None or not path.startswith("assets/"):
+        return None
+    copies = [coding for coding, suffix in _CODINGS.items() if result.with_name(result.name + suffix).is_file()]
+    if not copies:
+        return None
+    accepted = request.headers.get("Accept-Encoding", "")
+    return next((coding for coding in copies if accepts(accepted, coding)), "")
 
 
 def _no_file() -> Response:
