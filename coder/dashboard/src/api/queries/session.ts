@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { ApiError, get } from "../client";
-import { takePageValue } from "../meta";
+import { pageText, takePageValue } from "../meta";
 import type {
   AppearanceConfig,
   AppHostResponse,
@@ -17,6 +17,8 @@ import type {
 } from "../types";
 
 const user = takePageValue<User>("user");
+/** The server fills in its pages: one without a user is a signed-out visitor's. */
+const signedOut = user === undefined && pageText("csrf-token") !== "";
 const userAppearance = takePageValue<UserAppearanceSettings>("userAppearance");
 const appearanceInPage = takePageValue<AppearanceConfig>("appearance");
 const buildInPage = takePageValue<BuildInfoResponse>("build-info");
@@ -32,7 +34,7 @@ export const me = queryOptions({
     }
   },
   staleTime: 60_000,
-  ...(user ? { initialData: user as User | null } : {}),
+  ...(user || signedOut ? { initialData: user ?? (null as User | null) } : {}),
 });
 
 export const hasFirstUser = queryOptions({

@@ -62,7 +62,7 @@ export function ProxiesPage() {
     if (!deleting) return;
     await remove(`/api/v2/workspaceproxies/${seg(deleting.name)}`);
     await refresh();
-    toast.done(`Proxy ${deleting.name} deleted.`);
+    toast.done(`Proxy ${deleting.name} deleted successfully.`);
   };
   const columns: Column<WorkspaceProxy>[] = [
     {

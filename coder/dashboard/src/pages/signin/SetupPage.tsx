@@ -10,6 +10,7 @@ import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
+import { toast } from "../../ui/toast";
 import { useTitle } from "../../ui/title";
 import { SignInCard } from "./SignInCard";
 
@@ -27,7 +28,8 @@ export function SetupPage() {
     setDone(true);
     await post("/api/v2/users/login", { email: values.email, password: values.password });
     queries.clear();
-    await navigate("/templates/new/builder"); // without a template there is nothing else to do
+    toast.done(`User "${username}" created successfully.`);
+    await navigate("/templates"); // without a template there is nothing else to do
   });
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;
