@@ -5,7 +5,7 @@ import { ChevronDown, Menu as MenuIcon, Search, WifiOff } from "lucide-react";
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, NavLink, useLocation } from "react-router";
 
-import { useConnectionLost } from "../../api/connection";
+import { useLongLost } from "../../api/connection";
 import { usePermissions } from "../../api/permissions";
 import { appearance, buildInfo } from "../../api/queries/session";
 import type { User } from "../../api/types";
@@ -35,7 +35,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
   const content = useFocusOnNavigation();
   const [palette, setPalette] = useState<{ origin: HTMLElement | null } | null>(null);
   const openPalette = () => setPalette({ origin: focusOrigin() });
-  const lost = useConnectionLost();
+  const lost = useLongLost();
   const quiet = useQuiet();
   useEffect(() => {
     if (quiet) void loadFonts();
@@ -90,7 +90,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         <div
           role="status"
           className={cx(
-            "sticky top-13 z-20 flex items-center justify-center gap-2 border-b",
+            "fixed inset-x-0 top-13 z-30 flex items-center justify-center gap-2 border-b",
             "border-warn/40 bg-warn-soft px-4 py-1.5 text-sm font-medium",
           )}
         >

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Navigate, useNavigate } from "react-router";
 
 import { post } from "../../api/client";
-import { authMethods, hasFirstUser } from "../../api/queries/session";
+import { appearance, authMethods, hasFirstUser } from "../../api/queries/session";
 import { Button, buttonClass } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
@@ -28,6 +28,7 @@ export function SetupPage() {
     setDone(true);
     await post("/api/v2/users/login", { email: values.email, password: values.password });
     queries.clear();
+    void queries.invalidateQueries({ queryKey: appearance.queryKey });
     toast.done(`User "${username}" created successfully.`);
     await navigate("/templates"); // without a template there is nothing else to do
   });

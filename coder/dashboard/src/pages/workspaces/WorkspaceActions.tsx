@@ -85,18 +85,17 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
     testId: string,
     act: () => void,
     possible: boolean,
-  ) => (
-    <Button
-      icon={icon}
-      data-testid={testId}
-      disabled={external || !possible || build.isPending}
-      title={external ? EXTERNAL_REASON : undefined}
-      aria-describedby={external ? "external-reason" : undefined}
-      onClick={act}
-    >
-      {label}
-    </Button>
-  );
+  ) =>
+    external ? null : (
+      <Button
+        icon={icon}
+        data-testid={testId}
+        disabled={!possible || build.isPending}
+        onClick={act}
+      >
+        {label}
+      </Button>
+    );
   return (
     <>
       {workspace.outdated && !active && may.start && !workspace.dormant_at ? (

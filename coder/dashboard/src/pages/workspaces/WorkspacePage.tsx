@@ -68,9 +68,7 @@ function Loaded({ workspace }: { workspace: Workspace }) {
       <div className="grid grid-cols-[minmax(0,1fr)_17rem] items-start gap-6 max-lg:grid-cols-1">
         <Stack>
           {build.has_external_agent ? (
-            <p id="external-reason" className="text-sm text-muted">
-              {EXTERNAL_REASON}
-            </p>
+            <p className="text-sm text-muted">{EXTERNAL_REASON}</p>
           ) : null}
           <Banners workspace={workspace} />
           {isActive(workspace) || build.status === "failed" ? (

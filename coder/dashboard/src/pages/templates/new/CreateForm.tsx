@@ -288,7 +288,7 @@ export function CreateForm({
               <ButtonLink to="/templates/new">Cancel</ButtonLink>
             )}
             <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
-              Save template
+              Create template
             </Button>
           </div>
         </Stack>

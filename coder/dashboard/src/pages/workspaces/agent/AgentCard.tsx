@@ -149,8 +149,6 @@ export function AgentCard({
                 testId="ssh-command"
               />
               <div className="flex flex-wrap gap-2">
-                <DesktopLinks workspace={workspace} agent={agent} />
-                <AppLinks workspace={workspace} agent={agent} />
                 {offers("web_terminal") ? (
                   <Link
                     to={terminalPath(workspace, agent)}
@@ -161,6 +159,8 @@ export function AgentCard({
                     Terminal
                   </Link>
                 ) : null}
+                <DesktopLinks workspace={workspace} agent={agent} />
+                <AppLinks workspace={workspace} agent={agent} />
               </div>
             </>
           ) : null}
