@@ -15,7 +15,8 @@ from tests.kit.server.server_in_process import running_coderd
 def sources(url: str, wildcard: str = "", derp_only: bool = False) -> tuple[list[str], list[str]]:
     row = SimpleNamespace(url=url, wildcard_hostname=wildcard, derp_only=derp_only)
     health = SimpleNamespace(healthy_proxies=lambda: (row,))
-    return _proxy_sources(cast("Any", SimpleNamespace(part=lambda _: health)))
+    services = SimpleNamespace(api=SimpleNamespace(proxy_health=health))
+    return _proxy_sources(cast("Any", SimpleNamespace(services=services)))
 
 
 def test_proxy_is_a_page_source() -> None:
