@@ -1,9 +1,12 @@
 import tailwindcss from "@tailwindcss/vite";
 import { defineConfig } from "vite";
 
+import { chunkNames } from "./chunks";
+import { compressedCopies } from "./compressed-copies";
+
 // JSX is esbuild's own. The server proxies to coderd when developing with `npm run dev`.
 export default defineConfig({
-  plugins: [tailwindcss()],
+  plugins: [tailwindcss(), compressedCopies()],
   esbuild: { jsx: "automatic" },
   build: {
     outDir: "dist",
@@ -12,17 +15,7 @@ export default defineConfig({
     target: "es2022",
     chunkSizeWarningLimit: 700,
     rollupOptions: {
-      output: {
-        manualChunks: {
-          vendor: [
-            "react",
-            "react-dom",
-            "react-dom/client",
-            "react-router",
-            "@tanstack/react-query",
-          ],
-        },
-      },
+      output: { manualChunks: chunkNames() },
     },
   },
   server: {

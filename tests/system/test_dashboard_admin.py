@@ -77,7 +77,7 @@ def test_user_create_and_role(page: Page, server: Loopback) -> None:
     expect(page.get_by_label("Full name")).to_have_value("Bob Builder")  # a rejection keeps the input
     page.locator("input[name=password]").fill(PASSWORD)
     page.get_by_role("button", name="Save").click()
-    expect_message(page, "Successfully created user.")
+    expect_message(page, "User created successfully.")
     expect(page).to_have_title(re.compile("^Users - "))
     row = row_of(page, "bob@example.com")
     row.get_by_label("Edit user roles").click()
@@ -100,7 +100,7 @@ def test_user_suspend_activate_reset_password(page: Page, server: Loopback) -> N
     expect(page.get_by_role("dialog").get_by_test_id("command")).not_to_be_empty()
     password = page.get_by_role("dialog").get_by_test_id("command").inner_text()
     page.get_by_test_id("confirm-button").click()
-    expect_message(page, "Successfully updated the user password.")
+    expect_message(page, "Password updated successfully.")
     kept = page.get_by_role("dialog", name="New password of bob")
     expect(kept.get_by_test_id("command")).to_have_text(password)
     kept.get_by_role("button", name="I have saved it").click()
@@ -160,7 +160,7 @@ def test_custom_role_create_assign_delete(page: Page, server: Loopback) -> None:
     page.get_by_test_id("template-read").check()
     page.get_by_test_id("audit_log").check()  # all of its actions
     page.get_by_test_id("audit_log-create").uncheck()
-    page.get_by_role("button", name="Save").click()
+    page.get_by_role("button", name="Create Role").click()
     expect(page.get_by_test_id("role-looker")).to_contain_text("Templates: read")
     roles = call(server, "GET", "/organizations/coder/members/roles")
     made = next(role for role in roles if role["name"] == "looker")
@@ -186,15 +186,15 @@ def test_organization_create_rename_delete(page: Page) -> None:
     page.get_by_label("Display name").fill("Research")
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile("/organizations/research$"))
-    expect_message(page, "Organization created.")
+    expect_message(page, "created successfully.")
     page.get_by_role("link", name="Settings", exact=True).click()
     page.get_by_label("Slug").fill("science")
     page.get_by_role("button", name="Save").click()
     expect(page).to_have_url(re.compile("/organizations/science/settings$"))
-    expect_message(page, "Organization settings updated.")
+    expect_message(page, "Organization settings updated successfully.")
     page.get_by_role("button", name="Delete organization").click()
     delete_typed(page, "Name of the organization to delete", "science")
-    expect_message(page, "Organization deleted")
+    expect_message(page, "Organization deleted successfully.")
 
 
 def test_pending_job_shows_reason(page: Page, server: Loopback) -> None:
@@ -260,7 +260,7 @@ def test_user_delete(page: Page, server: Loopback) -> None:
     row.get_by_role("button", name="Open menu").click()
     page.get_by_role("menuitem", name="Delete").click()
     delete_typed(page, "Name of the user to delete", "bob")
-    expect_message(page, "Successfully deleted the user.")
+    expect_message(page, "User deleted successfully.")
     expect(row).to_have_count(0)
     assert [user["username"] for user in call(server, "GET", "/users")["users"]] == ["ana-admin"]
 

@@ -60,7 +60,7 @@ def test_account_edit_warns_second_tab(page: Page, browser: Browser, server: Loo
     other.goto("/settings/account")
     other.get_by_label("Name", exact=True).fill("Ana of the other tab")
     other.get_by_role("button", name="Update account").click()
-    expect_message(other, "Account updated.")
+    expect_message(other, "Account updated successfully.")
     other.context.close()
     page.get_by_role("button", name="Update account").click()
     notice = page.get_by_role("status").filter(has_text="This was changed elsewhere")
@@ -68,7 +68,7 @@ def test_account_edit_warns_second_tab(page: Page, browser: Browser, server: Loo
     expect(name).to_have_value("Ana Santos")  # the input is kept
     assert api(server, "GET", "/users/me")["name"] == "Ana of the other tab"
     notice.get_by_role("button", name="Save anyway").click()
-    expect_message(page, "Account updated.")
+    expect_message(page, "Account updated successfully.")
     assert api(server, "GET", "/users/me")["name"] == "Ana Santos"
 
 

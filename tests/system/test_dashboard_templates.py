@@ -135,7 +135,7 @@ def test_template_from_archive(page: Page, scene: Scene) -> None:
     page.get_by_label("coder_binary").fill(str(scene.server.program_file()))
     page.get_by_label("data_dir").fill(str(scene.server.folder / "workspaces"))
     page.get_by_test_id("create").click()
-    expect_message(page, "Template From an archive created.")
+    expect_message(page, "created successfully.")
     expect(page).to_have_url(re.compile(rf"/templates/{TEMPLATE}/files$"))
     expect(page.get_by_text("chosen.tf").first).to_be_visible()
     assert scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["display_name"] == "From an archive"
@@ -333,7 +333,7 @@ def test_template_editor_publish(page: Page, scene: Scene) -> None:
     dialog.get_by_label("Version name").fill("second")
     dialog.get_by_label("Message").fill("A variable more")
     dialog.get_by_role("button", name="Publish").click()
-    expect_message(page, "Version second published.")
+    expect_message(page, 'Version "second" published successfully.')
     active = scene.api("GET", f"/organizations/default/templates/{TEMPLATE}")["active_version_id"]
     assert active != before
     assert scene.api("GET", f"/templateversions/{active}")["name"] == "second"

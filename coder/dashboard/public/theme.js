@@ -1,7 +1,8 @@
-// Runs before the first paint, so that a dark page never flashes white. Its value is written by features/appearance/theme.ts.
+// Runs before the first paint, so that a dark page never flashes white. Its value is written by features/appearance/theme.ts and fonts.ts.
 (function () {
   var theme = null;
   try {
+    if (localStorage.getItem("coder-fonts") === "loaded") document.documentElement.dataset.fonts = "loaded";
     theme = localStorage.getItem("coder-theme");
   } catch (error) {
     // storage is disabled: use the system preference

@@ -30,6 +30,7 @@ blueprint = Blueprint("audit", __name__, url_prefix="/api/v2")
         ),
     },
     answers=AuditLogResponse,
+    compressed=True,
 )
 async def get_audit() -> Response:
     """Return audit entries, newest first."""
@@ -63,6 +64,7 @@ async def post_test_entry() -> Response:
         ),
     },
     answers=ConnectionLogResponse,
+    compressed=True,
 )
 async def get_connection_log() -> Response:
     """Return connections, newest first."""

@@ -67,6 +67,7 @@ async def get_passcode_delivery() -> Response:
     "/notifications/templates/system",
     scope="notification_template:read",
     answers=list[NotificationTemplate],
+    compressed=True,
 )
 async def get_system_templates() -> Response:
     return reply(await notification_settings.list_templates(context(), "system"))

@@ -28,6 +28,7 @@ blueprint = Blueprint("groups", __name__, url_prefix="/api/v2")
     scope="group:read",
     query={"group_ids": list[UUID], "has_member": str, "organization": str},
     answers=list[Group],
+    compressed=True,
 )
 async def get_groups() -> Response:
     """Return the groups the caller may read, with their members."""
@@ -86,12 +87,15 @@ async def delete_group(group: str) -> Response:
     scope="group:read",
     query=USER_PAGE,
     answers=GroupMembersResponse,
+    compressed=True,
 )
 async def get_members(group: str) -> Response:
     return await _members(await groups.load_group(context(), subject(), path_uuid(group)))
 
 
-@route(blueprint, "GET", "/organizations/<organization>/groups", scope="group:read", answers=list[Group])
+@route(
+    blueprint, "GET", "/organizations/<organization>/groups", scope="group:read", answers=list[Group], compressed=True
+)
 async def get_organization_groups(organization: str) -> Response:
     """Return the groups the caller may read, with their members."""
     row = await resolve_organization(context(), subject(), organization)
@@ -135,6 +139,7 @@ async def get_organization_group(organization: str, name: str) -> Response:
     scope="group:read",
     query=USER_PAGE,
     answers=GroupMembersResponse,
+    compressed=True,
 )
 async def get_organization_group_members(organization: str, name: str) -> Response:
     """Return one page of the members the caller may see: all of them, or only the caller."""

@@ -102,6 +102,7 @@ async def delete_organization(organization: str) -> Response:
     scope="organization_member:read",
     query={"q": search("github_user_id include_system user_id")},
     answers=list[OrganizationMemberWithUserData],
+    compressed=True,
 )
 async def get_members(organization: str) -> Response:
     row = await _organization(organization)
@@ -118,6 +119,7 @@ async def get_members(organization: str) -> Response:
     scope="organization_member:read",
     query=USER_PAGE,
     answers=PaginatedMembersResponse,
+    compressed=True,
 )
 async def get_paginated_members(organization: str) -> Response:
     row = await _organization(organization)

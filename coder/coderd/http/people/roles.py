@@ -38,7 +38,7 @@ class Check(msgspec.Struct):
     action: str = ""
 
 
-@route(blueprint, "GET", "/users/roles", scope="assign_role:read", answers=list[AssignableRoles])
+@route(blueprint, "GET", "/users/roles", scope="assign_role:read", answers=list[AssignableRoles], compressed=True)
 async def get_site_roles() -> Response:
     """Return site roles. Only owners may assign them; `member` is implicit."""
     asker = subject()
@@ -52,6 +52,7 @@ async def get_site_roles() -> Response:
     "/organizations/<organization>/members/roles",
     scope="assign_org_role:read",
     answers=list[AssignableRoles],
+    compressed=True,
 )
 async def get_organization_roles(organization: str) -> Response:
     """Return roles. Owners and organization admins may assign every role; others only harmless ones."""

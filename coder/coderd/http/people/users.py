@@ -50,6 +50,7 @@ blueprint = Blueprint("users", __name__, url_prefix="/api/v2/users")
     scope=ANY_KEY,  # a narrow key may list the users it reaches, even if there are none
     query=USER_PAGE,
     answers=GetUsersResponse,
+    compressed=True,
 )
 async def get_users() -> Response:
     """Return all users for callers that may read them; only the caller for the others."""

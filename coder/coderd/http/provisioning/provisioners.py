@@ -49,6 +49,7 @@ _LIMIT = 50
     scope="provisioner_jobs:read",
     query={"ids": str, "initiator": str, "limit": str, "status": str, "tags": str},
     answers=list[ProvisionerJob],
+    compressed=True,
 )
 async def get_jobs(organization: str) -> Response:
     """Return jobs, newest first."""
@@ -117,6 +118,7 @@ async def put_job_parked(organization: str, job: str) -> Response:
     scope="provisioner_daemon:read",
     query={"ids": str, "limit": str, "max_age": str, "offline": str, "status": str, "tags": str},
     answers=list[ProvisionerDaemon],
+    compressed=True,
 )
 async def get_daemons(organization: str) -> Response:
     """Return daemons, oldest first."""

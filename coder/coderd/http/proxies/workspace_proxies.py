@@ -23,13 +23,20 @@ from coder.domain.access.route_scopes import ANY_KEY
 blueprint = Blueprint("workspace_proxies", __name__, url_prefix="/api/v2")
 
 
-@route(blueprint, "GET", "/regions", scope=ANY_KEY, answers=RegionsResponse)
+@route(blueprint, "GET", "/regions", scope=ANY_KEY, answers=RegionsResponse, compressed=True)
 async def get_regions() -> Response:
     """Return the regions that serve applications: this server, and the proxies that serve any."""
     return reply(RegionsResponse(regions=await workspace_proxies.list_regions(context())))
 
 
-@route(blueprint, "GET", "/workspaceproxies", scope="workspace_proxy:read", answers=WorkspaceProxiesResponse)
+@route(
+    blueprint,
+    "GET",
+    "/workspaceproxies",
+    scope="workspace_proxy:read",
+    answers=WorkspaceProxiesResponse,
+    compressed=True,
+)
 async def get_proxies() -> Response:
     """Return the proxies, the primary region first."""
     return reply(WorkspaceProxiesResponse(regions=await workspace_proxies.list_proxies(context(), subject())))

@@ -79,6 +79,8 @@ class Route:
     audit: Audited | None = None
     budgets: tuple[Budget, ...] = ()
     """Budgets of requests per minute; by default those of `rate_budgets.budgets_of`."""
+    compressed: bool = False
+    """Whether the response may be compressed: a GET whose answer has no credentials (`compression.py`)."""
     asks_itself: bool = False
     """Whether the view authenticates itself: by a ticket, too, or only in some cases."""
 

@@ -51,6 +51,7 @@ _VIEWS = {
 }
 """Views that these replace: their declarations apply here, too."""
 _SCOPES = {path: named(declaration_of(view).scope) for path, view in _VIEWS.items()}
+_COMPRESSED = frozenset(path for path, view in _VIEWS.items() if declaration_of(view).compressed)
 _ROUTE_OF = {"/api/v2/users/me": "/api/v2/users/<user>"}
 """Route name in metrics and traces for a path that is no route of its own."""
 BUILD_INFO, HEALTH, ASSETS = "/api/v2/buildinfo", "/healthz", "/assets/"
@@ -90,6 +91,7 @@ class FastPath:
             await self._app(scope, receive, send)
             return
         scope["coder_route"] = _ROUTE_OF.get(scope["path"], scope["path"])
+        scope["coder_compressed"] = scope["path"] in _COMPRESSED
         extra: list[tuple[str, str]] = []
         try:
             body, status = codec.encode(await self._answer(answer, scope)), 200
@@ -109,7 +111,8 @@ class FastPath:
             if "//" in path:
                 return None  # a redirect of Quart's router
             scope["coder_route"] = _ASSET_ROUTE
-            found = answer_file(self._ctx, path[1:], _value(scope["headers"], b"if-none-match"))
+            known_tag = _value(scope["headers"], b"if-none-match")
+            found = answer_file(self._ctx, path[1:], known_tag, _value(scope["headers"], b"accept-encoding"))
             if found is None:
                 return None
             status, named, body = found

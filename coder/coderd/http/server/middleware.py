@@ -22,6 +22,7 @@ from coder.appproxy.http.request_bounds import TOO_MANY_PARAMETERS, has_too_many
 from coder.appproxy.metrics.open_links import UPGRADED
 from coder.base.log import get_logger
 from coder.base.version import BUILD_VERSION
+from coder.coderd.http.server.compression import CompressedSend
 from coder.coderd.http.server.fast_path import FastPath
 from coder.coderd.services.telemetry.database_metrics import CURRENT_REQUEST
 from coder.coderd.services.telemetry.metrics import Metrics
@@ -137,7 +138,8 @@ class Middleware:
             await send(message)
 
         try:
-            await self.app(scope, receive, framed)
+            sender = CompressedSend(scope, framed, secure=self._access_scheme == "https")
+            await self.app(scope, receive, sender)
         finally:
             if counted := scope.get("coder_counted"):
                 counted.settle(NO_ANSWER)

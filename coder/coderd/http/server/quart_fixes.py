@@ -181,9 +181,12 @@ class Application(QuartTrio):
             )
 
     async def full_dispatch_request(self, request_context: Any = None) -> Any:
-        """Record the route for the request counters: the middleware sees paths only."""
+        """Record the route and its flag for the middleware, which sees paths only."""
         if request_context is not None and request_context.request.url_rule is not None:
-            request_context.request.scope["coder_route"] = request_context.request.url_rule.rule
+            current = request_context.request
+            current.scope["coder_route"] = current.url_rule.rule
+            declaration = route_of(self.view_functions.get(current.endpoint or ""))
+            current.scope["coder_compressed"] = declaration is not None and declaration.compressed
         return await super().full_dispatch_request(request_context)
 
     async def full_dispatch_websocket(self, websocket_context: Any = None) -> Any:

@@ -48,6 +48,7 @@ def route(
     wants: Sequence[str] = (),
     audit: Audited | None = None,
     budget: Budget | Sequence[Budget] = (),
+    compressed: bool = False,
     asks_itself: bool = False,
 ) -> Callable[[View], View]:
     """Declare the view below it. The parameters are those of `declarations.Route`; several rules share the view."""
@@ -74,6 +75,7 @@ def route(
             wants=tuple(wants),
             audit=audit,
             budgets=(budget,) if isinstance(budget, Budget) else tuple(budget),
+            compressed=compressed,
             asks_itself=asks_itself,
         )
         _register(blueprint, declaration)

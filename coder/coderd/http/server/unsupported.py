@@ -52,7 +52,14 @@ async def get_template_builder_bases() -> Response:
     return reply({"bases": []})
 
 
-@route(blueprint, "GET", "/api/v2/templatebuilder/modules", scope="template:read", answers=dict[str, list[Any]])
+@route(
+    blueprint,
+    "GET",
+    "/api/v2/templatebuilder/modules",
+    scope="template:read",
+    answers=dict[str, list[Any]],
+    compressed=True,
+)
 async def get_template_builder_modules() -> Response:
     _require_templates()
     return reply({"modules": []})

@@ -19,6 +19,7 @@ from quart import Blueprint, Response, request
 
 from coder.base.version import BUILD_VERSION
 from coder.coderd.http.server.auth import context
+from coder.coderd.http.server.compression import accepts
 from coder.coderd.http.site import pictures
 from coder.coderd.http.site.page_values import fill_page
 from coder.coderd.services.apps.session_handover import app_host
@@ -42,6 +43,11 @@ bound."""
 _FILES = ("assets/", *pictures.FOLDERS)
 FROM_FILES = unlimited("public files, read in pieces; a fleet behind one address starts together")
 _METHODS = ["GET", "HEAD"]
+_PARTS = (".js", ".css", ".woff2", ".woff")
+"""Suffixes of files that a browser never displays by themselves: a page's policy applies to them, and the headers of
+a page would be a kilobyte for each."""
+_CODINGS = {"br": ".br", "gzip": ".gz"}
+"""Content codings of assets in order of preference, and the suffixes of their files."""
 _FOREVER = "public, max-age=31536000, immutable"
 _EMPTY_PAGE = "<!doctype html><html><head><title>Coder</title></head><body><p>{}</p></body></html>"
 _SOURCE = re.compile(r"[A-Za-z0-9.:*\[\]-]+")
@@ -77,7 +83,9 @@ async def install_powershell() -> Response:
 @blueprint.route("/<page:path>", methods=_METHODS)
 @_from_files
 async def page(path: str) -> Response:
-    answer = answer_file(context(), path, request.headers.get("If-None-Match", ""))
+    answer = answer_file(
+        context(), path, request.headers.get("If-None-Match", ""), request.headers.get("Accept-Encoding", "")
+    )
     if answer is None:
         return await _index()
     status, headers, body = answer
@@ -86,8 +94,11 @@ async def page(path: str) -> Response:
     return response
 
 
-def answer_file(ctx: Context, path: str, known_tag: str) -> tuple[int, Headers, bytes] | None:
-    """Return status, headers (the type first) and body for a file; None for a path of the single page."""
+def answer_file(ctx: Context, path: str, known_tag: str, accepted: str) -> tuple[int, Headers, bytes] | None:
+    """Return status, headers (the type first) and body for a file; None for a path of the single page.
+
+    `known_tag` is the request's If-None-Match, `accepted` its Accept-Encoding.
+    """
     result = _find(_root(ctx), path)
     loaded = _load(str(result), result.stat().st_mtime_ns) if result else pictures.find(_PICTURES, path)
     if loaded is None:
@@ -97,11 +108,31 @@ def answer_file(ctx: Context, path: str, known_tag: str) -> tuple[int, Headers, 
         kind = [("Content-Type", "text/plain; charset=utf-8")]
         return 404, kind + frame_headers(ctx), b"404 page not found\n"
     data, kind_of_file, tag = loaded
+    coding = _coding(result, path, accepted)
+    if result and coding:
+        kept = result.with_name(result.name + _CODINGS[coding])
+        data, _, tag = _load(str(kept), kept.stat().st_mtime_ns)
+    varies = [] if coding is None else [("Vary", "Accept-Encoding")]
     if known_tag == tag:
-        return 304, [("Content-Type", "text/html; charset=utf-8"), ("ETag", tag), *frame_headers(ctx)], b""
+        return 304, [("Content-Type", "text/html; charset=utf-8"), ("ETag", tag), *varies, *frame_headers(ctx)], b""
     cached = _FOREVER if "/assets/" in f"/{path}" else "no-cache"
-    headers = [("Content-Type", kind_of_file), ("ETag", tag), ("Cache-Control", cached)]
-    return 200, headers + frame_headers(ctx), data
+    headers = [("Content-Type", kind_of_file), ("ETag", tag), ("Cache-Control", cached), *varies]
+    if coding:
+        headers.append(("Content-Encoding", coding))
+    return 200, headers if path.endswith(_PARTS) else headers + frame_headers(ctx), data
+
+
+def _coding(result: Path | None, path: str, accepted: str) -> str | None:
+    """Return the coding of the response, "" for none; None for files without compressed copies.
+
+    The build writes the copies of scripts and styles, whose names change with their content.
+    """
+    if result is None or not path.startswith("assets/"):
+        return None
+    copies = [coding for coding, suffix in _CODINGS.items() if result.with_name(result.name + suffix).is_file()]
+    if not copies:
+        return None
+    return next((coding for coding in copies if accepts(accepted, coding)), "")
 
 
 def _root(ctx: Context) -> Path:

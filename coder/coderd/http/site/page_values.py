@@ -69,7 +69,9 @@ async def fill_page(page: str) -> str:
 
 
 def _tag(name: str, value: str) -> str:
-    return f'<meta property="{name}" content="{html.escape(value, quote=True)}" />'
+    """Return the tag, with the quotes that JSON does not contain: each of the others would be six bytes."""
+    text = html.escape(value, quote=False).replace("'", "&#39;")
+    return f"<meta property=\"{name}\" content='{text}' />"
 
 
 async def _values(ctx: Context) -> dict[str, str]:

@@ -75,6 +75,7 @@ async def get_daily_users() -> Response:
     query={"end_time": str, "start_time": str, "template_ids": list[UUID]},
     wants=("end_time", "start_time"),
     answers=UserActivityInsightsResponse,
+    compressed=True,
 )
 @_counted
 async def get_user_activity() -> Response:
@@ -89,6 +90,7 @@ async def get_user_activity() -> Response:
     query={"end_time": str, "start_time": str, "template_ids": list[UUID]},
     wants=("end_time", "start_time"),
     answers=UserLatencyInsightsResponse,
+    compressed=True,
 )
 @_counted
 async def get_user_latency() -> Response:

@@ -70,6 +70,7 @@ async def show_list(ctx: Context, requester: Caller, query: Query) -> list[Templ
         )
     },
     answers=list[Template],
+    compressed=True,
 )
 async def get_templates() -> Response:
     """Return the templates the caller may read, by name."""
@@ -88,6 +89,7 @@ async def get_templates() -> Response:
         )
     },
     answers=list[Template],
+    compressed=True,
 )
 async def get_organization_templates(organization: str) -> Response:
     """Return the templates the caller may read, by name."""
@@ -96,7 +98,7 @@ async def get_organization_templates(organization: str) -> Response:
     return reply(await templates.list_templates(context(), subject(), which))
 
 
-@route(blueprint, "GET", "/templates/examples", scope="template:read", answers=list[TemplateExample])
+@route(blueprint, "GET", "/templates/examples", scope="template:read", answers=list[TemplateExample], compressed=True)
 async def get_examples() -> Response:
     """Return the examples for authors."""
     return reply(list_examples(subject()))
@@ -108,6 +110,7 @@ async def get_examples() -> Response:
     "/organizations/<organization>/templates/examples",
     scope="template:read",
     answers=list[TemplateExample],
+    compressed=True,
 )
 async def get_organization_examples(organization: str) -> Response:
     """Return the examples for authors."""
@@ -140,7 +143,7 @@ async def get_template_by_name(organization: str, name: str) -> Response:
     return reply(await templates.get_template_by_name(context(), subject(), row.id, name))
 
 
-@route(blueprint, "GET", "/templates/<id:template>", scope="template:read", answers=Template)
+@route(blueprint, "GET", "/templates/<id:template>", scope="template:read", answers=Template, compressed=True)
 async def get_template(template: str) -> Response:
     return reply(await templates.get_template(context(), subject(), path_uuid(template)))
 
@@ -197,6 +200,7 @@ async def get_daily_users(template: str) -> Response:
     scope="template:read",
     query={"after_id": UUID, "include_archived": bool, "limit": int, "offset": int},
     answers=list[TemplateVersion],
+    compressed=True,
 )
 async def get_versions(template: str) -> Response:
     """Return versions, oldest first."""
@@ -306,6 +310,7 @@ async def patch_acl(template: str) -> Response:
     scope="template:update",
     query=USER_PAGE,
     answers=ACLAvailable,
+    compressed=True,
 )
 async def get_acl_available(template: str) -> Response:
     """Return the candidates for access that match `q`; users are paginated."""

@@ -48,6 +48,7 @@ _MAX_STATE = 64 << 20
     scope="workspace:read",
     query={"after_id": UUID, "limit": int, "offset": int, "since": str},
     answers=list[WorkspaceBuild],
+    compressed=True,
 )
 async def get_builds(workspace: str) -> Response:
     """Return builds, newest first."""
@@ -80,7 +81,7 @@ async def post_build(workspace: str) -> Response:
     return reply(await build_creation.create_build(context(), subject(), workspace_id, body), 201)
 
 
-@route(blueprint, "GET", "/workspacebuilds/<id:build>", scope="workspace:read", answers=WorkspaceBuild)
+@route(blueprint, "GET", "/workspacebuilds/<id:build>", scope="workspace:read", answers=WorkspaceBuild, compressed=True)
 async def get_build(build: str) -> Response:
     return reply(await builds.get_build(context(), subject(), path_uuid(build)))
 
@@ -144,7 +145,14 @@ async def get_resources(build: str) -> Response:
     return reply(await builds.get_resources(context(), subject(), path_uuid(build)))
 
 
-@route(blueprint, "GET", "/workspacebuilds/<id:build>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)
+@route(
+    blueprint,
+    "GET",
+    "/workspacebuilds/<id:build>/timings",
+    scope="workspace:read",
+    answers=WorkspaceBuildTimings,
+    compressed=True,
+)
 async def get_timings(build: str) -> Response:
     """Return the duration of every step, Terraform's and the agents'."""
     return reply(await build_timings.get_timings(context(), subject(), path_uuid(build)))

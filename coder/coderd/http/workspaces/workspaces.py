@@ -64,6 +64,7 @@ async def show_list(ctx: Context, requester: Caller, query: Query) -> Workspaces
         ),
     },
     answers=WorkspacesResponse,
+    compressed=True,
 )
 async def get_workspaces() -> Response:
     """Return the workspaces that match the query and that the caller may see."""
@@ -115,6 +116,7 @@ async def post_member_workspace(organization: str, user: str) -> Response:
     scope="workspace:read",
     query={"include_deleted": bool},
     answers=Workspace,
+    compressed=True,
 )
 async def get_workspace_by_name(user: str, name: str) -> Response:
     owner = await users.find_user(context(), subject(), user)
@@ -124,7 +126,12 @@ async def get_workspace_by_name(user: str, name: str) -> Response:
 
 
 @route(
-    blueprint, "GET", "/users/<user>/workspace/<name>/builds/<number>", scope="workspace:read", answers=WorkspaceBuild
+    blueprint,
+    "GET",
+    "/users/<user>/workspace/<name>/builds/<number>",
+    scope="workspace:read",
+    answers=WorkspaceBuild,
+    compressed=True,
 )
 async def get_build_by_number(user: str, name: str, number: str) -> Response:
     """Return a build by owner, workspace name and number."""
@@ -140,6 +147,7 @@ async def get_build_by_number(user: str, name: str, number: str) -> Response:
     query={"include_deleted": bool},
     answers=Workspace,
     refuses=(410,),
+    compressed=True,
 )
 async def get_workspace(workspace: str) -> Response:
     deleted = _include_deleted("deleted")
@@ -174,7 +182,14 @@ def _include_deleted(field: str) -> bool:
     return value
 
 
-@route(blueprint, "GET", "/workspaces/<id:workspace>/timings", scope="workspace:read", answers=WorkspaceBuildTimings)
+@route(
+    blueprint,
+    "GET",
+    "/workspaces/<id:workspace>/timings",
+    scope="workspace:read",
+    answers=WorkspaceBuildTimings,
+    compressed=True,
+)
 async def get_timings(workspace: str) -> Response:
     """Return the timings of the latest build."""
     return reply(await build_timings.get_workspace_timings(context(), subject(), path_uuid(workspace)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from coder.coderd.services.foundation.context import Context
 
 _SINCE = timedelta(days=30)
+_OWNERS_KEPT = timedelta(seconds=30)
+"""How old the number of owners may be: a page shows it beside workspaces that the user has just created."""
 _log = get_logger("template_figures")
 
 
@@ -38,17 +40,27 @@ class TemplateFigures:
         self._ctx = ctx
         self._figures = Counts()
         self._counted_at: datetime | None = None
+        self._owners_at: datetime | None = None
         self._counting = trio.Lock()
 
     async def get(self) -> Counts:
-        """Return the latest figures. The first caller waits for the count; later counts run in the background."""
+        """Return the latest figures. The first caller waits for the count; later counts run in the background, except
+        that of owners, which is one query."""
         if self._counted_at is None:
             async with self._counting:
                 if self._counted_at is None:
                     await self._count()
         elif self._is_old() and not self._counting.locked():
             self._ctx.nursery.start_soon(self._renew)
+        await self._renew_owners()
         return self._figures
+
+    async def _renew_owners(self) -> None:
+        now = self._ctx.clock.now()
+        if self._owners_at is None or now - self._owners_at < _OWNERS_KEPT:
+            return
+        self._owners_at = now  # concurrent callers get the former number
+        self._figures = replace(self._figures, owners=await self._ctx.db.read(store.count_owners))
 
     def _is_old(self) -> bool:
         age = self._ctx.clock.now() - (self._counted_at or self._ctx.clock.now())
@@ -70,4 +82,4 @@ class TemplateFigures:
         for time in await self._ctx.db.read(store.list_build_times, now - _SINCE):
             times[time.template_id].append(time)
         owners = await self._ctx.db.read(store.count_owners)
-        self._figures, self._counted_at = Counts(dict(times), owners), now
+        self._figures, self._counted_at, self._owners_at = Counts(dict(times), owners), now, now

@@ -1,5 +1,8 @@
 // Live connections that are lost at the moment: the frame says "reconnecting" while there is one.
-import { useSyncExternalStore } from "react";
+import { useEffect, useState, useSyncExternalStore } from "react";
+
+/** Most dropped connections are back sooner: a message would only flash. */
+const NOTICEABLE_MS = 2000;
 
 let signedOut = false;
 const resumes = new Set<() => void>();
@@ -40,4 +43,19 @@ export function useConnectionLost(): boolean {
     },
     () => lost.size > 0 && !signedOut,
   );
+}
+
+/** Return whether a connection has been lost long enough to tell the user. */
+export function useLongLost(): boolean {
+  const lost = useConnectionLost();
+  const [long, setLong] = useState(false);
+  useEffect(() => {
+    if (!lost) return;
+    const timer = window.setTimeout(() => setLong(true), NOTICEABLE_MS);
+    return () => {
+      window.clearTimeout(timer);
+      setLong(false);
+    };
+  }, [lost]);
+  return lost && long;
 }

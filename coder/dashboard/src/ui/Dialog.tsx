@@ -5,6 +5,7 @@ import { useRef, type ReactNode } from "react";
 
 import { IconButton } from "./Button";
 import { cx } from "./cx";
+import { useFocusReturn } from "./focus-return";
 
 interface DialogProps {
   open: boolean;
@@ -42,6 +43,7 @@ export function Dialog({
   covers = false,
 }: DialogProps) {
   const body = useRef<HTMLDivElement>(null);
+  const { content, onCloseAutoFocus } = useFocusReturn(open);
   // The focus starts at the first input; without inputs, at the first button, which closes the
   // dialog.
   const begin = (event: Event) => {
@@ -65,8 +67,10 @@ export function Dialog({
       <Radix.Portal>
         <Radix.Overlay className={cx("fixed inset-0", covers ? "z-50 bg-bg" : "z-40 bg-overlay")} />
         <Radix.Content
+          ref={content}
           data-testid="dialog"
           onOpenAutoFocus={begin}
+          onCloseAutoFocus={onCloseAutoFocus}
           onEscapeKeyDown={stay}
           onInteractOutside={stay}
           className={cx(

@@ -2,7 +2,7 @@
 import { queryOptions } from "@tanstack/react-query";
 
 import { ApiError, get } from "../client";
-import { takePageValue } from "../meta";
+import { pageText, takePageValue } from "../meta";
 import type {
   AppearanceConfig,
   AppHostResponse,
@@ -17,6 +17,26 @@ import type {
 } from "../types";
 
 const user = takePageValue<User>("user");
+/** The server fills in its pages: one without a user is a signed-out visitor's. */
+let signedOut = user === undefined && pageText("csrf-token") !== "";
+
+/** The user in the page; null for the first look at a signed-out visitor's; nothing where unknown. */
+function userInPage(): User | null | undefined {
+  if (!signedOut) return user;
+  signedOut = false; // the visitor may sign in
+  return null;
+}
+
+/** What signed-out visitors may see of the appearance; the endpoint is for signed-in users. */
+const publicAppearance: AppearanceConfig | undefined = signedOut
+  ? {
+      application_name: pageText("application-name"),
+      logo_url: pageText("logo-url"),
+      docs_url: pageText("docs-url"),
+      service_banner: { enabled: false },
+      announcement_banners: [],
+    }
+  : undefined;
 const userAppearance = takePageValue<UserAppearanceSettings>("userAppearance");
 const appearanceInPage = takePageValue<AppearanceConfig>("appearance");
 const buildInPage = takePageValue<BuildInfoResponse>("build-info");
@@ -32,7 +52,7 @@ export const me = queryOptions({
     }
   },
   staleTime: 60_000,
-  ...(user ? { initialData: user as User | null } : {}),
+  ...(user || signedOut ? { initialData: userInPage as () => User | null } : {}),
 });
 
 export const hasFirstUser = queryOptions({
@@ -77,7 +97,9 @@ export const appearance = queryOptions({
   queryKey: ["appearance"],
   queryFn: () => get<AppearanceConfig>("/api/v2/appearance"),
   staleTime: 60_000,
-  ...(appearanceInPage ? { initialData: appearanceInPage } : {}),
+  ...(appearanceInPage || publicAppearance
+    ? { initialData: (appearanceInPage ?? publicAppearance) as AppearanceConfig }
+    : {}),
 });
 
 export const entitlements = queryOptions({

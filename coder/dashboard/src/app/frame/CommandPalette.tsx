@@ -13,6 +13,7 @@ import type { Organization, Template } from "../../api/types";
 import { Avatar } from "../../ui/Avatar";
 import { templatePath } from "../../features/template/paths";
 import { cx } from "../../ui/cx";
+import { useFocusReturnOnUnmount } from "../../ui/focus-return";
 import { ACTIONS, MAIN } from "./nav";
 import type { NavItem } from "../../features/navigation/nav-item";
 import { ACCOUNT } from "../../pages/account/nav";
@@ -80,7 +81,15 @@ export function rank(item: string, typed: string): number {
   );
 }
 
-export function CommandPalette({ onClose }: { onClose: () => void }) {
+export function CommandPalette({
+  origin,
+  onClose,
+}: {
+  /** The element that had the focus before. */
+  origin: HTMLElement | null;
+  onClose: () => void;
+}) {
+  useFocusReturnOnUnmount(origin);
   const [text, setText] = useState("");
   const list = useRef<HTMLDivElement>(null);
   const navigate = useNavigate();

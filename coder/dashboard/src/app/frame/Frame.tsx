@@ -5,7 +5,7 @@ import { ChevronDown, Menu as MenuIcon, Search, WifiOff } from "lucide-react";
 import { lazy, Suspense, useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, NavLink, useLocation } from "react-router";
 
-import { useConnectionLost } from "../../api/connection";
+import { useLongLost } from "../../api/connection";
 import { usePermissions } from "../../api/permissions";
 import { appearance, buildInfo } from "../../api/queries/session";
 import type { User } from "../../api/types";
@@ -13,10 +13,13 @@ import { safeImage } from "../../ui/Avatar";
 import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Menu, MenuItem, MenuSeparator } from "../../ui/Menu";
 import { Announcements } from "../../features/appearance/Announcements";
+import { applyFonts, loadFonts } from "../../features/appearance/fonts";
 import { cx } from "../../ui/cx";
+import { focusOrigin } from "../../ui/focus-return";
 import { FrameExtras } from "./FrameExtras";
 import { MAIN } from "./nav";
 import { ADMIN } from "./nav-admin";
+import { useQuiet } from "./useQuiet";
 import { useShortcuts } from "./shortcuts";
 import { UserMenu } from "./UserMenu";
 
@@ -30,9 +33,14 @@ const DeploymentBar = lazy(async () => ({
 export function Frame({ user, children }: { user: User | null; children: ReactNode }) {
   const info = useQuery(buildInfo);
   const content = useFocusOnNavigation();
-  const [palette, setPalette] = useState(false);
-  const lost = useConnectionLost();
-  useShortcuts(user !== null, () => setPalette(true));
+  const [palette, setPalette] = useState<{ origin: HTMLElement | null } | null>(null);
+  const openPalette = () => setPalette({ origin: focusOrigin() });
+  const lost = useLongLost();
+  const quiet = useQuiet();
+  useEffect(() => {
+    if (quiet) void loadFonts();
+  }, [quiet]);
+  useShortcuts(user !== null, openPalette);
   return (
     <>
       <a
@@ -53,7 +61,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                   variant="quiet"
                   className="max-lg:hidden"
                   icon={<Search />}
-                  onClick={() => setPalette(true)}
+                  onClick={openPalette}
                   aria-keyshortcuts="Control+K Meta+K"
                 >
                   Search
@@ -64,10 +72,10 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
                     Ctrl K
                   </kbd>
                 </Button>
-                <IconButton className="lg:hidden" label="Search" onClick={() => setPalette(true)}>
+                <IconButton className="lg:hidden" label="Search" onClick={openPalette}>
                   <Search />
                 </IconButton>
-                <FrameExtras />
+                <FrameExtras load={quiet} />
                 <UserMenu user={user} />
               </>
             ) : (
@@ -82,7 +90,7 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
         <div
           role="status"
           className={cx(
-            "sticky top-13 z-20 flex items-center justify-center gap-2 border-b",
+            "fixed inset-x-0 top-13 z-30 flex items-center justify-center gap-2 border-b",
             "border-warn/40 bg-warn-soft px-4 py-1.5 text-sm font-medium",
           )}
         >
@@ -107,14 +115,14 @@ export function Frame({ user, children }: { user: User | null; children: ReactNo
           Install the CLI
         </Link>
       </footer>
-      {user ? (
+      {user && quiet ? (
         <Suspense fallback={null}>
           <DeploymentBar />
         </Suspense>
       ) : null}
       {palette ? (
         <Suspense fallback={null}>
-          <CommandPalette onClose={() => setPalette(false)} />
+          <CommandPalette origin={palette.origin} onClose={() => setPalette(null)} />
         </Suspense>
       ) : null}
     </>
@@ -215,6 +223,7 @@ function useFocusOnNavigation() {
   useEffect(() => {
     if (shown.current === pathname) return;
     shown.current = pathname;
+    applyFonts();
     if (!content.current?.contains(document.activeElement))
       content.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);

@@ -7,13 +7,16 @@ const InboxBell = lazy(async () => ({
 }));
 const ProxyMenu = lazy(async () => ({ default: (await import("./ProxyMenu")).ProxyMenu }));
 
-export function FrameExtras() {
+/** `load`: whether the page has what it needs. */
+export function FrameExtras({ load }: { load: boolean }) {
+  const place = <span className="size-8.5" />;
+  if (!load) return place;
   return (
     <>
       <Suspense fallback={null}>
         <ProxyMenu />
       </Suspense>
-      <Suspense fallback={<span className="size-8.5" />}>
+      <Suspense fallback={place}>
         <InboxBell />
       </Suspense>
     </>

@@ -41,7 +41,7 @@ export const ADMIN: readonly NavItem[] = [
   },
   {
     to: "/health",
-    text: "Health",
+    text: "Healthcheck",
     allowed: (may) => may.viewDebugInfo,
     words: "status database derp websocket",
   },

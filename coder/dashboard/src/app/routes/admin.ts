@@ -108,7 +108,11 @@ const DEPLOYMENT: RouteObject[] = [
     "workspace-proxies",
     async () => (await import("../../pages/proxies/ProxiesPage")).ProxiesPage,
   ),
-  ...GROUPS,
+  page(
+    "groups",
+    async () => (await import("../../pages/groups/DeploymentGroups")).DeploymentGroups,
+  ),
+  ...GROUPS.slice(1),
 ];
 
 export const adminRoutes: RouteObject[] = [

@@ -28,6 +28,10 @@ export function withoutPair(mapping: Mapping, name: string, target: string): Map
 interface MappingEditorProps {
   value: Mapping;
   onChange: (value: Mapping) => void;
+  /** "group", "role" or "organization". */
+  noun: string;
+  /** Prefix of the rows' test ids. */
+  testId: string;
   nameLabel: string;
   targetLabel: string;
   targets: readonly { value: string; text: string }[];
@@ -39,6 +43,8 @@ interface MappingEditorProps {
 export function MappingEditor({
   value,
   onChange,
+  noun,
+  testId,
   nameLabel,
   targetLabel,
   targets,
@@ -78,18 +84,23 @@ export function MappingEditor({
             <Combobox label={targetLabel} value={target} onChange={setTarget} options={targets} />
           </div>
           <Button icon={<Plus />} disabled={name.trim() === "" || target === ""} onClick={add}>
-            Add mapping
+            Add IdP {noun}
           </Button>
         </div>
       )}
       {pairs.length === 0 ? (
-        <p className="rounded-lg border border-dashed border-line px-3 py-4 text-center text-sm text-muted">
-          No mappings yet. Add one to assign members automatically at sign-in.
-        </p>
+        <div className="rounded-lg border border-dashed border-line px-3 py-4 text-center text-sm text-muted">
+          <h3 className="font-medium text-text">No {noun} mappings</h3>
+          <p>Add one to assign members automatically at sign-in.</p>
+        </div>
       ) : (
         <ul aria-label="Mappings" className="divide-y divide-line rounded-lg border border-line">
           {pairs.map(([from, to]) => (
-            <li key={`${from} ${to}`} className="flex items-center gap-3 px-3 py-1.5">
+            <li
+              key={`${from} ${to}`}
+              data-testid={`${testId}-${from}`}
+              className="flex items-center gap-3 px-3 py-1.5"
+            >
               <code className="min-w-0 flex-1 text-sm [overflow-wrap:anywhere]">{from}</code>
               <span aria-hidden="true" className="text-faint">
                 →
@@ -103,7 +114,7 @@ export function MappingEditor({
               {readOnly ? null : (
                 <IconButton
                   size="sm"
-                  label={`Remove ${from}`}
+                  label={`Delete ${from}`}
                   onClick={() => onChange(withoutPair(value, from, to))}
                 >
                   <X />

@@ -23,6 +23,8 @@ it("adds and removes by name", async () => {
     const [value, setValue] = useState<Mapping>({ ops: ["g1"] });
     return (
       <MappingEditor
+        noun="group"
+        testId="group"
         nameLabel="IdP group"
         targetLabel="Group"
         value={value}
@@ -38,10 +40,10 @@ it("adds and removes by name", async () => {
   await userEvent.type(screen.getByLabelText("IdP group"), "devs");
   await userEvent.click(screen.getByRole("combobox", { name: "Group" }));
   await userEvent.click(screen.getByRole("option", { name: "Developers" }));
-  await userEvent.click(screen.getByRole("button", { name: "Add mapping" }));
+  await userEvent.click(screen.getByRole("button", { name: "Add IdP group" }));
   expect(screen.getByRole("list", { name: "Mappings" })).toHaveTextContent(
     "devs→maps toDevelopers",
   );
-  await userEvent.click(screen.getByRole("button", { name: "Remove ops" }));
+  await userEvent.click(screen.getByRole("button", { name: "Delete ops" }));
   expect(screen.getByRole("list", { name: "Mappings" })).not.toHaveTextContent("ops");
 });

@@ -100,24 +100,20 @@ function Control({ parameter, value, onChange, disabled, tags }: ControlProps) {
       );
     case "radio":
       return (
-        <div className="flex flex-col gap-1">
-          <RadioCards
-            label={name}
-            value={value}
-            onChange={onChange}
-            options={parameter.options.map((option) => ({
-              value: option.value.value,
-              text: option.name,
-              hint: option.description,
-              icon: optionIcon(option),
-              disabled,
-            }))}
-          />
-          <div className="flex flex-wrap items-center gap-2 text-sm text-muted">
-            {tags}
-            {hint}
-          </div>
-        </div>
+        <RadioCards
+          label={name}
+          heading={label}
+          hint={hint}
+          value={value}
+          onChange={onChange}
+          options={parameter.options.map((option) => ({
+            value: option.value.value,
+            text: option.name,
+            hint: option.description,
+            icon: optionIcon(option),
+            disabled,
+          }))}
+        />
       );
     case "dropdown":
       return (

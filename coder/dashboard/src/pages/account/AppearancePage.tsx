@@ -10,6 +10,7 @@ import { isTheme, type Theme } from "../../features/appearance/theme";
 import { Section } from "../../ui/Card";
 import { cx } from "../../ui/cx";
 import { Failure } from "../../ui/Failure";
+import { SelectField } from "../../ui/forms/Field";
 import { RadioCards } from "../../ui/forms/RadioCards";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
@@ -85,9 +86,9 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
     <Stack>
       <Section title="Theme">
         <Stack className="gap-6">
-          <RadioCards
+          <SelectField
             label="Theme mode"
-            columns
+            className="max-w-72"
             value={single ? "single" : "sync"}
             onChange={(mode) =>
               mode === "sync"
@@ -99,13 +100,12 @@ function Choices({ settings }: { settings: UserAppearanceSettings }) {
                   })
                 : saveSingle(isTheme(now) ? now : "light")
             }
+            hint={
+              single ? "Always uses the same theme." : "Follows your system's light or dark mode."
+            }
             options={[
-              {
-                value: "sync",
-                text: "Sync with system",
-                hint: "Follows your system's light or dark mode.",
-              },
-              { value: "single", text: "Single theme", hint: "Always uses the same theme." },
+              ["sync", "Sync with system"],
+              ["single", "Single theme"],
             ]}
           />
           {single ? (

@@ -37,7 +37,7 @@ export function AuthorizedAppsPage() {
     if (!revoking) return;
     await remove(withQuery("/oauth2/tokens", { client_id: revoking.id }));
     await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
-    toast.done(`Access of ${revoking.name} revoked.`);
+    toast.done(`Access of ${revoking.name} revoked successfully.`);
   };
   return (
     <>

@@ -57,7 +57,7 @@ function Profile({ me }: { me: User }) {
     async (values) => {
       const saved = await put<User>("/api/v2/users/me/profile", values);
       setServerData(queries, meQuery.queryKey, saved);
-      toast.done("Account updated.");
+      toast.done("Account updated successfully.");
     },
   );
   const { values, set, problem } = form;

@@ -37,7 +37,7 @@ export function SecretsPage() {
     if (!deleting) return;
     await remove(`/api/v2/users/${me.id}/secrets/${seg(deleting.name)}`);
     await refresh();
-    toast.done(`Secret ${deleting.name} deleted.`);
+    toast.done(`Secret "${deleting.name}" deleted successfully.`);
   };
   const add = (
     <Button variant="primary" icon={<Plus />} onClick={() => setEditing("new")}>
@@ -189,7 +189,10 @@ function SecretDialog({
         if (secret) await patch(own, { ...rest, ...(value === "" ? {} : { value }) });
         else await post(path, { name, value, ...rest });
         await onSaved();
-        toast.done(`Secret ${name} saved.`, "Workspaces have it after their next start.");
+        toast.done(
+          `Secret "${name}" saved successfully.`,
+          "Workspaces have it after their next start.",
+        );
         onClose();
       },
     ),

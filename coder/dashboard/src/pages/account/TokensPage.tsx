@@ -48,7 +48,7 @@ export function TokensPage() {
     if (!deleting) return;
     await remove(`/api/v2/users/${deleting.user_id}/keys/${deleting.id}`);
     await queries.invalidateQueries({ queryKey: ["users", "me", "keys"] });
-    toast.done(`Token ${deleting.token_name} deleted.`);
+    toast.done(`Token "${deleting.token_name}" deleted successfully.`);
   };
   const columns: Column<APIKeyWithOwner>[] = [
     {

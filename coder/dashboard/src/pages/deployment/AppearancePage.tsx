@@ -52,7 +52,7 @@ function ApplicationName({ current }: { current: AppearanceConfig }) {
   const form = useSettingsForm(now, nameOf, nameOf(current), (values) => save(() => values));
   return (
     <form onSubmit={form.submit}>
-      <Section title="Application name" description="Shown in the top bar and on the sign-in page.">
+      <Section title="Name" description="Shown in the top bar and on the sign-in page.">
         <Stack>
           <FormProblems form={form} />
           <TextField
@@ -81,7 +81,7 @@ function Logo({ current }: { current: AppearanceConfig }) {
   return (
     <form onSubmit={form.submit}>
       <Section
-        title="Logo URL"
+        title="Logo"
         description="URL of an image with a transparent background, at most 3:1 wide."
       >
         <Stack>

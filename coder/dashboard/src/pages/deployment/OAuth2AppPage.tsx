@@ -96,7 +96,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
           submit="Update application"
           send={async (values) => {
             await put(`/api/v2/oauth2-provider/apps/${app.id}`, values);
-            toast.done("Successfully updated the OAuth2 application.");
+            toast.done("OAuth2 application updated successfully.");
             await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
           }}
         />
@@ -110,7 +110,7 @@ function Loaded({ app }: { app: OAuth2ProviderApp }) {
         typedLabel="Name of the application to delete"
         onConfirm={async () => {
           await remove(`/api/v2/oauth2-provider/apps/${app.id}`);
-          toast.done("OAuth2 application deleted.");
+          toast.done("OAuth2 application deleted successfully.");
           await navigate(OAUTH2_HOME);
           await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
         }}

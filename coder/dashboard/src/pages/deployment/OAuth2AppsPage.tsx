@@ -176,7 +176,7 @@ export function CreateOAuth2AppPage() {
           actions={<ButtonLink to={OAUTH2_HOME}>Cancel</ButtonLink>}
           send={async (values) => {
             const created = await post<OAuth2ProviderApp>("/api/v2/oauth2-provider/apps", values);
-            toast.done("Successfully added the OAuth2 application.");
+            toast.done("OAuth2 application created successfully.");
             await queries.invalidateQueries({ queryKey: ["oauth2-provider"] });
             await navigate(`${OAUTH2_HOME}/${created.id}`);
           }}

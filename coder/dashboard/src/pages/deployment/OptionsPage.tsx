@@ -129,7 +129,7 @@ export function OptionTable({
               className={`block align-top sm:table-row option-${option.flag ?? ""}`}
             >
               <td className="block px-5 py-3 max-sm:pb-0 sm:table-cell sm:w-3/5">
-                <p className="font-medium [overflow-wrap:anywhere]">{option.name}</p>
+                <p className="option-name font-medium [overflow-wrap:anywhere]">{option.name}</p>
                 {option.description ? (
                   <p className="text-sm text-muted [overflow-wrap:anywhere]">
                     {option.description}
@@ -140,7 +140,7 @@ export function OptionTable({
                   {option.env ? <span>{option.env}</span> : null}
                 </p>
               </td>
-              <td className="block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
+              <td className="option-value block px-5 py-3 max-sm:pt-1.5 sm:table-cell">
                 <OptionValue option={option} />
                 {isActive(option) === null ? null : (
                   <span className="ml-1.5 text-sm text-muted">

@@ -106,6 +106,8 @@ function SyncForm({
           description="Names without a mapping are ignored. Users leave an organization when the claim no longer contains its name."
         >
           <MappingEditor
+            noun="organization"
+            testId="idp-org"
             nameLabel="IdP organization name"
             targetLabel="Coder organization"
             readOnly={!editable}

@@ -28,7 +28,7 @@ export function useSave() {
         announcement_banners: announcement_banners ?? [],
         ...change(current),
       });
-      toast.done("Successfully updated appearance settings!");
+      toast.done("Appearance settings updated successfully.");
       await queries.invalidateQueries({ queryKey: appearance.queryKey });
     });
 }

@@ -264,7 +264,7 @@ function GroupSettings({ home, group }: { home: GroupsHome; group: Group }) {
                 ? { ...CHANGE, quota_allowance }
                 : { ...CHANGE, ...values, name: values.name === group.name ? "" : values.name },
             );
-            toast.done("Group settings updated.");
+            toast.done(`Group "${values.name}" updated successfully.`);
             await changed();
             await navigate(`${home.base}/${encodeURIComponent(saved.name)}`);
           }}

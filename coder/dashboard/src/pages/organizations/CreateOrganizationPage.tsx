@@ -31,7 +31,7 @@ export function CreateOrganizationPage() {
         actions={<ButtonLink to="/organizations">Cancel</ButtonLink>}
         send={async (values) => {
           const created = await post<Organization>("/api/v2/organizations", values);
-          toast.done("Organization created.");
+          toast.done(`Organization "${values.name}" created successfully.`);
           await queries.invalidateQueries({ queryKey: ["organizations"] });
           await navigate(`/organizations/${created.name}`);
         }}

@@ -15,7 +15,7 @@ import { Button } from "../../ui/Button";
 import { Section } from "../../ui/Card";
 import { FormProblems, useSettingsForm } from "../../ui/forms/conflict";
 import { Failure } from "../../ui/Failure";
-import { Checkbox } from "../../ui/forms/Toggle";
+import { Switch } from "../../ui/forms/Toggle";
 import { TextField } from "../../ui/forms/Field";
 import { SkeletonRows } from "../../ui/Loading";
 import { PageHead, Stack } from "../../ui/Page";
@@ -110,7 +110,7 @@ function useSave(view: OrganizationView, kind: "groups" | "roles") {
   const queries = useQueryClient();
   return async (body: object) => {
     await patch(pathOf(view, kind), body);
-    toast.done("IdP sync settings updated.");
+    toast.done(`IdP ${kind === "groups" ? "Group" : "Role"} sync settings updated.`);
     await queries.invalidateQueries({
       queryKey: ["organizations", view.organization.name, "idpsync", kind],
     });
@@ -153,7 +153,7 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
               problem={problem("regex_filter")}
               onChange={(value) => set("regex_filter", value)}
             />
-            <Checkbox
+            <Switch
               label="Auto create missing groups"
               hint="Creates a group for each name without a mapping."
               checked={values.auto_create_missing_groups}
@@ -166,6 +166,8 @@ function GroupForm({ view, settings }: { view: OrganizationView; settings: Group
           description="Members are added to the mapped groups instead of a group with the claim’s name."
         >
           <MappingEditor
+            noun="group"
+            testId="group"
             nameLabel="IdP group name"
             targetLabel="Coder group"
             readOnly={!view.may.editSync}
@@ -220,6 +222,8 @@ function RoleForm({ view, settings }: { view: OrganizationView; settings: RoleSy
           description="Names without a mapping are ignored. Roles assigned by hand are removed at sign-in."
         >
           <MappingEditor
+            noun="role"
+            testId="role"
             nameLabel="IdP role name"
             targetLabel="Coder role"
             readOnly={!view.may.editSync}

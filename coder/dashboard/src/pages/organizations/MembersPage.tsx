@@ -121,7 +121,7 @@ function Members({ view }: { view: OrganizationView }) {
   const add = (id: string, name: string) =>
     post(`/api/v2/organizations/${organization.name}/members/${id}`).then(
       () => {
-        toast.done(`${name} added to the organization.`);
+        toast.done(`User "${name}" added to organization successfully.`);
         return changed();
       },
       (error: unknown) => {
@@ -187,7 +187,7 @@ function Members({ view }: { view: OrganizationView }) {
         confirm="Remove"
         onConfirm={async () => {
           await remove(`/api/v2/organizations/${organization.name}/members/${leaving?.user_id}`);
-          toast.done("User removed from organization successfully!");
+          toast.done("User removed from organization successfully.");
           await changed();
         }}
       >

@@ -112,7 +112,7 @@ function Editor({
     fields(role),
     async (values) => {
       await (create ? post : put)(path, { ...values, site_permissions: [], user_permissions: [] });
-      toast.done(create ? "Custom role created." : "Custom role updated.");
+      toast.done(`Custom role "${values.name}" ${create ? "created" : "updated"} successfully.`);
       await queries.invalidateQueries({
         queryKey: ["organizations", view.organization.name, "members"],
       });
@@ -123,7 +123,7 @@ function Editor({
   return (
     <>
       <PageHead
-        title={create ? "Create custom role" : display_name || name}
+        title={create ? "Create Custom Role" : readOnly ? display_name || name : "Edit Custom Role"}
         crumbs={[["Roles", list], [create ? "Create" : display_name || name]]}
         description={
           readOnly ? "This role is built in, or you are not allowed to change it." : null
@@ -194,7 +194,7 @@ function Editor({
             <div className="flex justify-end gap-2">
               <ButtonLink to={list}>Cancel</ButtonLink>
               <Button type="submit" variant="primary" busy={form.busy}>
-                Save
+                {create ? "Create Role" : "Save"}
               </Button>
             </div>
           )}

@@ -132,7 +132,7 @@ function Roles({ view }: { view: OrganizationView }) {
           await remove(
             `/api/v2/organizations/${organization.name}/members/roles/${seg(deleting?.name ?? "")}`,
           );
-          toast.done("Custom role deleted.");
+          toast.done("Custom role deleted successfully.");
           await queries.invalidateQueries({
             queryKey: ["organizations", organization.name, "members"],
           });

@@ -58,7 +58,7 @@ function Settings({ view }: { view: OrganizationView }) {
               `/api/v2/organizations/${organization.id}`,
               values,
             );
-            toast.done("Organization settings updated.");
+            toast.done("Organization settings updated successfully.");
             if (saved.name !== name)
               await navigate(`/organizations/${saved.name}/settings`, { replace: true });
             await queries.invalidateQueries({ queryKey: ["organizations"] });
@@ -96,7 +96,7 @@ function Settings({ view }: { view: OrganizationView }) {
         typedLabel="Name of the organization to delete"
         onConfirm={async () => {
           await remove(`/api/v2/organizations/${organization.id}`);
-          toast.done("Organization deleted");
+          toast.done("Organization deleted successfully.");
           await navigate("/organizations");
           await queries.invalidateQueries({ queryKey: ["organizations"] });
         }}
@@ -171,7 +171,7 @@ function Sharing({ view }: { view: OrganizationView }) {
     await queries.invalidateQueries({
       queryKey: ["organizations", organization.id, "workspace-sharing"],
     });
-    toast.done("Workspace sharing updated.");
+    toast.done("Workspace sharing updated successfully.");
   };
   return (
     <Section

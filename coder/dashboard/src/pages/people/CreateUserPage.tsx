@@ -64,7 +64,7 @@ export function CreateUserPage() {
           ? {}
           : { password: "" }),
     });
-    toast.done("Successfully created user.");
+    toast.done("User created successfully.");
     // The account exists even if assigning its roles failed: submitting the form again would be
     // rejected.
     if (roles.length > 0)

@@ -57,7 +57,7 @@ function EditUser({ user, onClose }: Props) {
     fields(user),
     async (values) => {
       await put(`/api/v2/users/${user.id}/profile`, values);
-      toast.done("Successfully updated the user.");
+      toast.done("User updated successfully.");
       await changed();
       onClose();
     },
@@ -137,7 +137,7 @@ function ResetPassword({ user, onClose }: Props) {
       onConfirm={async () => {
         await put(`/api/v2/users/${user.id}/password`, { old_password: "", password });
         saved.current = true;
-        toast.done("Successfully updated the user password.");
+        toast.done("Password updated successfully.");
         setDone(true);
       }}
       extra={shown}
@@ -208,7 +208,7 @@ function DeleteUser({ user, onClose }: Props) {
       typedLabel="Name of the user to delete"
       onConfirm={async () => {
         await remove(`/api/v2/users/${user.id}`);
-        toast.done("Successfully deleted the user.");
+        toast.done("User deleted successfully.");
         await changed();
       }}
     >

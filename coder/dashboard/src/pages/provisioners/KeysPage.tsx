@@ -165,7 +165,7 @@ function Keys({ view }: { view: OrganizationView }) {
           await remove(
             `/api/v2/organizations/${view.organization.name}/provisionerkeys/${seg(deleting?.key.name ?? "")}`,
           );
-          toast.done("Provisioner key deleted.");
+          toast.done("Provisioner key deleted successfully.");
           await changed();
         }}
       >

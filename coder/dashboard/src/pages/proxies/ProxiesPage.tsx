@@ -62,7 +62,7 @@ export function ProxiesPage() {
     if (!deleting) return;
     await remove(`/api/v2/workspaceproxies/${seg(deleting.name)}`);
     await refresh();
-    toast.done(`Proxy ${deleting.name} deleted.`);
+    toast.done(`Proxy ${deleting.name} deleted successfully.`);
   };
   const columns: Column<WorkspaceProxy>[] = [
     {
@@ -234,10 +234,7 @@ function CreateProxy({ onClose, onMade }: { onClose: () => void; onMade: () => P
           <p className="text-sm text-muted">Start the proxy on its machine:</p>
           <CodeBox
             label="Command that starts the proxy"
-            command={
-              "CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url " +
-              `${window.location.origin} --access-url https://${values.name}.example.com`
-            }
+            command={`CODER_PROXY_SESSION_TOKEN=… coder wsproxy server --primary-access-url ${window.location.origin} --access-url https://${values.name}.example.com`}
           />
         </Stack>
       </Dialog>

@@ -24,7 +24,7 @@ export function ChangePasswordPage() {
     start,
     async ({ repeated: _, ...body }) => {
       await post("/api/v2/users/otp/change-password", body);
-      toast.done("Your password was changed.");
+      toast.done("Password updated successfully.");
       await navigate("/login");
     },
     (values) =>

@@ -5,7 +5,7 @@ import { useEffect } from "react";
 import { Link, Navigate, useNavigate, useSearchParams } from "react-router";
 
 import { post } from "../../api/client";
-import { authMethods, hasFirstUser, me } from "../../api/queries/session";
+import { appearance, authMethods, hasFirstUser, me } from "../../api/queries/session";
 import { safeImage } from "../../ui/Avatar";
 import { Button, buttonClass } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
@@ -110,6 +110,7 @@ function PasswordForm({ target }: { target: string }) {
     // The CSRF token of this page belongs to no session: a full page load gets the one of the new
     // session.
     await queries.invalidateQueries({ queryKey: ["users"] });
+    void queries.invalidateQueries({ queryKey: appearance.queryKey });
     if (isPage(target)) await navigate(target);
   });
   return (

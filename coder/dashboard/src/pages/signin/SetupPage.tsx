@@ -4,12 +4,13 @@ import { useState } from "react";
 import { Navigate, useNavigate } from "react-router";
 
 import { post } from "../../api/client";
-import { authMethods, hasFirstUser } from "../../api/queries/session";
+import { appearance, authMethods, hasFirstUser } from "../../api/queries/session";
 import { Button, buttonClass } from "../../ui/Button";
 import { Failure } from "../../ui/Failure";
 import { TextField } from "../../ui/forms/Field";
 import { useForm } from "../../ui/forms/form";
 import { Loading } from "../../ui/Loading";
+import { toast } from "../../ui/toast";
 import { useTitle } from "../../ui/title";
 import { SignInCard } from "./SignInCard";
 
@@ -27,7 +28,9 @@ export function SetupPage() {
     setDone(true);
     await post("/api/v2/users/login", { email: values.email, password: values.password });
     queries.clear();
-    await navigate("/templates/new/builder"); // without a template there is nothing else to do
+    void queries.invalidateQueries({ queryKey: appearance.queryKey });
+    toast.done(`User "${username}" created successfully.`);
+    await navigate("/templates"); // without a template there is nothing else to do
   });
   if (first.data === true && !form.busy && !done) return <Navigate to="/login" replace />;
   if (first.isPending) return <Loading />;

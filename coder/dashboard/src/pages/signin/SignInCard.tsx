@@ -2,12 +2,13 @@
 import { useQuery } from "@tanstack/react-query";
 import type { ReactNode } from "react";
 
+import { pageText } from "../../api/meta";
 import { appearance } from "../../api/queries/session";
 import { Announcements } from "../../features/appearance/Announcements";
 import { safeImage } from "../../ui/Avatar";
 
 export function useApplicationName(): string {
-  return useQuery(appearance).data?.application_name || "Coder";
+  return useQuery(appearance).data?.application_name || pageText("application-name") || "Coder";
 }
 
 export function SignInCard({
@@ -21,7 +22,7 @@ export function SignInCard({
   children: ReactNode;
   foot?: ReactNode;
 }) {
-  const logo = safeImage(useQuery(appearance).data?.logo_url);
+  const logo = safeImage(useQuery(appearance).data?.logo_url || pageText("logo-url"));
   return (
     <>
       <Announcements />

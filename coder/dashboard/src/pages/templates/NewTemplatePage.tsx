@@ -81,6 +81,7 @@ export function NewTemplatePage({ title = "Create Template" }: { title?: string 
             description: file.frontMatterFields.description,
             icon: file.frontMatterFields.icon,
             title: "Template from archive",
+            archive: { name: file.file, onRemove: () => setFile(null) },
           }
         : {
             body: { example_id: example },

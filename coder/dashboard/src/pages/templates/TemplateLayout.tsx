@@ -193,7 +193,7 @@ function TemplateMenu({
         typedLabel="Template name"
         onConfirm={async () => {
           await remove(`/api/v2/templates/${template.id}`);
-          toast.done("Template deleted.");
+          toast.done(`Template "${template.name}" deleted successfully.`);
           await navigate("/templates");
         }}
       >

@@ -127,7 +127,7 @@ export function VersionsPage() {
           if (confirming)
             await patch(`/api/v2/templates/${template.id}/versions`, { id: confirming.version.id });
           await refresh();
-          toast.done("Version promoted.");
+          toast.done("Version promoted successfully.");
         }}
       >
         New workspaces use this version; existing ones are marked outdated until they are updated.

@@ -25,9 +25,10 @@ import {
   useWorkspaceRights,
   type WorkspaceRights,
 } from "../../api/permissions";
+import { versionParameters } from "../../api/queries/templates";
 import type { Workspace } from "../../api/types";
 import { useMe } from "../../features/session/useMe";
-import { Button, IconButton } from "../../ui/Button";
+import { Button, ButtonLink, IconButton } from "../../ui/Button";
 import { Confirm } from "../../ui/Confirm";
 import { Menu, MenuItem, MenuNote, MenuSeparator } from "../../ui/Menu";
 import { toast } from "../../ui/toast";
@@ -43,6 +44,7 @@ import {
 } from "./builds/builds";
 import { CancelBuild } from "./builds/CancelBuild";
 import { ChangeVersion } from "./builds/ChangeVersion";
+import { StartConfirm } from "./builds/StartConfirm";
 import { NewerVersion } from "./NewerVersion";
 import { DeleteWorkspace } from "./DeleteWorkspace";
 import { Duplicate } from "./Duplicate";
@@ -57,9 +59,10 @@ export const EXTERNAL_REASON =
   "This machine is managed outside Coder and cannot be started, stopped or restarted here.";
 
 export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
+  const queries = useQueryClient();
   const build = useBuildAction();
   const may = useWorkspaceRights(workspace);
-  const [confirming, setConfirming] = useState<"update" | "restart" | null>(null);
+  const [confirming, setConfirming] = useState<"update" | "restart" | "start" | null>(null);
   const openForValues = useOpenForValues();
   const { status } = workspace.latest_build;
   const external = workspace.latest_build.has_external_agent === true;
@@ -68,6 +71,13 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
   const failed = (error: Error) => toast.failed("The action failed", error);
   const run = (act: () => Promise<unknown>) =>
     build.mutate(() => openForValues(workspace, startVersion(workspace), act), { onError: failed });
+  const start = async () => {
+    const parameters = await queries
+      .ensureQueryData(versionParameters(startVersion(workspace)))
+      .catch(() => []);
+    if (parameters.some((parameter) => parameter.ephemeral)) setConfirming("start");
+    else run(() => startWorkspace(workspace));
+  };
   const canStart = status === "stopped" || status === "failed" || status === "canceled";
   const button = (
     label: string,
@@ -75,18 +85,17 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
     testId: string,
     act: () => void,
     possible: boolean,
-  ) => (
-    <Button
-      icon={icon}
-      data-testid={testId}
-      disabled={external || !possible || build.isPending}
-      title={external ? EXTERNAL_REASON : undefined}
-      aria-describedby={external ? "external-reason" : undefined}
-      onClick={act}
-    >
-      {label}
-    </Button>
-  );
+  ) =>
+    external ? null : (
+      <Button
+        icon={icon}
+        data-testid={testId}
+        disabled={!possible || build.isPending}
+        onClick={act}
+      >
+        {label}
+      </Button>
+    );
   return (
     <>
       {workspace.outdated && !active && may.start && !workspace.dormant_at ? (
@@ -107,13 +116,7 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       ) : (
         <>
           {may.start
-            ? button(
-                "Start",
-                <Play />,
-                "workspace-start",
-                () => run(() => startWorkspace(workspace)),
-                canStart,
-              )
+            ? button("Start", <Play />, "workspace-start", () => void start(), canStart)
             : null}
           {may.start && canStart && !external ? (
             <Suspense fallback={null}>
@@ -159,6 +162,12 @@ export function WorkspaceActions({ workspace }: { workspace: Workspace }) {
       )}
       <CancelBuild workspace={workspace} />
       <MoreMenu workspace={workspace} may={may} />
+      <StartConfirm
+        open={confirming === "start"}
+        workspace={workspace}
+        onClose={() => setConfirming(null)}
+        onStart={() => run(() => startWorkspace(workspace))}
+      />
       <Confirm
         open={confirming === "restart"}
         onClose={() => setConfirming(null)}
@@ -208,6 +217,15 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
     );
   return (
     <>
+      {may.update ? (
+        <ButtonLink
+          to={`${home}/settings/parameters`}
+          icon={<SlidersHorizontal />}
+          data-testid="workspace-parameters"
+        >
+          Parameters
+        </ButtonLink>
+      ) : null}
       <Menu
         trigger={
           <IconButton
@@ -240,11 +258,7 @@ function MoreMenu({ workspace, may }: { workspace: Workspace; may: WorkspaceRigh
           </MenuItem>
         ) : null}
         {may.update ? (
-          <MenuItem
-            icon={<SlidersHorizontal />}
-            to={`${home}/settings/parameters`}
-            testId="workspace-parameters"
-          >
+          <MenuItem icon={<SlidersHorizontal />} to={`${home}/settings/parameters`}>
             Parameters
           </MenuItem>
         ) : null}

@@ -5,6 +5,9 @@ import { cx } from "../cx";
 
 interface RadioCardsProps {
   label: string;
+  /** The heading, where it is more than the label. */
+  heading?: ReactNode;
+  hint?: ReactNode;
   value: string;
   onChange: (value: string) => void;
   options: readonly {
@@ -18,11 +21,20 @@ interface RadioCardsProps {
 }
 
 /** A choice among a few options, each explained. */
-export function RadioCards({ label, value, onChange, options, columns = false }: RadioCardsProps) {
+export function RadioCards({
+  label,
+  heading,
+  hint,
+  value,
+  onChange,
+  options,
+  columns = false,
+}: RadioCardsProps) {
   const name = useId();
   return (
     <fieldset aria-label={label} className="flex flex-col gap-1.5">
-      <legend className="mb-1 text-base font-medium">{label}</legend>
+      <legend className="mb-1 text-base font-medium">{heading ?? label}</legend>
+      {hint ? <div className="mb-1 text-sm text-muted">{hint}</div> : null}
       <div
         className={
           columns

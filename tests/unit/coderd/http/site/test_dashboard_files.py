@@ -1,13 +1,15 @@
-"""Sources of the dashboard's pages beyond their own server."""
+"""Sources of the dashboard's pages beyond their own server; compressed copies of assets."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
 
 from coder.coderd.http.site.dashboard_files import _proxy_sources
+from tests.kit.server.server_in_process import running_coderd
 
 
 def sources(url: str, wildcard: str = "", derp_only: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -36,3 +38,26 @@ def test_invalid_wildcard_frames_nothing() -> None:
 
 def test_relay_proxy_is_no_page_source() -> None:
     assert sources("https://a.test", "*.a.test", derp_only=True) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("accepted", "coding", "sent"),
+    [("gzip, br", "br", b"B"), ("gzip", "gzip", b"G"), ("br;q=0, gzip", "gzip", b"G"), ("identity", None, b"let a")],
+)
+async def test_asset_is_sent_compressed(tmp_path: Path, accepted: str, coding: str | None, sent: bytes) -> None:
+    folder = tmp_path / "assets"
+    folder.mkdir()
+    for name, data in (("a-1.js", b"let a"), ("a-1.js.br", b"B"), ("a-1.js.gz", b"G"), ("b-1.woff2", b"font")):
+        (folder / name).write_bytes(data)
+    async with running_coderd(site_dir=str(tmp_path)) as world:
+        stream = world.client.stream("GET", "/assets/a-1.js", headers={"Accept-Encoding": accepted})
+        async with stream as answer:
+            received = b"".join([part async for part in answer.aiter_raw()])
+        assert (answer.headers.get("Content-Encoding"), received) == (coding, sent)
+        assert "Accept-Encoding" in answer.headers["Vary"]
+        assert answer.headers["Content-Type"] == "text/javascript; charset=utf-8"
+        again = {"Accept-Encoding": accepted, "If-None-Match": answer.headers["ETag"]}
+        kept = await world.client.get("/assets/a-1.js", headers=again)
+        assert (kept.status_code, "Accept-Encoding" in kept.headers["Vary"]) == (304, True)
+        font = await world.client.get("/assets/b-1.woff2", headers={"Accept-Encoding": accepted})
+        assert "Content-Encoding" not in font.headers and "Accept-Encoding" not in font.headers["Vary"]

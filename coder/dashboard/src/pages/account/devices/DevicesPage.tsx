@@ -40,7 +40,7 @@ export function DevicesPage() {
     if (!removing) return;
     await remove(`/api/v2/users/${me.id}/wireguard-clients/${removing.id}`);
     await refresh();
-    toast.done(`Device ${removing.name} removed.`);
+    toast.done(`Device "${removing.name}" removed successfully.`);
   };
   const on = server.data?.enabled === true;
   const add = (

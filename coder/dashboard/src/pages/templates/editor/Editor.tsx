@@ -265,7 +265,7 @@ export function Editor({
               queries.invalidateQueries({ queryKey: ["template"] }),
               queries.invalidateQueries({ queryKey: ["templates"] }),
             ]);
-            toast.done(`Version ${name} published.`);
+            toast.done(`Version "${name}" published successfully.`);
             await navigate(home);
           }}
         />

@@ -1,6 +1,6 @@
 // The form of a new template: imports its files and creates the template after the import.
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import { Ban } from "lucide-react";
+import { Ban, FileArchive, X } from "lucide-react";
 import { useEffect, useRef, useState } from "react";
 import { Link, useBlocker, useNavigate } from "react-router";
 
@@ -15,7 +15,7 @@ import type {
   TemplateVersion,
 } from "../../../api/types";
 import { Avatar } from "../../../ui/Avatar";
-import { Button, ButtonLink } from "../../../ui/Button";
+import { Button, ButtonLink, IconButton } from "../../../ui/Button";
 import { Section } from "../../../ui/Card";
 import { Confirm } from "../../../ui/Confirm";
 import { Failure } from "../../../ui/Failure";
@@ -41,6 +41,8 @@ export interface Source {
   description: string;
   icon: string;
   title: string;
+  /** Name of the archive, which the user may take back. */
+  archive?: { name: string; onRemove: () => void };
   organization?: string;
   tags?: ProvisionerTags;
 }
@@ -131,7 +133,7 @@ export function CreateForm({
     });
     abandoned.current = true;
     await queries.invalidateQueries({ queryKey: ["templates"] });
-    toast.done(`Template ${form_values.display_name || form_values.name} created.`);
+    toast.done(`Template "${form_values.name}" created successfully.`);
     await navigate(
       `${all.length > 1 ? templatePath(template) : `/templates/${template.name}`}/${then}`,
     );
@@ -180,6 +182,22 @@ export function CreateForm({
           ) : null}
           <Section title="General">
             <Stack>
+              {source.archive ? (
+                <div className="flex items-center gap-2 rounded-lg border border-line px-3 py-1.5">
+                  <FileArchive className="size-4 shrink-0 text-muted" aria-hidden="true" />
+                  <span className="min-w-0 flex-1 [overflow-wrap:anywhere]">
+                    {source.archive.name}
+                  </span>
+                  <IconButton
+                    label="Remove file"
+                    size="sm"
+                    disabled={form.busy}
+                    onClick={source.archive.onRemove}
+                  >
+                    <X />
+                  </IconButton>
+                </div>
+              ) : null}
               {all.length > 1 ? (
                 <SelectField
                   label="Organization"
@@ -270,7 +288,7 @@ export function CreateForm({
               <ButtonLink to="/templates/new">Cancel</ButtonLink>
             )}
             <Button type="submit" variant="primary" busy={form.busy} data-testid="create">
-              Save template
+              Create template
             </Button>
           </div>
         </Stack>

@@ -13,6 +13,9 @@ import { frontMatter, type FrontMatter } from "../front-matter";
 
 export interface Uploaded {
   hash: string;
+  /** Name of the archive. */
+  file: string;
+  /** Proposed name of the template. */
   name: string;
   frontMatterFields: FrontMatter;
 }
@@ -41,6 +44,7 @@ export function UploadBox({ onFile }: { onFile: (file: Uploaded) => void }) {
       const readme = await queries.fetchQuery(archiveOf(hash)).then(readmeOf, () => "");
       onFile({
         hash,
+        file: file.name,
         frontMatterFields: frontMatter(readme),
         name: file.name
           .replace(/\.(tar|zip)$/i, "")

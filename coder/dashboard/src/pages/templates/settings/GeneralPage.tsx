@@ -65,7 +65,7 @@ export function TemplateGeneralPage() {
       <form onSubmit={form.submit}>
         <Stack>
           <FormProblems form={form} />
-          <Section title="Name" description="Name and appearance.">
+          <Section title="General info" description="Name and appearance.">
             <Stack>
               <TextField
                 label="Name"

@@ -98,7 +98,7 @@ function Values({ template, active, take, variables }: ValuesProps) {
       await patch(`/api/v2/templates/${template.id}/versions`, { id: created.id });
       await queries.invalidateQueries({ queryKey: ["template"] });
       take(created.id);
-      toast.done("Variables saved.", "A new version is active.");
+      toast.done("Template variables updated successfully.", "A new version is active.");
     }),
   );
   return (

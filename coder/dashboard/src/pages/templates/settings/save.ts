@@ -15,6 +15,6 @@ export function useSaveTemplate(
       queries.invalidateQueries({ queryKey: ["template"] }),
       queries.invalidateQueries({ queryKey: ["templates"] }),
     ]);
-    toast.done("Template settings saved.");
+    toast.done("Template settings updated successfully.");
   };
 }

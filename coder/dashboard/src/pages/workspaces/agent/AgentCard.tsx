@@ -10,6 +10,9 @@ import { Tag } from "../../../ui/Badge";
 import { buttonClass } from "../../../ui/Button";
 import { Card } from "../../../ui/Card";
 import { Notice } from "../../../ui/Notice";
+import { CodeBox } from "../../../ui/text/CodeBox";
+import { useMe } from "../../../features/session/useMe";
+import { target } from "../../../features/workspace/workspace-target";
 import { AgentHealth, LastDisconnect } from "./AgentHealth";
 import { AgentLogs } from "../../../features/workspace/AgentLogs";
 import { AgentMetadata } from "./AgentMetadata";
@@ -35,6 +38,7 @@ export function AgentCard({
 }) {
   const waiting = agent.status === "connecting" || agent.status === "timeout";
   const connected = agent.status === "connected";
+  const viewer = useMe().id;
   const mayConnect = useMayConnect(workspace);
   const may = useWorkspaceRights(workspace);
   const offers = (name: WorkspaceAgent["display_apps"][number]) =>
@@ -139,16 +143,12 @@ export function AgentCard({
           )}
           {mayConnect ? (
             <>
-              <p className="text-muted">
-                Connect with{" "}
-                <code className="rounded-sm bg-inset px-1 text-text">
-                  coder ssh {workspace.name}
-                </code>
-                , or open a terminal:
-              </p>
+              <CodeBox
+                label="Command that opens a shell"
+                command={`coder ssh ${target(workspace, agent, viewer)}`}
+                testId="ssh-command"
+              />
               <div className="flex flex-wrap gap-2">
-                <DesktopLinks workspace={workspace} agent={agent} />
-                <AppLinks workspace={workspace} agent={agent} />
                 {offers("web_terminal") ? (
                   <Link
                     to={terminalPath(workspace, agent)}
@@ -159,6 +159,8 @@ export function AgentCard({
                     Terminal
                   </Link>
                 ) : null}
+                <DesktopLinks workspace={workspace} agent={agent} />
+                <AppLinks workspace={workspace} agent={agent} />
               </div>
             </>
           ) : null}

@@ -14,8 +14,11 @@ import { Failure } from "../../../ui/Failure";
 import { SelectField } from "../../../ui/forms/Field";
 import { Skeleton } from "../../../ui/Loading";
 import { Popover } from "../../../ui/Popover";
+import { CodeBox } from "../../../ui/text/CodeBox";
 import { toast } from "../../../ui/toast";
+import { useMe } from "../../../features/session/useMe";
 import { portAddress, type Protocol } from "../../../features/workspace/port-address";
+import { target } from "../../../features/workspace/workspace-target";
 import { ORDER, LEVELS, sharesKey, sendShare, type Send } from "./port-sharing";
 import { OpenPort, SharePort } from "./SharePort";
 import { SharedPort } from "./SharedPort";
@@ -41,6 +44,7 @@ export function PortsButton({ workspace, agent }: { workspace: Workspace; agent:
 
 function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
   const queries = useQueryClient();
+  const viewer = useMe().id;
   const host = useAppBase()?.host ?? "";
   const template = useQuery(templateById(workspace.template_id)).data;
   const ports = useQuery(listeningPorts(agent.id));
@@ -64,13 +68,17 @@ function Ports({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAge
   return (
     <div className="flex flex-col divide-y divide-line [&>*]:px-4 [&>*]:py-3">
       {host === "" ? (
-        <p className="text-sm text-muted">
-          Opening ports in a browser requires a wildcard access URL, set by an administrator. Until
-          then, run on your machine:{" "}
-          <code className="inline-block">
-            coder port-forward {workspace.name} --tcp {listening[0]?.port ?? 8080}
-          </code>
-        </p>
+        <div className="flex flex-col gap-2 text-sm text-muted">
+          <p>
+            Opening ports in a browser requires a wildcard access URL, set by an administrator.
+            Until then, run on your machine:
+          </p>
+          <CodeBox
+            label="Command that forwards a port"
+            testId="port-forward-command"
+            command={`coder port-forward ${target(workspace, agent, viewer)} --tcp ${listening[0]?.port ?? 8080}`}
+          />
+        </div>
       ) : null}
       <section aria-label="Listening ports" className="flex flex-col gap-2">
         <div className="flex min-h-8.5 items-center justify-between gap-2">

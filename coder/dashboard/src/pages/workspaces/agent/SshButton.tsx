@@ -4,11 +4,14 @@ import { ChevronDown } from "lucide-react";
 
 import { sshSettings } from "../../../api/queries/workspaces";
 import type { Workspace, WorkspaceAgent } from "../../../api/types";
+import { useMe } from "../../../features/session/useMe";
+import { target } from "../../../features/workspace/workspace-target";
 import { Button } from "../../../ui/Button";
 import { CodeBox } from "../../../ui/text/CodeBox";
 import { Popover } from "../../../ui/Popover";
 
 export function SshButton({ workspace, agent }: { workspace: Workspace; agent: WorkspaceAgent }) {
+  const viewer = useMe().id;
   const settings = useQuery(sshSettings).data;
   const suffix = settings?.hostname_suffix || "coder";
   return (
@@ -39,7 +42,7 @@ export function SshButton({ workspace, agent }: { workspace: Workspace; agent: W
       <p className="my-3 text-sm text-muted">Or connect without configuration:</p>
       <CodeBox
         label="Command that connects with the CLI"
-        command={`coder ssh ${workspace.owner_name}/${workspace.name}.${agent.name}`}
+        command={`coder ssh ${target(workspace, agent, viewer)}`}
         testId="ssh-direct"
       />
     </Popover>

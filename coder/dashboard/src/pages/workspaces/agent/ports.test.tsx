@@ -2,15 +2,31 @@ import { act, screen, waitFor, within } from "@testing-library/react";
 import userEvent from "@testing-library/user-event";
 import { expect, it } from "vitest";
 
-import type { Workspace, WorkspaceAgent } from "../../../api/types";
+import { SignedInUser } from "../../../features/session/useMe";
+import type { User, Workspace, WorkspaceAgent } from "../../../api/types";
 import { Refusal, visit, type Answers } from "../../../test/world";
 import { PortsButton } from "./Ports";
 
-const workspace = { id: "w", name: "dev", owner_name: "ana", template_id: "t" } as Workspace;
+const workspace = {
+  id: "w",
+  name: "dev",
+  owner_id: "u",
+  owner_name: "ana",
+  template_id: "t",
+  latest_build: { resources: [{ agents: [{ id: "a", name: "main", parent_id: null }] }] },
+} as Workspace;
+const ports = (viewer = "u") => (
+  <SignedInUser value={{ id: viewer } as User}>
+    <PortsButton workspace={workspace} agent={agent} />
+  </SignedInUser>
+);
 const agent = { id: "a", name: "main" } as WorkspaceAgent;
 
-it("shows the port-forward command without a wildcard host", async () => {
-  visit([{ path: "/", element: <PortsButton workspace={workspace} agent={agent} /> }], "/", {
+it.each([
+  ["u", "dev"],
+  ["other", "ana/dev"],
+])("shows %s the port-forward command for %s without a wildcard host", async (viewer, target) => {
+  visit([{ path: "/", element: ports(viewer) }], "/", {
     "GET /api/v2/workspaceagents/a/listening-ports": {
       ports: [{ port: 5173, process_name: "node" }],
     },
@@ -18,12 +34,12 @@ it("shows the port-forward command without a wildcard host", async () => {
     "GET /api/v2/templates/t": { max_port_share_level: "public" },
   });
   await userEvent.click(await screen.findByRole("button", { name: /Open ports/ }));
-  expect(await screen.findByText("coder port-forward dev --tcp 5173")).toBeVisible();
+  expect(await screen.findByText(`coder port-forward ${target} --tcp 5173`)).toBeVisible();
   expect(screen.queryByLabelText("Protocol of the listening ports")).toBeNull();
 });
 
 const shown = (shares: object[], more: Answers = {}) =>
-  visit([{ path: "/", element: <PortsButton workspace={workspace} agent={agent} /> }], "/", {
+  visit([{ path: "/", element: ports() }], "/", {
     "GET /api/v2/workspaceagents/a/listening-ports": { ports: [] },
     "GET /api/v2/workspaces/w/port-share": { shares },
     "GET /api/v2/templates/t": { max_port_share_level: "public" },

@@ -30,6 +30,7 @@ import {
   useExternalAuth,
 } from "../../../features/template/ExternalAuthStep";
 import { suggestName } from "./names";
+import { linkName, lockedNames } from "../../../features/parameter/link-names";
 import { ParameterField } from "../../../features/parameter/ParameterField";
 import { OwnerField, type Owner } from "./OwnerField";
 import { VersionField } from "./VersionField";
@@ -52,10 +53,7 @@ export function CreateForm({
   const [preset, setPreset] = useState<Preset | null>(null);
   const [skippedPreset, setSkippedPreset] = useState<InitialValues["skipped"]>(null);
   const [own, setOwn] = useState(start); // values that no preset has set
-  const locked = useMemo(
-    () => new Set((params.get("disable_params") ?? "").split(",").filter(Boolean)),
-    [params],
-  );
+  const locked = useMemo(() => lockedNames(params.get("disable_params") ?? ""), [params]);
   const dynamic = useDynamicParameters(version, owner.id, start);
   // A default preset that loads after the user has typed would overwrite the input, and one that
   // loads after "Create" would be ignored.
@@ -200,7 +198,7 @@ export function CreateForm({
                       dynamic.choose({ [parameter.name]: value });
                     }}
                     locked={
-                      locked.has(parameter.name)
+                      locked.has(linkName(parameter.name))
                         ? "Set by the link you opened."
                         : preset_names.has(parameter.name)
                           ? "Set by the preset."

@@ -36,18 +36,14 @@ export function CreateWorkspacePage() {
       return (
         <Narrow>
           <PageHead
-            title="New workspace"
+            title="Invalid match value"
             crumbs={[
               ["Templates", "/templates"],
               [template.display_name || template.name, templatePath(template)],
               ["New workspace"],
             ]}
           />
-          <Failure
-            error={existing.error}
-            title="Invalid match value"
-            retry={() => void existing.refetch()}
-          />
+          <Failure error={existing.error} retry={() => void existing.refetch()} />
         </Narrow>
       );
     const existingWorkspace = existing.data?.workspaces[0];

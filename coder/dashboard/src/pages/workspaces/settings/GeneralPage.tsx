@@ -35,7 +35,7 @@ export function GeneralPage() {
           automatic_updates: values.automatic_updates,
         });
       await queries.invalidateQueries({ queryKey: ["workspaces"] });
-      toast.done("Workspace settings saved.");
+      toast.done(`Workspace ${values.name} updated successfully.`);
       await navigate(`/@${workspace.owner_name}/${values.name}`);
     },
   );

@@ -1,0 +1,236 @@
+"""Names, labels, test ids and steps of the original's pages, which other people's scripts look for.
+
+Rows that this dashboard does not take over, with their reasons: docs/guides/dashboard-names.md.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, expect
+
+from tests.kit.dashboard.browser import expect_message, missing, visitor
+from tests.kit.server.server_process import Loopback, open_loopback
+
+EMAIL = "ana@example.com"
+PASSWORD = "Browser-Password-7-very-long"
+BUILD_ONCE = """
+terraform {
+  required_providers { coder = { source = "coder/coder" } }
+}
+data "coder_parameter" "size" {
+  name    = "Disk Size"
+  type    = "string"
+  default = "small"
+  mutable = true
+}
+data "coder_parameter" "clean" {
+  name      = "clean"
+  type      = "bool"
+  default   = "false"
+  mutable   = true
+  ephemeral = true
+  form_type = "switch"
+}
+resource "terraform_data" "box" {}
+"""
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.system,
+    pytest.mark.skipif(bool(missing()), reason=missing() or "-"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(browser: Browser) -> Iterator[Loopback]:
+    with open_loopback() as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def context(browser: Browser, server: Loopback) -> Iterator[BrowserContext]:
+    found = visitor(browser, server.url)
+    yield found
+    found.close()
+
+
+@pytest.fixture(scope="module")
+def page(context: BrowserContext) -> Page:
+    return context.new_page()
+
+
+def call(server: Loopback, method: str, path: str, body: object = None) -> Any:
+    return server.request(method, f"/api/v2{path}", body, server.token)
+
+
+def test_setup_announces_first_user(page: Page, server: Loopback) -> None:
+    page.goto("/setup")
+    page.get_by_label("Email").fill(EMAIL)
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_test_id("create").click()
+    expect_message(page, "created successfully")
+    expect(page).to_have_url(re.compile("/templates$"))
+    server.sign_in(EMAIL, PASSWORD)
+
+
+def test_signed_out_pages_show_deployment_name(page: Page, server: Loopback, browser: Browser) -> None:
+    appearance = {"application_name": "Acme", "logo_url": "/icon/coder.svg", "service_banner": {"enabled": False}}
+    call(server, "PUT", "/appearance", {**appearance, "announcement_banners": []})
+    stranger = visitor(browser, server.url)
+    other, refused = stranger.new_page(), list[str]()
+    other.on("response", lambda answer: refused.append(answer.url) if answer.status == 401 else None)
+    for path in ("/login", "/reset-password"):
+        other.goto(path)
+        expect(other.get_by_role("main").locator("img[src='/icon/coder.svg']")).to_be_visible()
+    other.goto("/login")
+    expect(other.get_by_role("heading", name="Acme")).to_be_visible()
+    assert refused == []
+    stranger.close()
+
+
+def test_upload_shows_file_until_removed(page: Page) -> None:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w") as archive:
+        entry = tarfile.TarInfo("main.tf")
+        entry.size = len(BUILD_ONCE)
+        archive.addfile(entry, io.BytesIO(BUILD_ONCE.encode()))
+    file: Any = {"name": "box.tar", "mimeType": "application/x-tar", "buffer": made.getvalue()}
+    page.goto("/templates/new")
+    page.get_by_test_id("file-upload").set_input_files(file)
+    page.get_by_role("button", name="Remove file").click()
+    page.get_by_test_id("file-upload").set_input_files(file)
+    expect(page.get_by_role("button", name="Remove file")).to_be_visible()
+    page.get_by_label("Name *").fill("box")
+    page.get_by_role("button", name="Create template").click()
+    expect_message(page, "created successfully")
+
+
+def test_link_locks_parameter_by_lower_case(page: Page) -> None:
+    page.goto("/templates/box/workspace?name=mine&disable_params=disk_size")
+    field = page.get_by_test_id("parameter-field-Disk Size")
+    expect(field.get_by_role("textbox", name="Disk Size")).to_be_disabled()
+    expect(page.get_by_test_id("parameter-field-clean").get_by_role("switch", name="clean")).to_be_enabled()
+    page.goto("/templates/box/workspace?mode=auto&name=mine&match=nothing%3Aknown")
+    expect(page.get_by_role("heading", name="Invalid match value")).to_be_visible()
+
+
+def test_start_asks_for_ephemeral_parameters(page: Page, server: Loopback) -> None:
+    server.coder("create", "mine", "--template=box", "-y", "--use-parameter-defaults")
+    server.coder("stop", "mine", "-y")
+    page.goto("/@ana/mine")
+    expect(page.get_by_test_id("workspace-parameters")).to_be_visible()
+    page.get_by_test_id("workspace-start").click()
+    expect(page.get_by_role("dialog", name="Ephemeral parameters detected")).to_be_visible()
+    page.get_by_role("link", name="Go to workspace parameters").click()
+    expect(page).to_have_url(re.compile("/@ana/mine/settings/parameters$"))
+
+
+@pytest.mark.parametrize(
+    ("path", "noun", "prefix", "saved"),
+    [
+        ("/organizations/coder/idp-sync?tab=groups", "group", "group", "IdP Group sync settings updated."),
+        ("/organizations/coder/idp-sync?tab=roles", "role", "role", "IdP Role sync settings updated."),
+        ("/deployment/idp-org-sync", "organization", "idp-org", "Organization sync settings updated."),
+    ],
+)
+def test_idp_sync_mappings(page: Page, server: Loopback, path: str, noun: str, prefix: str, saved: str) -> None:
+    if noun == "group":
+        call(server, "POST", "/organizations/coder/groups", {"name": "developers"})
+    page.goto(path)
+    expect(page.get_by_role("heading", name=f"No {noun} mappings")).to_be_visible()
+    if noun == "group":
+        expect(page.get_by_role("switch", name="Auto create missing groups")).to_be_visible()
+    page.get_by_label(f"{noun.capitalize()} sync field").fill("claim")
+    page.get_by_label(f"IdP {noun} name").fill("devs")
+    page.get_by_label(f"Coder {noun}").click()
+    page.get_by_role("option").first.click()
+    page.get_by_role("button", name=f"Add IdP {noun}").click()
+    row = page.get_by_test_id(f"{prefix}-devs")
+    expect(row).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect_message(page, saved)
+    row.get_by_role("button", name="delete").click()
+    expect(row).to_have_count(0)
+
+
+def test_admin_menu_words(page: Page) -> None:
+    page.goto("/workspaces")
+    page.get_by_role("button", name="Admin settings").click()
+    for word in ("Deployment", "Organizations", "Audit logs", "Connection logs", "Healthcheck"):
+        expect(page.get_by_role("menuitem", name=word, exact=True)).to_be_visible()
+
+
+def test_option_table_classes(page: Page) -> None:
+    page.goto("/deployment/security")
+    rows = page.locator(".options-table tbody tr")
+    expect(rows.first).to_be_visible()
+    for part in (".option-name", ".option-value"):
+        expect(page.locator(f".options-table {part}")).to_have_count(rows.count())
+
+
+@pytest.mark.parametrize(
+    ("path", "labels"),
+    [
+        ("/deployment/appearance", ("Application name", "Logo URL")),
+        ("/templates/box/settings", ("Name", "Display name")),
+        ("/organizations/coder/settings", ("Slug", "Display name")),
+    ],
+)
+def test_field_names_are_unique(page: Page, path: str, labels: tuple[str, ...]) -> None:
+    page.goto(path)
+    for label in labels:
+        expect(page.get_by_label(label, exact=True)).to_have_count(1)
+
+
+def test_custom_role_editor_words(page: Page) -> None:
+    page.goto("/organizations/coder/roles/create")
+    expect(page.get_by_role("heading", name="Create Custom Role")).to_be_visible()
+    page.get_by_label("Name", exact=True).fill("looker")
+    page.get_by_test_id("template-read").check()
+    page.get_by_role("button", name="Create Role").click()
+    expect_message(page, "created successfully")
+    page.goto("/organizations/coder/roles/looker")
+    expect(page.get_by_role("heading", name="Edit Custom Role")).to_be_visible()
+    page.get_by_role("button", name="Save").click()
+    expect_message(page, "updated successfully")
+
+
+def test_deployment_groups_lead_to_organization(page: Page) -> None:
+    page.goto("/deployment/groups")
+    expect(page).to_have_url(re.compile("/organizations/coder/groups$"))
+    expect(page).to_have_title(re.compile("^Groups - "))
+
+
+def test_theme_mode_is_combobox(page: Page) -> None:
+    page.goto("/settings/appearance")
+    page.get_by_role("combobox", name="theme mode").select_option("Single theme")
+    expect(page.get_by_role("group", name="Theme", exact=True)).to_be_visible()
+
+
+def test_template_builder_is_declared_absent(server: Loopback) -> None:
+    assert call(server, "GET", "/deployment/config")["config"]["template_builder"]["disabled"] is True
+
+
+def test_focus_returns_from_menu_dialog_and_palette(page: Page) -> None:
+    page.goto("/@ana/mine")
+    button = page.get_by_test_id("workspace-options-button")
+    button.click()
+    page.get_by_test_id("delete-button").click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()
+    start = page.get_by_test_id("workspace-start")
+    start.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(start).to_be_focused()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_role("dialog")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(start).to_be_focused()
