@@ -82,6 +82,54 @@ NATIVE = {"windows": (".pyd", ".cp314-win_amd64.pyd"), "darwin": (".cpython-314-
 BROKEN = {"darwin": ("_decimal", "_lzma", "_zstd", "_gdbm", "_dbm", "_curses_panel")}
 """Native modules of the distribution that import libraries which it lacks. Python's own library works without them."""
 
+# A task of Python 3.14 runs only while its loop is the running one of the interpreter's own record.
+_HANDLE_RUN = """
+_original_handle_run = asyncio.Handle._run
+
+
+def _handle_run(self):
+    before = _orig_run_get()
+    asyncio._set_running_loop(self._loop)
+    try:
+        _original_handle_run(self)
+    finally:
+        asyncio._set_running_loop(before)
+
+
+asyncio.Handle._run = _handle_run
+"""
+PATCHES: dict[str, tuple[tuple[str, str], ...]] = {
+    # Python 3.14 renamed the classes and functions of event loop policies, and has no child watchers.
+    "trio_asyncio._loop": (
+        ("asyncio.events.BaseDefaultEventLoopPolicy", "asyncio.events._BaseDefaultEventLoopPolicy"),
+        ('asyncio.AbstractChildWatcher if sys.platform != "win32" else object', "object"),
+        ("new_policy, asyncio.AbstractEventLoopPolicy\n", "new_policy, asyncio.events._AbstractEventLoopPolicy\n"),
+        ("(_TrioPolicy, asyncio.DefaultEventLoopPolicy)", "(_TrioPolicy, asyncio._DefaultEventLoopPolicy)"),
+        ("_policy_get = _aio_event.get_event_loop_policy", "_policy_get = _aio_event._get_event_loop_policy"),
+        ("_policy_set = _aio_event.set_event_loop_policy", "_policy_set = _aio_event._set_event_loop_policy"),
+        (
+            "\n_aio_event.get_event_loop_policy = _new_policy_get\n",
+            "\n_aio_event.get_event_loop_policy = _aio_event._get_event_loop_policy = _new_policy_get\n",
+        ),
+        (
+            "\n_aio_event.set_event_loop_policy = _new_policy_set\n",
+            "\n_aio_event.set_event_loop_policy = _aio_event._set_event_loop_policy = _new_policy_set\n",
+        ),
+        ("\nasyncio._get_running_loop = _new_run_get\n", "\nasyncio._get_running_loop = _new_run_get\n" + _HANDLE_RUN),
+    ),
+}
+"""Packages that do not know this version of Python, with what makes them run on it."""
+
+
+def source_of(name: str, path: Path) -> bytes:
+    """Return a module's source with its patches. A patch that does not apply once stops the build."""
+    text = path.read_bytes()
+    for before, after in PATCHES.get(name, ()):
+        if text.count(before.encode()) != 1:
+            raise SystemExit(f"build: this version of {name} does not have {before!r} once")
+        text = text.replace(before.encode(), after.encode())
+    return text
+
 
 @dataclass
 class Collection:
@@ -221,7 +269,7 @@ def entries(found: Collection) -> modules.Entries:
 def compiled(path: Path, name: str) -> bytes:
     inner = "/__init__.py" if path.name == "__init__.py" else ".py"
     code = compile(
-        path.read_bytes(), name.replace(".", "/") + inner, "exec", dont_inherit=True, optimize=modules.level(name)
+        source_of(name, path), name.replace(".", "/") + inner, "exec", dont_inherit=True, optimize=modules.level(name)
     )
     # Marshalled twice: reference counts at compile time affect the bytes.
     return marshal.dumps(marshal.loads(marshal.dumps(code)))  # noqa: S302

@@ -40,6 +40,7 @@ REQUIREMENTS = (
     "attrs",
     "cffi",
     "cryptography",
+    "greenlet",
     "h11",
     "idna",
     "jaraco.classes",
