@@ -258,7 +258,7 @@ def slim_modules() -> tuple[list[str], frozenset[str]]:
 
 def entries(found: Collection) -> modules.Entries:
     """Compile the collected sources, except those of EARLY."""
-    result: modules.Entries = {name: (modules.NAMESPACE, b"") for name in found.namespaces}
+    result: modules.Entries = dict.fromkeys(found.namespaces, (modules.NAMESPACE, b""))
     for name, path in sorted(found.sources.items()):
         if name.partition(".")[0] not in EARLY:
             kind = modules.PACKAGE if path.name == "__init__.py" else modules.MODULE

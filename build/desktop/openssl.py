@@ -1,4 +1,4 @@
-"""OpenSSL for Windows, compiled here: the distribution of CPython for Windows has a branch that is no longer maintained.
+"""OpenSSL for Windows, compiled here: the distribution of CPython for Windows has an unmaintained branch.
 
 The source is the crate openssl-src, which contains OpenSSL as released; cargo fetches it and checks its hash. The
 libraries keep the names and the binary interface of OpenSSL 3, with which Python's `_ssl` was built.
@@ -71,7 +71,7 @@ def compile_in(source: Path) -> list[Path]:
     env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
     configure = ["perl", "Configure", "--cross-compile-prefix=x86_64-w64-mingw32-", *CONFIGURATION, *FLAGS]
     with (source / "build.log").open("wb") as log:
-        for command in (configure, ["make", f"-j{os.cpu_count() or 1}", "build_libs"]):
+        for command in (configure, ["make", f"-j{os.cpu_count() or 1}", *LIBRARIES]):
             done = subprocess.run(command, cwd=source, env=env, stdout=log, stderr=subprocess.STDOUT, check=False)
             if done.returncode:
                 tail = (source / "build.log").read_text(errors="replace")[-2000:]

@@ -13,6 +13,7 @@ from typing import Any
 import deb
 import packing
 import sbom
+
 from desktop import native, openssl, sources
 from desktop.sources import Target
 

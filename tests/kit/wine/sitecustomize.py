@@ -20,3 +20,16 @@ def _underlying_socket(sock, **options):  # type: ignore[no-untyped-def]
 
 
 windows._get_underlying_socket = _underlying_socket
+
+try:
+    import winpty
+except ImportError:
+    pass
+else:
+    _console = winpty.PTY
+
+    def _winpty_console(columns, rows, **options):  # type: ignore[no-untyped-def]
+        """Return a console of WinPTY: nothing comes out of Wine's ConPTY."""
+        return _console(columns, rows, **{**options, "backend": winpty.Backend.WinPTY})
+
+    winpty.PTY = _winpty_console
