@@ -152,7 +152,6 @@ static void install(HANDLE file, const struct trailer *trailer, int64_t end, con
 
 /* ---- interpreter */
 
-typedef struct init_config init_config;
 static HMODULE python;
 
 static void *function(const char *name) {
@@ -169,6 +168,8 @@ static char *utf8(const wchar_t *text) {
     return out;
 }
 
+#include "interpreter.h"
+
 /* Loads the interpreter and the libraries that modules in subfolders need by name. */
 static void load_python(const wchar_t *folder) {
     static const wchar_t *const names[] = {L"vcruntime140.dll", L"vcruntime140_1.dll", L"python3.dll", L"" PYTHON_DLL};
@@ -183,28 +184,6 @@ static void load_python(const wchar_t *folder) {
     }
 }
 
-/* PEP 741: the settings of build/starter.c by name. Returns whether the interpreter runs. */
-static int start_python(char *folder, int argc, char **argv) {
-    init_config *(*create)(void) = function("PyInitConfig_Create");
-    int (*set_int)(init_config *, const char *, int64_t) = function("PyInitConfig_SetInt");
-    int (*set_text)(init_config *, const char *, const char *) = function("PyInitConfig_SetStr");
-    int (*set_list)(init_config *, const char *, size_t, char *const *) = function("PyInitConfig_SetStrList");
-    int (*get_error)(init_config *, const char **) = function("PyInitConfig_GetError");
-    int (*start)(init_config *) = function("Py_InitializeFromInitConfig");
-    init_config *config = create();
-    const char *why = "out of memory";
-    if (config && !set_int(config, "isolated", 1) && !set_int(config, "use_environment", 0) &&
-        !set_int(config, "utf8_mode", 1) && !set_int(config, "site_import", 0) && !set_int(config, "parse_argv", 0) &&
-        !set_int(config, "write_bytecode", 0) && !set_int(config, "optimization_level", 1) &&
-        !set_int(config, "install_signal_handlers", 1) && !set_text(config, "home", folder) &&
-        !set_text(config, "executable", utf8(self_path)) && !set_list(config, "module_search_paths", 1, &folder) &&
-        !set_list(config, "argv", (size_t)argc, argv) && !start(config))
-        return 1;
-    if (config) get_error(config, &why);
-    fprintf(stderr, "coder: the interpreter did not start: %s\n", why);
-    return 0;
-}
-
 static int run(const wchar_t *folder, int argc, wchar_t **wide) {
     char **argv = calloc((size_t)argc + 1, sizeof *argv), *place = utf8(folder);
     if (!argv) abort();
@@ -212,17 +191,7 @@ static int run(const wchar_t *folder, int argc, wchar_t **wide) {
     for (char *at = place; *at; at++)
         if (*at == '\\') *at = '/';
     load_python(folder);
-    if (!start_python(place, argc, argv)) return 127;
-    void *(*import)(const char *) = function("PyImport_ImportModule");
-    void *(*call)(void *, const char *, const char *, ...) = function("PyObject_CallMethod");
-    void (*print)(void) = function("PyErr_Print");
-    int (*finish)(void) = function("Py_FinalizeEx");
-    void *start = import("_coder_start"), *done = start ? call(start, "run", "s", place) : NULL;
-    if (!done) {
-        print(); /* SystemExit ends the process here with its code */
-        return 1;
-    }
-    return finish() < 0 ? 120 : 0;
+    return run_python(place, utf8(self_path), argc, argv);
 }
 
 int wmain(int argc, wchar_t **argv) {

@@ -16,9 +16,10 @@ _FAT, _FAT_64, _MACHO_64 = 0xCAFEBABE, 0xCAFEBABF, 0xFEEDFACF
 _LOAD_DYLIB, _ID_DYLIB, _WEAK_DYLIB, _REEXPORT_DYLIB = 0xC, 0xD, 0x80000018, 0x8000001F
 _RPATH, _SIGNATURE, _VERSION_MIN, _BUILD_VERSION = 0x8000001C, 0x1D, 0x24, 0x32
 SYSTEM_DLLS = frozenset(
-    "advapi32 bcrypt bcryptprimitives combase comctl32 crypt32 cryptbase d2d1 d3d11 d3dcompiler_47 dwrite dxgi gdi32 icu "
-    "imm32 iphlpapi kernel32 msvcrt mswsock ncrypt ntdll ole32 oleaut32 pdh powrprof propsys psapi rpcrt4 secur32 shell32 "
-    "shlwapi synchronization ucrtbase user32 userenv usp10 version winmm winspool wintrust ws2_32 wtsapi32".split()
+    "advapi32 bcrypt bcryptprimitives combase comctl32 crypt32 cryptbase d2d1 d3d11 d3dcompiler_47 dwrite dxgi gdi32 "
+    "icu imm32 iphlpapi kernel32 msvcrt mswsock ncrypt ntdll ole32 oleaut32 pdh powrprof propsys psapi rpcrt4 secur32 "
+    "shell32 shlwapi synchronization ucrtbase user32 userenv usp10 version winmm winspool wintrust ws2_32 "
+    "wtsapi32".split()
 )
 """Libraries of Windows 10 and later that programs import by name; `api-ms-win-…` sets belong to it, too."""
 SYSTEM_FOLDERS = ("/usr/lib/", "/System/Library/")

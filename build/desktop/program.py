@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import shutil
 import subprocess
@@ -22,6 +23,10 @@ MINGW = "x86_64-w64-mingw32-"
 PYTHON_LIBRARY = f"python{sources.PYTHON.replace('.', '')}"
 WINDOWS_LIBRARIES = ("python314.dll", "lib/vcruntime140.dll", "lib/vcruntime140_1.dll")
 """Libraries of the distribution that every program needs; others are found by the imports of native files."""
+MACOS_LIBRARY = f"libpython{sources.PYTHON}.dylib"
+MACOS_ABI = "11.0"
+"Of the launcher."
+ZIG = {"amd64": "x86_64", "arm64": "aarch64"}
 MACOS = (15, 7)
 "Oldest macOS that the distributions of CPython run on."
 _OPENSSL = re.compile(rb"OpenSSL (\d+\.\d+\.\d+) +\d+ \w+ 20\d\d")
@@ -43,7 +48,10 @@ def build(target: Target, out: Path, *, quick: bool) -> Path:
     check_openssl(folder)
     print(f"{target.name}: packing …", file=sys.stderr)
     payload = packing.pack(folder, QUICK_LEVEL if quick else LEVEL)
-    program = packing.slim_program(windows_launcher(work).read_bytes(), payload)
+    if target.is_windows:
+        program = packing.slim_program(windows_launcher(work).read_bytes(), payload)
+    else:
+        program = macos_program(work, processor, payload)
     packing.write(out / target.program, program)
     sbom.write(out / f"{target.program}.cdx.json", bill(target))
     shutil.rmtree(work, ignore_errors=True)
@@ -61,9 +69,11 @@ def collect(target: Target, folder: Path) -> None:
 
 def add_libraries(target: Target, folder: Path) -> None:
     """Add the interpreter's library and every library that native files import and the distribution has."""
-    if not target.is_windows:
-        raise SystemExit(f"build: no launcher for {target.name}")
     distribution = sources.interpreter(target.classifier)
+    if not target.is_windows:
+        shutil.copyfile(distribution / MACOS_LIBRARY, folder / MACOS_LIBRARY)
+        (folder / MACOS_LIBRARY).chmod(0o755)
+        return
     for name in WINDOWS_LIBRARIES:
         shutil.copyfile(distribution / name, folder / Path(name).name)
     for path in openssl.libraries():
@@ -104,9 +114,27 @@ def windows_launcher(work: Path) -> Path:
     return made
 
 
-def zstd_object(compiler: list[str]) -> Path:
+def macos_program(work: Path, processor: str, payload: bytes) -> bytes:
+    """Compile the launcher with the payload as a section; zig's linker signs it ad hoc for arm64."""
+    (work / "payload.bin").write_bytes(payload)
+    made = work / "launcher"
+    compiler = [sys.executable, "-m", "ziglang", "cc", "-target", f"{ZIG[processor]}-macos.{MACOS_ABI}"]
+    if importlib.util.find_spec("ziglang") is None:
+        raise SystemExit("build: ziglang not found, the C compiler for macOS: pip install ziglang")
+    defined = [f'-DKEY="{packing.key_of(payload).decode()}"', f"-DPAYLOAD_SIZE={len(payload)}"]
+    defined += [f'-DPROGRAM="{MACOS_LIBRARY}"', f"-I{sources.zstd_source()}"]
+    files = [HERE / "launcher_macos.c", *(HERE.parent / name for name in ("cache.c", "unpack.c", "sha256.c"))]
+    command = [*compiler, "-O2", "-Wall", "-Wextra", *defined, "-o", str(made), *map(str, files)]
+    run([*command, str(zstd_object(compiler, processor))], cwd=work)
+    (image,) = native.images(made)
+    if image.machine != processor or not (image.signed or processor == "amd64"):
+        raise SystemExit(f"build: the launcher is for {image.machine}, or not signed")
+    return made.read_bytes()
+
+
+def zstd_object(compiler: list[str], name: str = "windows") -> Path:
     """Return zstd compiled for a target; it takes half a minute, so the result is kept."""
-    kept = sources.zstd_source() / f"{'-'.join(compiler).replace('/', '-')}.o"
+    kept = sources.zstd_source() / f"{name}.o"
     if not kept.exists():
         options = ["-O2", "-DZSTD_DISABLE_ASM=1", "-ffunction-sections", "-fdata-sections", "-c", "zstd.c"]
         made = kept.with_suffix(".new")

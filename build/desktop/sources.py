@@ -189,7 +189,7 @@ def zstd_source() -> Path:
             (archive,) = Path(temporary).glob("*.tar.gz")
             with tarfile.open(archive) as tar:
                 members = [member for member in tar.getmembers() if "/zstd/" in member.name]
-                tar.extractall(CACHE, members=members, filter="data")  # noqa: S202
+                tar.extractall(CACHE, members=members, filter="data")
     return folder
 
 
