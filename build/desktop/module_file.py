@@ -29,7 +29,7 @@ def _open(path):  # type: ignore[no-untyped-def]
     return file
 
 
-_file = _open(f"{sys.path[0]}/modules.bin")
+_file = _open(f"{sys.path[0]}/modules.bin")  # type: ignore[no-untyped-call]
 
 
 def kind(name: str) -> int | None:

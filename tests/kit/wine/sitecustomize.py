@@ -1,3 +1,4 @@
+# mypy: disable-error-code="attr-defined,import-not-found"
 """Stand-in for a call that Wine 8 lacks: WSAIoctl(SIO_BSP_HANDLE_SELECT) fails with WinError 10045 there.
 
 Wine has no layered socket providers, so the handle itself is the answer. Windows needs none of this.
