@@ -1,6 +1,6 @@
 """Inspection of native files of Windows (PE) and macOS (Mach-O) without running them.
 
-Sources: Microsoft's "PE Format", and <mach-o/loader.h>, <mach-o/fat.h> of macOS.
+Sources: "PE Format" of Microsoft, and the headers of macOS for load commands and fat files.
 """
 
 from __future__ import annotations

@@ -22,6 +22,24 @@ _SUFFIX, _NO_SUFFIX = '"-x64" : ""', '"" : ""'
 LIBRARIES = ("libcrypto-3.dll", "libssl-3.dll")
 CONFIGURATION = ("mingw64", "shared", "no-apps", "no-docs", "no-module", "no-tests", "no-legacy", "--libdir=lib")
 FLAGS = ("-O2", "-static-libgcc", "-Wl,--no-insert-timestamp", "-Wl,-s")
+_MKDEF = """use lib '.';
+use configdata;
+my %given;
+while (@ARGV) { my $name = shift; $given{$name} = shift; }
+open my $names, '<', $given{'--ordinals'} or die;
+print "LIBRARY \\"lib$given{'--name'}-3.dll\\"\\nEXPORTS\\n";
+while (<$names>) {
+    my ($name, undef, undef, $about) = split;
+    my ($exists, $platforms, undef, $features) = split /:/, $about // '';
+    next if ($exists // '') ne 'EXIST';
+    my @platforms = split /,/, $platforms;
+    next if grep { $_ eq '!_WIN32' } @platforms;
+    next if grep({ !/^!/ } @platforms) && !grep({ $_ eq '_WIN32' } @platforms);
+    next if grep { my $name = lc; $name =~ tr/_/-/; $disabled{$name} } split /,/, $features // '';
+    print "    $name\\n";
+}
+"""
+"""The crate is for static libraries: it lacks OpenSSL's program that lists the names a library exports."""
 _MANIFEST = f"""[package]
 name = "fetch"
 version = "0.0.0"
@@ -68,6 +86,7 @@ def compile_in(source: Path) -> list[Path]:
     if _SUFFIX not in text:
         raise SystemExit("build: OpenSSL's names of libraries for Windows have changed")
     platform.write_text(text.replace(_SUFFIX, _NO_SUFFIX))
+    (source / "util/mkdef.pl").write_text(_MKDEF)
     env = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}
     configure = ["perl", "Configure", "--cross-compile-prefix=x86_64-w64-mingw32-", *CONFIGURATION, *FLAGS]
     with (source / "build.log").open("wb") as log:
