@@ -55,6 +55,7 @@ EXCLUDED = frozenset(
 """Packages that are not collected: the server's, and tools for developers. psutil takes the place of /proc."""
 HIDDEN = {
     "_cffi_backend": ("nacl",),
+    "ctypes._layout": ("ctypes",),
     "google._upb._message": ("google",),
     "keyring.backends": ("keyring",),
     "keyring.backends.Windows": ("keyring",),
