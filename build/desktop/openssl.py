@@ -21,7 +21,7 @@ _SUFFIX, _NO_SUFFIX = '"-x64" : ""', '"" : ""'
 """The DLLs of mingw64 have a suffix; Python's modules import the names without one."""
 LIBRARIES = ("libcrypto-3.dll", "libssl-3.dll")
 CONFIGURATION = ("mingw64", "shared", "no-apps", "no-docs", "no-module", "no-tests", "no-legacy", "--libdir=lib")
-FLAGS = ("-O2", "-static-libgcc", "-Wl,--no-insert-timestamp", "-Wl,-s")
+FLAGS = ("-O2", "-DSIO_UDP_NETRESET=0x9800000F", "-static-libgcc", "-Wl,--no-insert-timestamp", "-Wl,-s")
 _MKDEF = """use lib '.';
 use configdata;
 my %given;

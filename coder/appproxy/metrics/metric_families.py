@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+import msgspec
+
 Kind = Literal["counter", "gauge", "histogram"]
 Declaration = tuple[str, Kind, str, str]
 """Name, kind, labels separated by blanks, help."""
@@ -25,6 +27,19 @@ class _Distribution:
     counts: list[int]
     total: float = 0.0
     count: int = 0
+
+
+class FamilyState(msgspec.Struct):
+    """Declaration and counts of a family."""
+
+    name: str
+    kind: Kind
+    help: str
+    labels: tuple[str, ...]
+    buckets: tuple[float, ...]
+    values: list[tuple[tuple[str, ...], float]]
+    distributions: list[tuple[tuple[str, ...], list[int], float, int]]
+    "Labels, counts by bucket, sum, number."
 
 
 @dataclass(slots=True)
@@ -64,6 +79,38 @@ class Family:
             result.counts[bucket] += 1
         result.total += value
         result.count += 1
+
+    def state(self) -> FamilyState:
+        """Return everything that the family has counted, for another process."""
+        return FamilyState(
+            self.name,
+            self.kind,
+            self.help,
+            self.labels,
+            self.buckets,
+            [(labels, float(value)) for labels, value in self._values.items()],
+            [(labels, item.counts, item.total, item.count) for labels, item in self._distributions.items()],
+        )
+
+    @classmethod
+    def sum_of(cls, states: Sequence[FamilyState]) -> Family:
+        """Return the family that has counted what all of these have together; its declaration is the first one's."""
+        first = states[0]
+        family = cls(first.name, first.kind, first.help, first.labels, first.buckets)
+        for state in states:
+            for labels, value in state.values:
+                family.add(*labels, by=value)
+            for labels, counts, total, count in state.distributions:
+                result = family._distributions.setdefault(labels, _Distribution([0] * len(first.buckets)))
+                result.counts = [one + other for one, other in zip(result.counts, counts, strict=False)]
+                result.total += total
+                result.count += count
+        return family
+
+    @property
+    def value(self) -> float:
+        """Return the value of a family without labels."""
+        return self._values.get((), 0.0)
 
     def lines(self) -> Iterator[str]:
         yield f"# HELP {self.name} {self.help}"

@@ -18,6 +18,7 @@ from coder.api.login.external_auth import ExternalAuthDevice
 from coder.api.login.oauth2 import OAuth2DeviceFlowCallbackResponse, OAuthConversionResponse, OIDCClaimsResponse
 from coder.api.people.passwords import ConvertLoginRequest
 from coder.appproxy.http.errors import STATUS
+from coder.coderd.http.login.refusal_pages import refused_as_page
 from coder.coderd.http.login.sessions import set_session_cookie
 from coder.coderd.http.server.audit_rules import Audited
 from coder.coderd.http.server.audited import about
@@ -29,7 +30,6 @@ from coder.coderd.http.site import pages
 from coder.coderd.services.access.authorization import require
 from coder.coderd.services.login import github_login, login_conversion, oidc, provider_login
 from coder.coderd.services.login.oauth_exchange import ProviderEndpoint, authorize_url, exchange
-from coder.coderd.services.login.oidc import OidcProvider
 from coder.coderd.services.login.provider_accounts import Attempt, LoginRefused
 from coder.coderd.services.people import users
 from coder.coderd.services.people.users import user_resource
@@ -57,11 +57,12 @@ _TYPES = ("github", "oidc")
     status=307,
     refuses=(400, 401, 403, 404, 500),
 )
+@refused_as_page
 async def oidc_callback() -> Response:
     ctx = context()
     if not oidc.enabled(ctx):
         raise Invalid(_NOT_SET_UP)
-    provider = ctx.part(OidcProvider)
+    provider = ctx.services.api.oidc
     check_provider_error("oidc")
     endpoint = await provider.endpoint()
     code = request.args.get("code", "")
@@ -107,6 +108,7 @@ async def oidc_callback() -> Response:
     others={307: BYTES},
     refuses=(400, 401, 403, 404, 500, 502),
 )
+@refused_as_page
 async def github_callback() -> Response:
     ctx = context()
     if not github_login.enabled(ctx):

@@ -10,13 +10,10 @@ import trio
 
 from coder.api.base.refusals import Unauthenticated
 from coder.appproxy.apps.authorizer import AppAdmission, AppProxySettings, KnownVisitors, count_admission
-from coder.appproxy.apps.upstream import AppPool, keep_tidy
-from coder.appproxy.http.rate_limits import RateLimits
+from coder.appproxy.apps.upstream import keep_tidy
 from coder.coderd.services.access.authentication import Caller, authenticate
 from coder.coderd.services.apps import app_access, app_tokens
 from coder.coderd.services.apps.app_access import AppContext, HiddenRefusalError, VisibleRefusalError
-from coder.coderd.services.apps.app_streams import OpenStreams
-from coder.coderd.services.apps.app_usage import AppUsage
 from coder.domain.access.policy import NIL
 
 if TYPE_CHECKING:
@@ -40,17 +37,20 @@ class LocalAppAuthorizer:
         self._ctx = ctx
         self.settings = AppProxySettings.of(ctx.config, dashboard_url=ctx.access_url, own_url=ctx.access_url)
         self.stopping = ctx.stopping
-        self.pool: AppPool = ctx.part(AppPool)
-        self._usage: AppUsage = ctx.part(AppUsage)
-        self._open: OpenStreams = ctx.part(OpenStreams)
-        self._limits: RateLimits = ctx.part(RateLimits)
+        self.pool = ctx.services.edge.app_pool
+        self._usage = ctx.services.edge.app_usage
+        self._open = ctx.services.edge.open_streams
+        self._limits = ctx.services.rate_limits
         self._known = KnownVisitors(MAX_CONCURRENT)
+        self._admissions = ctx.services.edge.app_admissions
 
     async def read_ticket(self, tokens: Sequence[str], request: AppRequest) -> Ticket | None:
         return await app_tokens.find_ticket_untrusted(self._ctx, tokens, request)
 
     async def admit(self, request: AppRequest, shown: Credentials, user_agent: str) -> AppAdmission:
         caller = await self._caller(shown)
+        if caller is not None and (kept := self._admissions.find(request, caller, shown.remote_ip)) is not None:
+            return kept
         async with self._limit_admissions(caller.user.id if caller else NIL, shown.remote_ip, "admit"):
             return await self._admit(request, caller, shown, user_agent)
 
@@ -58,6 +58,7 @@ class LocalAppAuthorizer:
         self, request: AppRequest, caller: Caller | None, shown: Credentials, user_agent: str
     ) -> AppAdmission:
         subject = caller.subject if caller else None
+        state = self._admissions.state()
         try:
             ticket, app_context = await app_access.open_app(self._ctx, request, subject)
         except (VisibleRefusalError, HiddenRefusalError) as error:
@@ -67,7 +68,11 @@ class LocalAppAuthorizer:
             raise
         await self._log_request(app_context, caller, shown, user_agent, 200)
         token, expires_at = await app_tokens.issue_ticket(self._ctx, ticket)
-        return AppAdmission(ticket, token, expires_at)
+        admission = AppAdmission(ticket, token, expires_at)
+        if caller is not None:
+            owner_id = app_context.view.workspace.owner_id
+            self._admissions.keep(state, owner_id, caller, shown.remote_ip, admission)
+        return admission
 
     @asynccontextmanager
     async def _limit_admissions(self, user_id: UUID, remote_ip: str, question: str) -> AsyncIterator[None]:
@@ -116,4 +121,4 @@ class LocalAppAuthorizer:
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Run as a part of the server: close idle connections to applications."""
     task_status.started()
-    await keep_tidy(ctx.part(AppPool), ctx.stopping)
+    await keep_tidy(ctx.services.edge.app_pool, ctx.stopping)

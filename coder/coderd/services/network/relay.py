@@ -29,9 +29,9 @@ _log = get_logger("relay")
 
 
 class Relay:
-    """The embedded relay, see `Context.part`; `server` is None when the configuration disables it."""
+    """The embedded relay; `server` is None when the configuration disables it."""
 
-    def __init__(self, _ctx: Context) -> None:
+    def __init__(self) -> None:
         self.server: DerpServer | None = None
         self.mesh_key = ""
         "Key in hex by which other replicas' relays are admitted."
@@ -39,7 +39,7 @@ class Relay:
 
 async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
     """Part: run the relay, and the STUN server when its address is configured."""
-    relay = ctx.part(Relay)
+    relay = ctx.services.relay.derp
     await fetch_configured(ctx)
     if ctx.config.derp_server_enable:
         raw, mesh_key = await ctx.db.run(_ensure_keys)
@@ -49,7 +49,7 @@ async def run(ctx: Context, *, task_status: trio.TaskStatus[None] = trio.TASK_ST
         )
         relay.mesh_key = mesh_key
     async with trio.open_nursery() as nursery:
-        if ctx.config.stun_address:
+        if ctx.config.stun_address and ctx.place.has("relay"):
             nursery.start_soon(_answer_stun, ctx.config.stun_address)
         task_status.started()
         await ctx.stopping.wait()
