@@ -1,7 +1,7 @@
 """Build the single binary on Linux: PyInstaller's folder behind the unpack-once launcher.
 
     python build/build.py [--out DIR] [--work DIR] [--pure] [--slim]
-    python build/build.py --platform all           # the Linux set, in separate Debian roots (roots.py)
+    python build/build.py --platform all           # Linux in Debian roots (roots.py), Windows, macOS (desktop/)
 
 The mesh's hot modules are compiled (compiled.py) unless --pure is set or mypy is not installed. That runs concurrently
 with PyInstaller, and the results are cached by the hash of the sources. The result is `coder-linux-<arch>`, the name
@@ -60,7 +60,8 @@ def main() -> int:
     if args.platform:
         import roots
 
-        build_dashboard(args)
+        if roots.needs_dashboard(args.platform):
+            build_dashboard(args)
         return roots.build_platforms(args.platform, args.out, handed_on(args))
     return build_here(args)
 

@@ -27,10 +27,13 @@
 
 #define KEEP_UNUSED_SECONDS (30L * 24 * 3600)
 #define ATTEMPTS 100
+#ifndef PROGRAM /* the file that a complete folder has */
+#define PROGRAM "coder"
+#endif
 
 static int is_whole(const char *folder) {
     char part[PATH_SIZE];
-    join(part, folder, "coder");
+    join(part, folder, PROGRAM);
     if (access(part, X_OK)) return 0;
     join(part, folder, ".lock");
     return !access(part, F_OK);
@@ -62,7 +65,11 @@ static const char *unusable(const char *path, const char *key) {
     if (lstat(path, &info) || !S_ISDIR(info.st_mode)) return "is no directory";
     if (info.st_uid != geteuid()) return "belongs to another user";
     if (info.st_mode & (S_IWGRP | S_IWOTH)) return "can be written by others";
+#ifdef ST_NOEXEC /* macOS maps libraries from such a volume, too */
     if (statvfs(path, &volume) == 0 && (volume.f_flag & ST_NOEXEC)) return "is mounted noexec";
+#else
+    (void)volume;
+#endif
     if (!access(path, W_OK | X_OK)) return NULL;
     int why = errno;
     join(wanted, path, key);

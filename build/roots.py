@@ -28,6 +28,8 @@ from pathlib import Path
 import emulation
 import libc
 import sbom
+from desktop import program
+from desktop.sources import TARGETS
 
 ROOT = Path(__file__).resolve().parent.parent
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "coder" / "roots"
@@ -126,19 +128,31 @@ PLATFORMS = {
 }
 
 
+def requested_names(requested: str) -> list[str]:
+    return [*PLATFORMS, *TARGETS] if requested == "all" else requested.split(",")
+
+
+def needs_dashboard(requested: str) -> bool:
+    """Return whether a requested platform has the server."""
+    return any(name in PLATFORMS for name in requested_names(requested))
+
+
 def build_platforms(requested: str, out: Path, flags: list[str]) -> int:
     """Build each platform of a comma-separated list, or all. Report one that cannot be built with the reason, build the
     others, and return 1."""
-    names = list(PLATFORMS) if requested == "all" else requested.split(",")
-    if unknown := [name for name in names if name not in PLATFORMS]:
-        raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join(PLATFORMS)}")
+    names = requested_names(requested)
+    if unknown := [name for name in names if name not in (*PLATFORMS, *TARGETS)]:
+        raise SystemExit(f"build: no recipe for {', '.join(unknown)}; there are {', '.join((*PLATFORMS, *TARGETS))}")
     became = {}
     out.mkdir(parents=True, exist_ok=True)
     for name in names:
-        reason = why_not()
+        reason = why_not() if name in PLATFORMS else ""
         if not reason:
             try:
-                build_one(name, PLATFORMS[name], out, flags)
+                if name in PLATFORMS:
+                    build_one(name, PLATFORMS[name], out, flags)
+                else:
+                    program.build(TARGETS[name], out, quick="--quick" in flags)
             except (subprocess.CalledProcessError, SystemExit) as error:
                 reason = str(error)
         became[name] = f"not built, {reason}" if reason else "built"

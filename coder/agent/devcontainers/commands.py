@@ -15,6 +15,7 @@ from typing import Any
 import trio
 
 from coder.agent.disk import DISK_TIMEOUT, OpenDescriptor, Threads, on_disk
+from coder.agent.platform import system
 from coder.agent.state import ContainerRefusedError
 from coder.agent.workspace.children import end_group
 from coder.base.exception_groups import single_failure
@@ -115,7 +116,7 @@ async def run_command(
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=dict(env),
-            start_new_session=True,
+            **system.START,
         )
     except OSError as error:
         raise CommandError(f"{name} cannot be started: {error.strerror}") from error

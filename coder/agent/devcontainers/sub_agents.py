@@ -20,6 +20,7 @@ from google.protobuf.message import Message
 
 from coder.agent.devcontainers.commands import MAX_STDERR, CommandError, run_command
 from coder.agent.devcontainers.configuration import Configuration
+from coder.agent.platform import system
 from coder.agent.workspace.children import end_group
 from coder.base.own_binary import ARCHITECTURES
 from coder.rpc.errors import RpcClosed, RpcError
@@ -253,7 +254,7 @@ async def run_agent(engine: str, container: str, user: str, env: Mapping[str, st
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=dict(env),
-            start_new_session=True,
+            **system.START,
         )
     except OSError as error:
         raise CommandError(f"{Path(engine).name} cannot be started: {error.strerror}") from error

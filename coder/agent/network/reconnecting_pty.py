@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
-import signal
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,9 +17,10 @@ from typing import Any
 import trio
 
 from coder.agent.network.terminal_replay import replay_of
+from coder.agent.platform import system
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptTerminal
-from coder.agent.workspace import environment, terminal
+from coder.agent.workspace import environment
 from coder.agent.workspace.children import Child, end_group, kill_group
 from coder.agent.workspace.containers import Container
 from coder.agent.workspace.files import workdir
@@ -114,7 +113,7 @@ class PtyService:
         else:
             passed = [*environment.container_variables(self._state), "TERM"]
             argv = init.container.command_line(init.command, env, tty=True, passed=passed)
-        process, master, _ = terminal.spawn(argv, env, folder, height=init.height or 80, width=init.width or 80)
+        process, master, _ = system.spawn_terminal(argv, env, folder, height=init.height or 80, width=init.width or 80)
         session = _Session(Child(process.pid), master)
         # unused from here on: the child is reaped here, and Popen's finalizer would reap it, too
         process.returncode = 0
@@ -159,9 +158,9 @@ class _Session:
             for viewer in list(self._viewers):
                 viewer.close()
             if not self.is_released:
-                kill_group(self._child.pid, signal.SIGHUP)
+                kill_group(self._child.pid, system.HANGUP)
                 trio.lowlevel.notify_closing(self._master)
-                os.close(self._master)
+                system.close_terminal(self._master)
                 with trio.CancelScope(shield=True):
                     await self._reap()
 
@@ -181,7 +180,7 @@ class _Session:
     async def _read(self) -> None:
         while not self.is_released:
             try:
-                data = os.read(self._master, 65536)
+                data = system.read_terminal(self._master, 65536)
             except BlockingIOError:
                 await trio.lowlevel.wait_readable(self._master)
                 continue
@@ -263,7 +262,7 @@ class _Session:
         if self._over or not isinstance(height, int) or not isinstance(width, int):
             return
         if 0 < height < 1 << 16 and 0 < width < 1 << 16:
-            terminal.resize(self._master, height, width)
+            system.resize_terminal(self._master, height, width)
 
     async def _on_message(self, message: dict[str, Any]) -> None:
         self.resize(message.get("height"), message.get("width"))
@@ -272,7 +271,7 @@ class _Session:
         async with self._typing:
             while data and not self._over:
                 try:
-                    data = data[os.write(self._master, data) :]
+                    data = data[system.write_terminal(self._master, data) :]
                 except BlockingIOError:
                     await trio.lowlevel.wait_writable(self._master)
                 except (OSError, trio.ClosedResourceError):

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 
 import trio
 
+from coder.agent.platform import system
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import end_group
@@ -104,7 +105,7 @@ class MetadataCollector:
             stderr=subprocess.STDOUT,
             env=environment.command_environment(self._state),
             cwd=await workdir(self._state),
-            start_new_session=True,
+            **system.START,
         )
         output = bytearray()
         size = 0

@@ -7,15 +7,11 @@ threads.
 
 from __future__ import annotations
 
-import sys
-
-from coder.agent.workspace.children import wait_for_child
+from coder.agent.platform import system
 
 
 def install() -> None:
-    """Make trio-asyncio wait by `wait_for_child`, except on Windows, where it waits for process handles itself."""
-    if sys.platform == "win32":
-        return
+    """Make trio-asyncio wait by `wait_for_child`."""
     import trio_asyncio._base as base
 
-    base.wait_for_child = wait_for_child
+    base.wait_for_child = system.wait_for_child

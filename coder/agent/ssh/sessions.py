@@ -18,9 +18,10 @@ import trio
 from trio_asyncio import trio_as_aio
 
 from coder.agent.disk import DISK_TIMEOUT, Threads, on_disk
+from coder.agent.platform import system
 from coder.agent.state import AgentState
-from coder.agent.workspace import environment, terminal
-from coder.agent.workspace.children import KILL_GRACE, UNKNOWN_STATUS, wait_for_child
+from coder.agent.workspace import environment
+from coder.agent.workspace.children import KILL_GRACE, UNKNOWN_STATUS
 from coder.agent.workspace.containers import Container
 from coder.agent.workspace.files import read_regular, workdir
 from coder.base.log import get_logger
@@ -110,7 +111,7 @@ class SessionRunner:
     def terminate_all(self) -> None:
         """Send SIGHUP to every running process group."""
         for pid in list(self._children):
-            _signal_group(pid, signal.SIGHUP)
+            _signal_group(pid, system.HANGUP)
 
     async def _dispatch(self, process: Process, session: dict[str, str]) -> int:
         if process.subsystem:
@@ -135,12 +136,12 @@ class SessionRunner:
         return await self._without_terminal(process, argv, env, cwd)
 
     async def _with_terminal(
-        self, process: Process, argv: list[str], env: dict[str, str], cwd: Path, command: str | None
+        self, process: Process, argv: list[str] | str, env: dict[str, str], cwd: Path, command: str | None
     ) -> int:
         width, height, _, _ = process.term_size
         if command is None:
             await self._greet(process)
-        child, master, _ = terminal.spawn(argv, env, cwd, height=height, width=width)
+        child, master, _ = system.spawn_terminal(argv, env, cwd, height=height, width=width)
         self._children.add(child.pid)
         reader = asyncio.ensure_future(_terminal_input(process, master, child.pid))
         output = asyncio.ensure_future(_terminal_output(process, master))
@@ -159,22 +160,13 @@ class SessionRunner:
             # No task may still hold the descriptor that is closed here.
             await asyncio.gather(reader, output, channel_closed, return_exceptions=True)
             # A terminal session's processes end with it: the kernel sends SIGHUP once, as for any disconnected line.
-            os.close(master)
+            system.close_terminal(master)
             if child.poll() is None:
                 asyncio.get_running_loop().trio_as_future(_reap, child)  # type: ignore[attr-defined]
             self._children.discard(child.pid)
 
-    async def _without_terminal(self, process: Process, argv: list[str], env: dict[str, str], cwd: Path) -> int:
-        child = await asyncio.create_subprocess_exec(
-            *argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            env=env,
-            cwd=cwd,
-            start_new_session=True,
-            limit=CHUNK,
-        )
+    async def _without_terminal(self, process: Process, argv: list[str] | str, env: dict[str, str], cwd: Path) -> int:
+        child = await system.start_piped(argv, env, cwd, CHUNK)
         self._children.add(child.pid)
         if child.stdin is None or child.stdout is None or child.stderr is None:
             raise OSError("the command has no pipes")
@@ -204,10 +196,7 @@ class SessionRunner:
 
         Reading its output instead would keep a command that writes without end (`yes`) forever.
         """
-        for number in (1, 2):
-            pipe = child._transport.get_pipe_transport(number)  # type: ignore[attr-defined]
-            if pipe is not None:
-                pipe.close()
+        system.close_outputs(child)
 
         async def finish() -> None:
             await outputs
@@ -250,7 +239,7 @@ async def _terminal_output(process: Process, master: int) -> None:
     try:
         while True:
             try:
-                data = os.read(master, 65536)
+                data = system.read_terminal(master, 65536)
             except BlockingIOError:
                 await readable.wait()
                 continue
@@ -274,7 +263,7 @@ async def _terminal_input(process: Process, master: int, pid: int) -> None:
             data = b"\x04"  # the peer sent EOF, which a terminal expresses as Ctrl-D
         while data:
             try:
-                data = data[os.write(master, data) :]
+                data = data[system.write_terminal(master, data) :]
             except BlockingIOError:
                 writable = _Readiness(master, loop.add_writer, loop.remove_writer)
                 await writable.wait()
@@ -307,7 +296,7 @@ async def _next_input(process: Process, pid: int, master: int | None) -> bytes |
         return await process.stdin.read(CHUNK)
     except asyncssh.TerminalSizeChanged as change:
         if master is not None:
-            terminal.resize(master, change.height, change.width)
+            system.resize_terminal(master, change.height, change.width)
     except asyncssh.SignalReceived as received:
         number = getattr(signal, f"SIG{received.signal}", None)
         if number is not None:
@@ -355,7 +344,7 @@ async def _wait(child: subprocess.Popen[bytes]) -> int:
     code = child.poll()
     if code is None:
         try:
-            code = await wait_for_child(child.pid)
+            code = await system.wait_for_child(child.pid)
         except ChildProcessError:
             code = UNKNOWN_STATUS
         child.returncode = code
@@ -369,16 +358,13 @@ async def _reap(child: subprocess.Popen[bytes]) -> None:
             await _wait(child)
     finally:
         if child.poll() is None:
-            _signal_group(child.pid, signal.SIGKILL)
+            _signal_group(child.pid, system.KILL)
             with trio.CancelScope(deadline=trio.current_time() + KILL_GRACE, shield=True):
                 await _wait(child)
 
 
 def _signal_group(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # already exited
+    system.kill_group(pid, number)
 
 
 def _exit_code(code: int) -> int:

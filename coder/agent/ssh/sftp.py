@@ -21,9 +21,10 @@ import outcome
 import trio
 from trio_asyncio import trio_as_aio
 
+from coder.agent.platform import system
 from coder.agent.ssh.negotiation import accept_long_writes
 from coder.agent.state import AgentState
-from coder.agent.workspace.files import workdir
+from coder.agent.workspace.files import NO_WAIT, workdir
 from coder.base.threads import NoThreadError
 from coder.net.ssh_library import asyncssh
 
@@ -210,10 +211,10 @@ class Sftp(asyncssh.SFTPServer):
         state.counters.count("agent_ssh_server_sftp_connections_total")
 
     def map_path(self, path: bytes) -> bytes:
-        return path if path.startswith(b"/") else self._base + b"/" + path
+        return system.sftp_path(path, self._base)
 
     def reverse_map_path(self, path: bytes) -> bytes:
-        return path
+        return system.wire_path(path)
 
     def exit(self) -> None:
         self._state.close_session(self._session, "ssh")
@@ -320,7 +321,7 @@ def _read_cached(file: IO[bytes], offset: int, size: int) -> bytes:
 
 
 def _read(file: IO[bytes], offset: int, size: int) -> bytes:
-    return os.pread(file.fileno(), size, offset)
+    return system.read_at(file.fileno(), size, offset)
 
 
 def _write_all(writes: Sequence[_Write], lost: Set[IO[bytes]]) -> dict[IO[bytes], OSError]:
@@ -362,7 +363,7 @@ def _write(file: IO[bytes], offset: int, pieces: list[bytes]) -> None:
         count = max(count - len(data), 0)
         offset += len(data) - len(rest)
         while rest:
-            written = os.pwrite(file.fileno(), rest, offset)
+            written = system.write_at(file.fileno(), rest, offset)
             rest, offset = rest[written:], offset + written
 
 
@@ -382,7 +383,7 @@ def _open(path: bytes, pflags: int, permissions: int | None) -> IO[bytes]:
         mode, flags = "wb", os.O_WRONLY
     for sftp_flag, flag in _FLAGS.items():
         flags |= flag if pflags & sftp_flag else 0
-    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_NOCTTY, 0o666 if permissions is None else permissions)
+    descriptor = os.open(path, flags | NO_WAIT, 0o666 if permissions is None else permissions)
     try:
         return open(descriptor, mode, buffering=0)  # noqa: PTH123 - a descriptor
     except BaseException:

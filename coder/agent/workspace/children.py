@@ -7,22 +7,18 @@ pipes by their descriptors. Linux has descriptors of processes to wait for (pidf
 
 from __future__ import annotations
 
-import math
 import os
-import signal
 from pathlib import Path
 
 import trio
 
+from coder.agent.platform import system
 from coder.base.log import get_logger
-from coder.base.threads import NoThreadError
 
 log = get_logger("agent")
 
 UNKNOWN_STATUS = 255
 "Exit status of a child that was already reaped elsewhere."
-POLL_INTERVAL = 0.1
-"""Seconds (ours) between polls of a child that nothing can wait for."""
 KILL_GRACE = 5.0
 """Seconds (ours) a killed process has to exit. A process that waits for an unresponsive disk does not receive signals;
 its terminator must not wait with it."""
@@ -43,17 +39,15 @@ class Child:
         async with self._waiting:
             if self.returncode is None:
                 try:
-                    self.returncode = await wait_for_child(self.pid)
+                    self.returncode = await system.wait_for_child(self.pid)
                 except ChildProcessError:
                     self.returncode = UNKNOWN_STATUS
             return self.returncode
 
 
-def kill_group(pid: int, number: signal.Signals) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # already exited
+def kill_group(pid: int, number: int) -> None:
+    """Send a signal to the process group of a child."""
+    system.kill_group(pid, number)
 
 
 async def end_group(process: trio.Process | Child) -> None:
@@ -61,45 +55,11 @@ async def end_group(process: trio.Process | Child) -> None:
     seconds."""
     if process.returncode is not None:
         return
-    kill_group(process.pid, signal.SIGKILL)
+    kill_group(process.pid, system.KILL)
     with trio.CancelScope(deadline=trio.current_time() + KILL_GRACE, shield=True):
         await process.wait()
     if process.returncode is None:
         log.warn("a killed process did not exit and is abandoned", pid=process.pid)
-
-
-async def wait_for_child(pid: int) -> int:
-    """Wait for the child `pid` and reap it; return the exit status as subprocess counts it (negative: the signal).
-
-    Raises ChildProcessError when `pid` is not a child of this process, or was already reaped.
-    """
-    try:
-        descriptor = os.pidfd_open(pid)
-    except ProcessLookupError as error:
-        raise ChildProcessError(f"no child process {pid}") from error
-    except (AttributeError, OSError):  # another system, or a kernel or sandbox without the call
-        # Trio's threads may be abandoned: their results after the run has ended are dropped.
-        limiter = trio.CapacityLimiter(math.inf)
-        try:
-            _, status = await trio.to_thread.run_sync(os.waitpid, pid, 0, abandon_on_cancel=True, limiter=limiter)
-        except NoThreadError:
-            status = await _poll_until_exited(pid)
-    else:
-        try:
-            await trio.lowlevel.wait_readable(descriptor)
-        finally:
-            os.close(descriptor)
-        _, status = os.waitpid(pid, 0)  # noqa: ASYNC222 - it has exited: this does not block
-    return os.waitstatus_to_exitcode(status)
-
-
-async def _poll_until_exited(pid: int) -> int:
-    """Poll until the child has exited; return its raw wait status."""
-    while True:
-        ended, status = os.waitpid(pid, os.WNOHANG)  # noqa: ASYNC222 - does not block
-        if ended:
-            return status
-        await trio.sleep(POLL_INTERVAL)
 
 
 def children() -> list[int]:

@@ -7,12 +7,12 @@ expanded) < secrets < the agent's own overrides. Source: docs/protocol/agents.md
 from __future__ import annotations
 
 import os
-import pwd
 import re
 import uuid
 from collections.abc import Mapping
 from pathlib import Path
 
+from coder.agent.platform import system
 from coder.agent.state import AgentState, Identity
 from coder.base.child_env import child_env
 
@@ -33,16 +33,8 @@ ID_SIZE = 16
 
 
 def find_identity() -> Identity:
-    """Return the agent's user by passwd; the environment fills in where a container has no passwd entry."""
-    try:
-        entry = pwd.getpwuid(os.getuid())
-    except KeyError:
-        home = os.environ.get("HOME", "/")
-        return Identity(os.environ.get("USER", str(os.getuid())), Path(home), os.environ.get("SHELL", "/bin/sh"))
-    shell = entry.pw_shell if entry.pw_shell and Path(entry.pw_shell).exists() else "/bin/sh"
-    if Path(shell).name in {"nologin", "false"}:
-        shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
-    return Identity(entry.pw_name, Path(os.environ.get("HOME") or entry.pw_dir), shell)
+    """Return the agent's user."""
+    return Identity(*system.find_user())
 
 
 def expand(text: str, env: Mapping[str, str]) -> str:
@@ -100,7 +92,7 @@ def _without_secrets(state: AgentState, session: Mapping[str, str] | None) -> di
     identity, manifest = state.identity, state.manifest
     env = {"CODER": "true", "GIT_SSH_COMMAND": f"{state.executable} gitssh --"}
     env["CS_DISABLE_GETTING_STARTED_OVERRIDE"] = "true"
-    env |= {"HOME": str(identity.home), "USER": identity.name, "LOGNAME": identity.name, "SHELL": identity.shell}
+    env |= system.user_variables(identity.name, identity.home, identity.shell)
     if manifest is not None:
         env |= {
             "CODER_WORKSPACE_NAME": manifest.workspace_name,
@@ -130,13 +122,12 @@ def container_variables(state: AgentState) -> list[str]:
     return names + (sorted(state.manifest.environment_variables) if state.manifest is not None else [])
 
 
-def command_line(identity: Identity, command: str | None) -> list[str]:
-    """Return argv for a session: the login shell, the shell with `-c`, or a `#!` line's interpreter."""
-    if not command:
-        return [identity.shell, "-l"]
-    if command.startswith("#!"):
+def command_line(identity: Identity, command: str | None) -> list[str] | str:
+    """Return argv for a session: the login shell, the shell with a command, or a `#!` line's interpreter. On Windows it
+    can be a command line."""
+    if command and command.startswith("#!"):
         first, _, body = command[2:].partition("\n")
         interpreter = first.split()
         if interpreter:
             return [*interpreter, "-c", body]
-    return [identity.shell, "-c", command]
+    return system.shell_command(identity.shell, command)

@@ -16,6 +16,7 @@ from typing import BinaryIO, TypeVar, TypeVarTuple
 import trio
 
 from coder.agent.disk import DISK_TIMEOUT, FolderThreads, on_disk
+from coder.agent.platform import system
 from coder.agent.state import AgentState
 
 Result = TypeVar("Result")
@@ -23,7 +24,7 @@ Arguments = TypeVarTuple("Arguments")
 
 READ_SIZE = 1 << 20
 "Bytes per read: a limit may be far beyond the file's size (ours)."
-_NO_WAIT = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
+NO_WAIT = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 """Windows has no such pipes among its files, and would convert line ends."""
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 "Flag of an open that fails for a link."
@@ -60,7 +61,7 @@ def open_regular(path: Path, flags: int = os.O_RDONLY) -> BinaryIO:
     except FileNotFoundError:
         if not flags & os.O_CREAT:
             raise
-    descriptor = os.open(real, flags | _NO_WAIT | NO_FOLLOW, 0o666)
+    descriptor = os.open(real, flags | NO_WAIT | NO_FOLLOW, 0o666)
     file = os.fdopen(descriptor, "wb" if flags & os.O_WRONLY else "rb")
     try:
         _require_regular(os.fstat(descriptor).st_mode, path)
@@ -75,7 +76,7 @@ def open_for_writing(path: Path, flags: int, mode: int) -> int:
 
     A pipe without a reader is rejected, not waited for, and one with a slow reader rejects a write.
     """
-    return os.open(path, flags | os.O_WRONLY | os.O_CREAT | _NO_WAIT, mode)
+    return os.open(path, flags | os.O_WRONLY | os.O_CREAT | NO_WAIT, mode)
 
 
 def require_own_file(descriptor: int, path: Path) -> None:
@@ -86,7 +87,7 @@ def require_own_file(descriptor: int, path: Path) -> None:
     """
     status = os.fstat(descriptor)
     _require_regular(status.st_mode, path)
-    if status.st_uid != os.geteuid() or status.st_nlink > 1:
+    if not system.is_own(status) or status.st_nlink > 1:
         raise PermissionError(errno.EPERM, "it belongs to another user or has a second name", str(path))
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import trio
 
 from coder.agent.disk import FolderThreads, on_disk
+from coder.agent.platform import system
 from coder.agent.workspace.children import end_group
 
 MAX_REPOSITORIES = 32
@@ -234,7 +235,7 @@ class _Git:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=self._env,
-            start_new_session=True,
+            **system.START,
         )
         try:
             assert process.stdout is not None  # noqa: S101 - requested

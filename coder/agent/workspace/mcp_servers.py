@@ -7,7 +7,6 @@ Client side of the Model Context Protocol over a child's standard streams, as fa
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -17,6 +16,7 @@ from typing import Any
 import trio
 
 from coder.agent.disk import on_disk
+from coder.agent.platform import system
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import end_group, kill_group
@@ -246,7 +246,7 @@ class ToolServers:
                     stderr=subprocess.DEVNULL,
                     env=env,
                     cwd=await workdir(self._state),
-                    start_new_session=True,
+                    **system.START,
                 )
             except OSError as error:
                 raise ToolServerError(f"{spec.command} cannot be started: {error.strerror}") from error
@@ -270,7 +270,7 @@ class ToolServers:
         if server is None or (only is not None and server is not only):
             return
         del self._running[name]
-        kill_group(server.process.pid, signal.SIGKILL)  # also children of an ended server
+        kill_group(server.process.pid, system.KILL)  # also children of an ended server
         await end_group(server.process)
         for pipe in (server.process.stdin, server.process.stdout):
             if pipe is not None:

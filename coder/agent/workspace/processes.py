@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import subprocess
 import time
 import uuid
@@ -17,6 +16,7 @@ from typing import Any, cast
 
 import trio
 
+from coder.agent.platform import system
 from coder.agent.state import AgentState
 from coder.agent.upgrade.handover import KeptProcess
 from coder.agent.workspace import environment, files
@@ -32,7 +32,7 @@ MAX_RUNNING = 100
 "Processes kept after their end, and running at a time (ours)."
 DRAIN_TIMEOUT = 1.0
 "Seconds for output to be read to its end after the process has exited (ours)."
-SIGNALS = {"kill": signal.SIGKILL, "terminate": signal.SIGTERM}
+SIGNALS = {"kill": system.KILL, "terminate": system.TERMINATE}
 
 
 class Output:
@@ -205,7 +205,7 @@ class Processes:
                 stderr=subprocess.STDOUT,
                 env={**environment.command_environment(self._state), **env},
                 cwd=folder,
-                start_new_session=True,
+                **system.START,
             )
         finally:
             self._starting -= 1

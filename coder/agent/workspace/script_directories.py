@@ -16,6 +16,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+from coder.agent.platform import system
 from coder.base.log import get_logger
 
 log = get_logger("agent.scripts")
@@ -73,17 +74,12 @@ class ScriptDirectories:
             return program.parent
         digest = hashlib.sha256(os.fsencode(program)).hexdigest()[:12]
         folder = make_private(self.base() / f"program-{digest}")
-        link = folder / PROGRAM
-        if not link.is_symlink() or link.readlink() != program:
-            new = folder / f"{PROGRAM}.{os.getpid()}"
-            new.unlink(missing_ok=True)
-            new.symlink_to(program)
-            new.replace(link)
+        system.link_program(program, folder / PROGRAM)
         return folder
 
     def _candidates(self) -> Iterator[Path]:
         yield self._data_dir / NAME
-        own = f"{NAME}-{os.geteuid()}"
+        own = f"{NAME}-{system.user_mark()}"
         yield self._data_dir / own
         yield Path(tempfile.gettempdir()) / own
         yield self._home / f".{NAME}"
@@ -93,7 +89,7 @@ def make_private(path: Path) -> Path:
     """Create the directory with mode 0700, or verify that this user owns it and close it to other users. Renew its
     modification time, so that a cleaner of temporary files keeps it. Raises OSError."""
     parent = path.parent.stat()
-    if parent.st_mode & stat.S_IWOTH and not parent.st_mode & stat.S_ISVTX:
+    if system.others_can_replace(parent):
         raise PermissionError(errno.EPERM, "other users can replace it", str(path))
     try:
         path.mkdir(mode=0o700)
@@ -101,18 +97,16 @@ def make_private(path: Path) -> Path:
         status = path.lstat()
         if not stat.S_ISDIR(status.st_mode):
             raise NotADirectoryError(errno.ENOTDIR, "it is not a directory", str(path)) from None
-        if status.st_uid != os.geteuid():
+        if not system.is_own(status):
             raise PermissionError(errno.EPERM, "it belongs to another user", str(path)) from None
-        if stat.S_IMODE(status.st_mode) != 0o700:
-            path.chmod(0o700)
+        system.close_to_others(path, status)
         os.utime(path)
     return path
 
 
 def is_protected(folder: Path) -> bool:
     """Return whether only this user and root can create files there."""
-    status = folder.stat()
-    return status.st_uid in {0, os.geteuid()} and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+    return system.is_protected(folder.stat())
 
 
 def _is_usable(base: Path) -> bool:

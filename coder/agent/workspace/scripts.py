@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import uuid
 from collections.abc import Awaitable, Callable
@@ -11,11 +10,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 import trio
 
 from coder.agent.disk import DISK_TIMEOUT, Threads, on_disk
+from coder.agent.platform import system
 from coder.agent.state import AgentState
 from coder.agent.workspace import environment
 from coder.agent.workspace.children import kill_group
@@ -170,7 +169,7 @@ class ScriptRunner:
                 stderr=subprocess.PIPE,
                 env=env,
                 cwd=await workdir(self._state),
-                start_new_session=True,
+                **system.START,
             )
             return await self._follow(script, process, out, timeout)
 
@@ -208,7 +207,7 @@ class ScriptRunner:
                     await process.wait()
                 if scope.cancelled_caught:
                     status = Status.TIMED_OUT
-                    kill_group(process.pid, signal.SIGTERM)
+                    kill_group(process.pid, system.TERMINATE)
                     with trio.move_on_after(PIPE_GRACE):
                         await process.wait()
                 with trio.move_on_after(PIPE_GRACE) as grace:
@@ -217,7 +216,7 @@ class ScriptRunner:
                     status = Status.PIPES_LEFT_OPEN
             finally:
                 if process.returncode is None:
-                    kill_group(process.pid, signal.SIGKILL)
+                    kill_group(process.pid, system.KILL)
                 nursery.cancel_scope.cancel()
         code = process.returncode if process.returncode is not None and process.returncode >= 0 else UNKNOWN_EXIT
         if code and status in {Status.OK, Status.PIPES_LEFT_OPEN}:
@@ -229,14 +228,14 @@ class ScriptRunner:
         assert process.stdout is not None and process.stderr is not None  # noqa: S101 - requested
         plain = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.INFO, out)
         errors = _Pipe(self._queue, script.log_source_id, agent_pb2.Log.ERROR, out)
-        stdout = cast("Any", process.stdout).fileno()
+        stdout = process.stdout
 
         async def copy_errors(pipe: trio.abc.ReceiveStream) -> None:
             async for chunk in pipe:
-                plain.take_available(stdout)
+                plain.add_chunk(system.read_available(stdout, _CHUNK))
                 errors.add_chunk(chunk)
                 await out.wait_for_room()
-            plain.take_available(stdout)
+            plain.add_chunk(system.read_available(stdout, _CHUNK))
             errors.finish()
 
         async with trio.open_nursery() as nursery:
@@ -272,14 +271,6 @@ class _Pipe:
         self._rest = rest
         for line in lines:
             self._queue.add(self._source, line.decode("utf-8", "replace").rstrip("\r"), self._level)
-
-    def take_available(self, pipe: int) -> None:
-        """Read what the descriptor has now; its end is left to its own reader."""
-        try:
-            chunk = os.read(pipe, _CHUNK)
-        except OSError:
-            return  # nothing yet, or closed
-        self.add_chunk(chunk)
 
     def finish(self) -> None:
         if self._rest:

@@ -23,7 +23,6 @@ from coder.cli import session
 from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, require_token, require_url
 from coder.cli.agents.reaper import reap_if_first
 from coder.cli.command import Command, Invocation
-from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
@@ -35,7 +34,7 @@ _SCRIPT_FOLDER = re.compile(r"\.?coder\.[\w.]{6,}")
 
 
 def _run(invocation: Invocation) -> int:
-    refuse_agent_on_windows()
+    from coder.agent.platform import system
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
     from coder.agent.upgrade.signals import signals_held_outside_receivers
     from coder.base.open_files import raise_open_files
@@ -44,6 +43,7 @@ def _run(invocation: Invocation) -> int:
 
     if invocation["can_take_over"]:
         return 0 if invocation["can_take_over"] == FORMAT else 1
+    system.contain_children()
     reap_if_first(no_reap=bool(invocation["no_reap"]))
     handover, env = take_over(os.environ), child_env()
     script_program = os.environ.pop(

@@ -22,7 +22,6 @@ from coder.base.quoted import quoted
 from coder.cli import session
 from coder.cli.agents.credentials import CREDENTIALS, require_token, require_url
 from coder.cli.command import Command, Invocation
-from coder.cli.edition import refuse_agent_on_windows
 from coder.cli.output import say
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ _PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
 
 def _install(invocation: Invocation) -> int:
-    refuse_agent_on_windows()
     from coder.cli.agents.service_units import install_steps
 
     url, token = require_url(invocation), require_token(invocation)
@@ -44,7 +42,6 @@ def _install(invocation: Invocation) -> int:
 
 
 def _uninstall(invocation: Invocation) -> int:
-    refuse_agent_on_windows()
     from coder.cli.agents.service_units import uninstall_steps
 
     _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])

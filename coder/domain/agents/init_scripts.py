@@ -222,23 +222,36 @@ $binaryUrl = "${ACCESS_URL}bin/coder-windows-${ARCH}.exe"
 # VS Code's remote extension requires this name: it finds the parent of its shell by it.
 $binary = Join-Path $env:TEMP "sshd.exe"
 
+$fetched = "$binary.new"
+if ("${ARCH}" -eq "arm64") {
+	Write-Output "coder: a server without a program for arm64 gives the one for amd64, which Windows 11 on arm64 runs"
+}
 Write-Output "coder: fetching the agent from $binaryUrl to $binary"
 while ($true) {
 	try {
-		Invoke-WebRequest -UseBasicParsing -Uri $binaryUrl -OutFile $binary
+		Invoke-WebRequest -UseBasicParsing -Uri $binaryUrl -OutFile $fetched
+		$sums = "$binary.sha256"
+		Invoke-WebRequest -UseBasicParsing -Uri "$binaryUrl.sha256" -OutFile $sums
+		$wanted = ((Get-Content -Path $sums -TotalCount 1) -split " ")[0]
+		$hash = (Get-FileHash -Algorithm SHA256 -Path $fetched).Hash
+		if ($hash -ne $wanted) { throw "the file has the SHA-256 $hash, the server says $wanted" }
 		break
 	} catch {
 		$status = 0
 		if ($_.Exception.Response) { $status = [int]$_.Exception.Response.StatusCode }
 		if ($status -eq 404) {
-			# An installed coder is no alternative: the wheel has no agent for Windows.
-			Write-Output "error: the server has no agent for Windows at $binaryUrl"
-			Write-Output "error: add the one of Coder 2.34 there, or run the script for Linux inside WSL"
+			Write-Output "error: the server has no program for Windows at $binaryUrl"
+			Write-Output "error: an administrator can build it: build/build.py --platform windows-amd64"
 		}
 		Write-Output "error: fetching $binaryUrl failed ($($_.Exception.Message)), next try in 30 seconds"
 		Start-Sleep -Seconds 30
 	}
 }
+
+# Windows does not replace a running program, but renames it.
+Remove-Item -Path "$binary.old*" -ErrorAction SilentlyContinue
+if (Test-Path -Path $binary) { Move-Item -Path $binary -Destination "$binary.old$(Get-Random)" }
+Move-Item -Path $fetched -Destination $binary
 
 if (Get-Command Set-MpPreference -ErrorAction SilentlyContinue) {
 	# Scanning every byte of a build is slow. Not allowed everywhere, and not needed.
@@ -261,7 +274,7 @@ if ($inContainer) {
 	Start-Process -FilePath $binary -ArgumentList "agent" -Wait -NoNewWindow
 } else {
 	$agent = Start-Process -FilePath $binary -ArgumentList "agent" -WindowStyle Hidden -PassThru
-	# A program without an agent (such as this project's command line on Windows) exits immediately.
+	# A program that cannot start, or is refused, exits immediately.
 	if ($agent.WaitForExit(10000)) {
 		throw "the agent ended with code $($agent.ExitCode); the reason: $binary agent"
 	}

@@ -15,7 +15,6 @@ import pytest
 
 from coder.cli.edition import POSIX_MODULES, SERVER_PACKAGES, explain_missing
 from tests.kit.paths import ROOT
-from tests.kit.programs.command_line import run_cli
 
 PROGRAM = """
 import sys
@@ -98,21 +97,8 @@ def test_server_names_missing_package(tmp_path: Path) -> None:
 
 def test_windows_error(tmp_path: Path) -> None:
     servers = ("server", "server backup", "bundle", "provisioner start --key x --url http://127.0.0.1:9")
-    result = run_without_modules(
-        "win32", POSIX_MODULES | SERVER_PACKAGES, tmp_path, *servers, "agent", "agent install", "version"
-    )
+    result = run_without_modules("win32", POSIX_MODULES | SERVER_PACKAGES, tmp_path, *servers, "version")
     for words in servers:
         sentence, suggestion, code = result[words]
         assert "does not run on Windows" in sentence and "WSL" in suggestion and code == "1", words
-    for words in ("agent", "agent install"):
-        text = "\n".join(result[words])
-        assert "this program has no agent for Windows" in text and result[words][-1] == "1"
-    assert "coder-windows-amd64.exe" in "\n".join(result["agent"]), "a daemon's next step is in its log"
     assert result["version"] == ["0"]
-
-
-@pytest.mark.parametrize("words", [["agent"], ["agent", "install"], ["agent", "uninstall"]])
-async def test_windows_rejects_agent(words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "platform", "win32")
-    done = await run_cli(words, home=tmp_path, env={"APPDATA": str(tmp_path)})
-    assert done.code == 1 and "this program has no agent for Windows" in done.stderr

@@ -66,6 +66,10 @@ class ServedBinary:
         return not named.isdisjoint({self.etag, f'"{self.sha1}"', "*"})
 
 
+_RUNS_TOO = {"coder-windows-arm64.exe": "coder-windows-amd64.exe"}
+"""Programs that stand in for a missing one: Windows 11 on arm64 runs amd64 programs."""
+
+
 def name_of(system: str, arch: str) -> str:
     """Return the name of a platform's program."""
     return f"coder-{system}-{arch}{'.exe' if system == 'windows' else ''}"
@@ -136,7 +140,7 @@ class Binaries:
 
     def _existing_files(self, name: str) -> Iterator[tuple[Path, PackedLayout, os.stat_result]]:
         """Return the readable files of that name, in order of precedence."""
-        paths = [folder / name for folder in self._folders]
+        paths = [folder / each for each in dict.fromkeys((name, _RUNS_TOO.get(name, name))) for folder in self._folders]
         own = own_binary()
         if own is not None and name == own_name():
             paths.append(own)
@@ -189,16 +193,14 @@ class Binaries:
         how = _remedy(name)
         if "-darwin-" in name:
             how += " With Python 3.11 you can install the wheel instead: `pipx install FILE.whl`."
-        if "-windows-" in name:
-            how += " With Python 3.11 you can install the command line from the wheel: `pipx install FILE.whl`."
         return f"{have} {how}"
 
 
 def _remedy(name: str) -> str:
     # Anonymous callers read this, so it names the setting, never the path.
-    if "-windows-" in name:
-        return f"There is no agent for Windows here; put one of Coder 2.34 into {_FOLDER} as {name}."
-    return f"Build {name} with build/build.py and put it into {_FOLDER}."
+    built = _RUNS_TOO.get(name, name)
+    platform = built.removeprefix("coder-full-").removeprefix("coder-").removesuffix(".exe")
+    return f"Build {built} with build/build.py --platform {platform} and put it into {_FOLDER}."
 
 
 def _digests(path: Path, cut: ProgramSlice) -> tuple[str, str]:

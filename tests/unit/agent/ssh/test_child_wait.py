@@ -12,7 +12,7 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent.workspace.children import wait_for_child
+from coder.agent.platform.posix import wait_for_child
 from tests.kit.event_loop_probes import no_threads
 
 PROGRAM = """

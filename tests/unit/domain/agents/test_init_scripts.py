@@ -59,7 +59,7 @@ def test_windows_script_recommends_no_wheel() -> None:
         script = init_script(system, arch, "https://x")
         assert script is not None
         assert ("pipx" in script) is (system != "windows")
-        assert ("WSL" in script) is (system == "windows") and ("Get-Command coder" in script) is False
+        assert ("--platform windows-amd64" in script) is (system == "windows")
 
 
 # ---- runs, with a curl that copies a file and a sleep that returns

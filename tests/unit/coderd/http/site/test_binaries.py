@@ -67,15 +67,15 @@ async def test_served_names(shelf: Path) -> None:
         assert (await world.get("/bin/coder-linux-armv7.asc", token="")).text == "signature of the file"
         missing = await world.get("/bin/coder-darwin-arm64", token="")
         assert missing.status_code == 404 and "pipx install FILE.whl" in missing.json()["detail"]
-        missing = await world.get("/bin/coder-windows-arm64.exe", token="")
-        assert missing.status_code == 404 and "no agent for Windows" in missing.json()["detail"]
+        for_arm64 = await world.get("/bin/coder-windows-arm64.exe", token="", headers={"Accept-Encoding": "identity"})
+        assert for_arm64.content == (shelf / "bin/coder-windows-amd64.exe").read_bytes()
 
 
 async def test_anonymous_answers_contain_no_paths(shelf: Path) -> None:
     async with running_coderd(site_dir=str(shelf), cache_dir=shelf / "cache") as world:
         names = [*(f"coder-{os}-{arch}" for os, arch in PLATFORMS), "coder-windows-arm64.exe", "nothing", "a.deb"]
         for name in [f"{name}{suffix}" for name in names for suffix in ("", ".sha256", ".asc")]:
-            answer = await world.get(f"/bin/{name}", token="")
+            answer = await world.get(f"/bin/{name}", token="", headers={"Accept-Encoding": "identity"})
             assert str(shelf) not in answer.text and str(Path.home()) not in answer.text, name
         assert str(shelf) not in (await world.get("/api/v2/programs", token="")).text
 
@@ -97,6 +97,7 @@ async def test_available_programs_are_listed(shelf: Path) -> None:
             "coder-linux-arm64",
             "coder-linux-armv7",
             "coder-windows-amd64.exe",
+            "coder-windows-arm64.exe",
         ]
         for entry in listed:
             answer = await world.request("HEAD", f"/bin/{entry['name']}", token="")

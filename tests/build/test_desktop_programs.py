@@ -1,0 +1,126 @@
+"""Programs for Windows and macOS: the inspection of native files, and the pins of what goes into them."""
+
+from __future__ import annotations
+
+import re
+import struct
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "build"))
+
+from desktop import native, sources
+
+ARM64, AMD64 = 0x0100000C, 0x01000007
+
+
+def macho(processor: int = ARM64, *, minimum: int = 11, imports: tuple[str, ...] = (), signed: bool = True) -> bytes:
+    """A Mach-O file of load commands alone, which looks for libraries beside itself."""
+    commands = [_with_text(0x8000001C, 12, "@loader_path")]
+    commands += [_with_text(0xC, 24, name) for name in imports]
+    commands.append(struct.pack("<6I", 0x32, 24, 1, minimum << 16, 0, 0))
+    if signed:
+        commands.append(struct.pack("<4I", 0x1D, 16, 0, 0))
+    body = b"".join(commands)
+    return struct.pack("<8I", 0xFEEDFACF, processor, 0, 6, len(commands), len(body), 0, 0) + body
+
+
+def _with_text(command: int, start: int, text: str) -> bytes:
+    size = (start + len(text) + 8) // 8 * 8
+    return struct.pack("<3I", command, size, start).ljust(start, b"\0") + text.encode().ljust(size - start, b"\0")
+
+
+def pe(machine: int = 0x8664, *imports: str) -> bytes:
+    """A PE file with one section, which holds a table of imported libraries."""
+    base, raw = 0x1000, 0x200
+    names_at = base + 20 * (len(imports) + 1)
+    table, names = b"", b""
+    for name in imports:
+        table += struct.pack("<5I", 0, 0, 0, names_at + len(names), 0)
+        names += name.encode() + b"\0"
+    content = table + bytes(20) + names
+    directories = bytearray(16 * 8)
+    struct.pack_into("<II", directories, 8, base if imports else 0, len(table))
+    optional = struct.pack("<H", 0x20B).ljust(112, b"\0") + directories
+    header = b"MZ".ljust(0x3C, b"\0") + struct.pack("<I", 0x40)
+    header += b"PE\0\0" + struct.pack("<HHIIIHH", machine, 1, 0, 0, 0, len(optional), 0) + optional
+    header += b".rdata\0\0" + struct.pack("<IIII", len(content), base, len(content), raw) + bytes(16)
+    return header.ljust(raw, b"\0") + content
+
+
+def problems(folder: Path, files: dict[str, bytes], machine: str, **options: object) -> list[str]:
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return native.problems(folder, machine, windows=bool(options.pop("windows", False)), **options)  # type: ignore[arg-type]
+
+
+def test_pe_imports_resolve(tmp_path: Path) -> None:
+    files = {"a.pyd": pe(0x8664, "KERNEL32.dll", "python314.dll"), "sub/b.pyd": pe(0x8664, "api-ms-win-crt-heap.dll")}
+    assert problems(tmp_path, files, "amd64", windows=True) == ["a.pyd: imports python314.dll"]
+    assert problems(tmp_path, {"python314.dll": pe()}, "amd64", windows=True) == []
+
+
+def test_foreign_machine_is_refused(tmp_path: Path) -> None:
+    files = {"a.pyd": pe(0xAA64), "b.so": b"\x7fELF" + bytes(60), "c.txt": b"text"}
+    assert problems(tmp_path, files, "amd64", windows=True) == [
+        "a.pyd: for arm64, not amd64",
+        "b.so: for linux, not amd64",
+    ]
+
+
+def test_macho_problems_are_named(tmp_path: Path) -> None:
+    files = {
+        "fine.so": macho(imports=("/usr/lib/libSystem.B.dylib", "@rpath/lib.dylib")),
+        "lib.dylib": macho(),
+        "new.so": macho(minimum=26),
+        "brew.so": macho(imports=("/opt/homebrew/lib/libx.dylib",)),
+        "intel.so": macho(AMD64),
+        "unsigned.so": macho(signed=False),
+        "sub/lost.so": macho(imports=("@rpath/lib.dylib",)),
+    }
+    assert problems(tmp_path, files, "arm64", newest=(15, 7)) == [
+        "brew.so: imports /opt/homebrew/lib/libx.dylib",
+        "intel.so: for amd64, not arm64",
+        "new.so: requires macOS 26.0",
+        "sub/lost.so: imports @rpath/lib.dylib",
+        "unsigned.so: has no signature, which arm64 requires",
+    ]
+
+
+def test_fat_macho_has_both() -> None:
+    parts = [macho(AMD64, signed=False), macho(ARM64)]
+    head = struct.pack(">II", 0xCAFEBABE, 2)
+    offset = len(head) + 20 * len(parts)
+    for processor, part in zip((AMD64, ARM64), parts, strict=True):
+        head += struct.pack(">5I", processor, 0, offset, len(part), 0)
+        offset += len(part)
+    images = list(native.macho_images(head + b"".join(parts)))
+    assert [(image.machine, image.signed) for image in images] == [("amd64", False), ("arm64", True)]
+
+
+@pytest.mark.parametrize("data", [b"MZ", b"MZ" + bytes(200), pe()[:0x60]], ids=["short", "empty", "cut"])
+def test_damaged_pe_is_rejected(data: bytes) -> None:
+    with pytest.raises(ValueError, match="PE"):
+        native.pe_image(data)
+
+
+@pytest.mark.parametrize("name", sources.TARGETS)
+def test_every_requirement_is_pinned(name: str) -> None:
+    target = sources.TARGETS[name]
+    lines = (sources.PINS / f"{name}.txt").read_text().splitlines()
+    assert all(re.fullmatch(r"[a-z0-9.-]+==[\w.]+ --hash=sha256:[0-9a-f]{64}", line) for line in lines), lines
+    plain = {line.split("==")[0].replace(".", "-") for line in lines}
+    wanted = {each.lower().replace("_", "-").replace(".", "-") for each in (*sources.REQUIREMENTS, *target.additional)}
+    assert plain == wanted
+
+
+def test_another_hash_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"data")
+    with pytest.raises(SystemExit, match="pinned is"):
+        sources.require_hash(tmp_path / "file", "0" * 64)
+    with pytest.raises(SystemExit, match="is missing"):
+        sources.require_hash(tmp_path / "none", "0" * 64)

@@ -1,0 +1,93 @@
+"""A Windows machine by Wine: its prefix, the built program with what Wine 8 lacks, its processes.
+
+Stand-ins: `sitecustomize.py` (sockets, terminals), bcryptprimitives.dll (Rust programs want ProcessPrng), no PowerShell
+(Wine has an empty one, so cmd.exe is the shell). None of them is part of the product.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import trio
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parents[2]
+COMPILER = "x86_64-w64-mingw32-gcc"
+TOOLS = ("wine", "wineserver", "xvfb-run", COMPILER)
+_PRNG = """#include <windows.h>
+BOOLEAN NTAPI SystemFunction036(PVOID, ULONG);
+__declspec(dllexport) BOOL WINAPI ProcessPrng(PBYTE data, SIZE_T size) { return SystemFunction036(data, (ULONG)size); }
+"""
+
+
+def missing_tools() -> list[str]:
+    """What is not installed; /usr/lib/wine has Debian's wineserver."""
+    path = f"{os.environ['PATH']}:/usr/lib/wine"
+    return [name for name in TOOLS if not shutil.which(name, path=path) and not shutil.which(f"{name}64", path=path)]
+
+
+class Machine:
+    """A prefix in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.prefix = folder / "prefix"
+        self.env = {**os.environ, "WINEPREFIX": str(self.prefix), "WINEDEBUG": "-all"}
+        self.drive = self.prefix / "drive_c"
+
+    def set_up(self) -> None:
+        """Make the prefix, a Windows 10."""
+        self.run("wineboot", "-i")
+        self.run("wine", "winecfg", "-v", "win10")
+        system = self.drive / "windows/system32"
+        shutil.rmtree(system / "WindowsPowerShell", ignore_errors=True)
+        source = self.prefix / "prng.c"
+        source.write_text(_PRNG)
+        library = system / "bcryptprimitives.dll"
+        subprocess.run([COMPILER, "-shared", "-s", "-o", library, source, "-ladvapi32"], check=True)
+
+    def run(self, *command: str, env: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[bytes]:
+        """Run a command to its end. Pipes, because Python under Wine refuses a plain file as its output."""
+        return subprocess.run(
+            command, env={**self.env, **(env or {})}, stdin=subprocess.DEVNULL, capture_output=True, check=False
+        )
+
+    def unpack(self, program: Path, cache: Path) -> Path:
+        """Start the program once, which unpacks it, and put the stand-ins into its folder; returns the folder."""
+        self.run("wine", str(program), "version", env={"CODER_BINARY_CACHE": windows_path(cache)})
+        (folder,) = (path for path in cache.iterdir() if (path / ".complete").exists())
+        start = (ROOT / "build/finder.py").read_text()
+        hook = "    sys.meta_path.insert(2, Finder)  # after built-in and frozen modules\n"
+        assert start.count(hook) == 1
+        (folder / "_coder_start.py").write_text(start.replace(hook, f"{hook}    import wine_stand_ins\n"))
+        shutil.copyfile(HERE / "sitecustomize.py", folder / "wine_stand_ins.py")
+        return folder
+
+    @asynccontextmanager
+    async def agent(self, program: Path, cache: Path, env: Mapping[str, str], log: Path) -> AsyncIterator[trio.Process]:
+        """Run the agent with a display, which WinPTY needs."""
+        given = {**self.env, "CODER_BINARY_CACHE": windows_path(cache), **env}
+        command = 'xvfb-run -a wine "$0" agent 2>&1 | cat >"$1"'
+        process = await trio.lowlevel.open_process(
+            ["sh", "-c", command, str(program), str(log)],
+            stdin=subprocess.DEVNULL,
+            env=given,
+            start_new_session=True,
+        )
+        try:
+            yield process
+        finally:
+            self.run("wineserver", "-k")
+            os.killpg(process.pid, signal.SIGTERM)
+            with trio.CancelScope(shield=True):
+                await process.wait()
+
+
+def windows_path(path: Path) -> str:
+    """The name of a file of this machine on its drive Z."""
+    return "Z:" + str(path).replace("/", "\\")

@@ -1,0 +1,36 @@
+# mypy: disable-error-code="attr-defined,import-not-found"
+"""Stand-in for a call that Wine 8 lacks: WSAIoctl(SIO_BSP_HANDLE_SELECT) fails with WinError 10045 there.
+
+Wine has no layered socket providers, so the handle itself is the answer. Windows needs none of this.
+"""
+
+import trio._core._io_windows as windows
+
+NOT_SUPPORTED = 10045
+_original = windows._get_underlying_socket
+
+
+def _underlying_socket(sock, **options):  # type: ignore[no-untyped-def]
+    try:
+        return _original(sock, **options)
+    except OSError as error:
+        if error.winerror != NOT_SUPPORTED:
+            raise
+    number = sock if isinstance(sock, int) else sock.fileno() if hasattr(sock, "fileno") else sock
+    return windows.Handle(windows.ffi.cast("HANDLE", number))
+
+
+windows._get_underlying_socket = _underlying_socket
+
+try:
+    import winpty
+except ImportError:
+    pass
+else:
+    _console = winpty.PTY
+
+    def _winpty_console(columns, rows, **options):  # type: ignore[no-untyped-def]
+        """Return a console of WinPTY: nothing comes out of Wine's ConPTY."""
+        return _console(columns, rows, **{**options, "backend": winpty.Backend.WinPTY})
+
+    winpty.PTY = _winpty_console

@@ -1,0 +1,136 @@
+"""The built Windows program under Wine: the command line, and an agent attached to a server on this machine.
+
+PowerShell is not to be had here; the steps of the init script are done by hand: fetch, compare the hash, start.
+Terminals go by WinPTY, because nothing comes out of Wine's ConPTY. Real Windows is not tested.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import trio
+
+from tests.kit.agents.scripted_agent import AgentWorld, eventually, workspace_world
+from tests.kit.wine.machine import Machine, missing_tools, windows_path
+
+BUILT = os.environ.get("CODER_TEST_WINDOWS_PROGRAM", "")
+pytestmark = [
+    pytest.mark.system,
+    pytest.mark.skipif(not BUILT, reason="a built program for Windows is run there"),
+    pytest.mark.skipif(bool(missing_tools()), reason=f"not installed: {', '.join(missing_tools())}"),
+]
+
+
+@dataclass
+class Fetched:
+    machine: Machine
+    program: Path
+    cache: Path
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fetched]:
+    """A Windows machine with the program, in a folder with a space and a letter that is not ASCII."""
+    folder = tmp_path_factory.mktemp("windows")
+    machine = Machine(folder)
+    machine.set_up()
+    program = folder / "a prögram" / "sshd.exe"
+    program.parent.mkdir()
+    program.write_bytes(Path(BUILT).read_bytes())
+    machine.unpack(program, folder / "cache")
+    yield Fetched(machine, program, folder / "cache")
+    machine.run("wineserver", "-k")
+
+
+@asynccontextmanager
+async def attached(installed: Fetched, tmp_path: Path) -> AsyncIterator[AgentWorld]:
+    """A workspace whose agent is the Windows program."""
+    (tmp_path / "site/bin").mkdir(parents=True)
+    (tmp_path / "site/bin/coder-windows-amd64.exe").symlink_to(BUILT)
+    async with workspace_world(site_dir=str(tmp_path / "site")) as view:
+        script = (await view.world.get("/api/v2/init-script/windows/amd64", token="")).text
+        (url,) = re.findall(r'\$binaryUrl = "([^"]+)"', script)
+        wanted = (await view.world.client.get(f"{url}.sha256")).text.split()[0]
+        with installed.program.open("rb") as file:
+            assert hashlib.file_digest(file, "sha256").hexdigest() == wanted
+        env = {"CODER_AGENT_URL": view.world.url, "CODER_AGENT_TOKEN": view.token, "CODER_AGENT_AUTH": "token"}
+        log = tmp_path / "log"
+        async with installed.machine.agent(installed.program, installed.cache, env, log) as process:
+
+            async def connected() -> bool:
+                assert process.poll() is None, log.read_text()
+                return bool((await view.agent())["status"] == "connected")
+
+            await eventually(connected, seconds=120)
+            yield view
+
+
+async def over_ssh(
+    view: AgentWorld, tmp_path: Path, *words: str, data: bytes = b""
+) -> subprocess.CompletedProcess[bytes]:
+    """OpenSSH of this machine, through our command line as its ProxyCommand."""
+    env = f"CODER_URL={view.world.url} CODER_SESSION_TOKEN={view.world.token} CODER_NO_COMMAND_SERVER=1"
+    config = tmp_path / "ssh_config"
+    config.write_text(
+        f"Host dev\n  ProxyCommand env {env} {sys.executable} -m coder ssh --stdio dev\n"
+        "  StrictHostKeyChecking no\n  UserKnownHostsFile /dev/null\n  LogLevel ERROR\n"
+    )
+    command = [words[0], "-F", str(config), *words[1:]]
+    return await trio.run_process(command, stdin=data, capture_stdout=True, capture_stderr=True, check=False)
+
+
+def test_version_runs(installed: Fetched) -> None:
+    done = installed.machine.run(
+        "wine", str(installed.program), "version", env={"CODER_BINARY_CACHE": windows_path(installed.cache)}
+    )
+    assert done.stdout.startswith(b"Coder v2.34"), done.stderr
+
+
+def test_damaged_program_is_named(installed: Fetched, tmp_path: Path) -> None:
+    data = bytearray(Path(BUILT).read_bytes())
+    data[len(data) // 2] ^= 1
+    damaged = tmp_path / "coder.exe"
+    damaged.write_bytes(data)
+    done = installed.machine.run(
+        "wine", str(damaged), "version", env={"CODER_BINARY_CACHE": windows_path(tmp_path / "c")}
+    )
+    assert done.returncode == 127 and b"is damaged; download it again" in done.stderr
+    assert not list((tmp_path / "c").glob("*/modules.bin"))
+
+
+async def test_agent_runs_commands(installed: Fetched, tmp_path: Path) -> None:
+    async with attached(installed, tmp_path) as view:
+        done = await over_ssh(view, tmp_path, "ssh", "dev", 'echo "a b" %CODER%& echo wrong 1>&2& exit 7')
+        assert done.stdout.split() == [b'"a', b'b"', b"true"] and done.stderr.strip() == b"wrong"
+        assert done.returncode == 7
+        shell = b"echo in a terminal %CODER%\rexit 5\r"
+        terminal = await over_ssh(view, tmp_path, "ssh", "-tt", "dev", data=shell)
+        assert b"in a terminal true" in terminal.stdout
+
+
+async def test_agent_serves_files(installed: Fetched, tmp_path: Path) -> None:
+    sent = tmp_path / "sent"
+    sent.write_bytes(os.urandom(3_000_000))
+    lines = [
+        "pwd",
+        f"put {sent} r.bin",
+        f"get r.bin {tmp_path}/back",
+        'mkdir "ü folder"',
+        'rmdir "ü folder"',
+        "rm r.bin",
+    ]
+    async with attached(installed, tmp_path) as view:
+        batch = "".join(f"{line}\n" for line in [*lines, "cd /C:/windows", "ls win.ini"]).encode()
+        done = await over_ssh(view, tmp_path, "sftp", "-b", "-", "dev", data=batch)
+        assert done.returncode == 0, done.stderr
+        assert b"Remote working directory: /C:/users/" in done.stdout and b"win.ini" in done.stdout
+        assert (tmp_path / "back").read_bytes() == sent.read_bytes()
