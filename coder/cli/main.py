@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
+from coder.cli.core.command_table import ALIASES, COMMANDS, GROUPS
 
 DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
 """Commands whose errors are read later in a log, so hints are printed there too."""
 
 
 OPTIONS_OF_GROUPS = {
-    "external-workspaces": "command:ORG",
-    "organizations": "command:ORG",
+    "external-workspaces": "core.command:ORG",
+    "organizations": "core.command:ORG",
     "exp sync": "agents.sync:SOCKET",
 }
 """Options of groups, which apply to each of their commands, before or after the command's words."""
@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except ModuleNotFoundError as error:
-        from coder.cli.edition import explain_missing
+        from coder.cli.core.edition import explain_missing
 
         return explain_missing(error)
     except KeyboardInterrupt:
@@ -104,7 +104,7 @@ def _filter_terminals() -> None:
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream.isatty():
-            from coder.cli.terminal_text import filtered
+            from coder.cli.ui.terminal_text import filtered
 
             setattr(sys, name, filtered(stream))
 
@@ -120,11 +120,11 @@ def _run(words: list[str]) -> int:
     name, rest = choose(words)
     if name is None or name not in COMMANDS:
         return _group(name or "", rest, words, _requests_help(rest[: rest.index("--")] if "--" in rest else rest))
-    from coder.cli.command import scan
+    from coder.cli.core.command import scan
 
     command = load(name)
     if _requests_help(rest[: scan(command, rest).own]):
-        from coder.cli.help_text import help_text
+        from coder.cli.ui.help_text import help_text
 
         sys.stdout.write(help_text(command, children(name), aliases_of(name)))
         return 0
@@ -159,7 +159,7 @@ def choose(words: list[str]) -> tuple[str | None, list[str]]:
 
 def _leading_flags(words: list[str], group: str) -> tuple[list[str], list[str]]:
     """Split leading flags (global, --org, or the group's) from the words that follow; returns (flags, words)."""
-    from coder.cli.command import GLOBAL_OPTIONS, ORG
+    from coder.cli.core.command import GLOBAL_OPTIONS, ORG
 
     known = (*GLOBAL_OPTIONS, ORG, *options_of_groups(group))
     kinds = {f"--{option.flag}": option.kind for option in known}
@@ -219,8 +219,8 @@ def aliases_of(name: str) -> list[str]:
 
 
 def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) -> int:
-    from coder.cli.command import GLOBAL_OPTIONS, Command, UsageError, parse
-    from coder.cli.help_text import help_text
+    from coder.cli.core.command import GLOBAL_OPTIONS, Command, UsageError, parse
+    from coder.cli.ui.help_text import help_text
 
     options = options_of_groups(name) if name else GLOBAL_OPTIONS
     summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
@@ -232,7 +232,7 @@ def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) ->
             sys.stderr.write(f"{error.message}\n")
             return 1
         if words:
-            from coder.cli.failures import unknown_subcommand
+            from coder.cli.core.failures import unknown_subcommand
 
             sys.stderr.write(unknown_subcommand(name, words[0]))
             return 1
@@ -243,8 +243,8 @@ def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) ->
 def _invoke(command, words: list[str], typed: list[str] | None = None) -> int:  # type: ignore[no-untyped-def]
     from coder.base.config import process_environment
     from coder.base.errors import CoderError
-    from coder.cli.command import UsageError, option_report, parse
-    from coder.cli.failures import defect_text
+    from coder.cli.core.command import UsageError, option_report, parse
+    from coder.cli.core.failures import defect_text
 
     _treat_sigterm_as_interrupt()
     verbose, invocation = False, None
@@ -288,7 +288,7 @@ def _warn_of_version(invocation) -> None:  # type: ignore[no-untyped-def]
     if log is None or not log.REQUESTS.server_version or invocation.globals["no_version_warning"]:
         return
     from coder.base.version import BUILD_VERSION
-    from coder.cli.failures import version_warning
+    from coder.cli.core.failures import version_warning
 
     sys.stderr.write(version_warning(BUILD_VERSION, log.REQUESTS.server_version))
 
@@ -303,13 +303,13 @@ def _print_errors(command, texts: list[str]) -> None:  # type: ignore[no-untyped
 def _error_label() -> str:
     if not sys.stderr.isatty():
         return "error:"
-    from coder.cli.colour import paint
+    from coder.cli.ui.colour import paint
 
     return paint("error:", "red", sys.stderr)
 
 
 def _error_text(command, error) -> str:  # type: ignore[no-untyped-def]
-    from coder.cli.failures import error_text
+    from coder.cli.core.failures import error_text
 
     return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
 
@@ -327,7 +327,7 @@ def _treat_sigterm_as_interrupt() -> None:
 def _report_group(command, group: BaseExceptionGroup, verbose: bool) -> int:  # type: ignore[no-untyped-def]
     """Print the errors that a nursery wrapped in a group and return the exit code; 130 for Ctrl-C."""
     from coder.base.errors import CoderError
-    from coder.cli.failures import defect_text
+    from coder.cli.core.failures import defect_text
 
     inner = _flatten(group)
     if any(isinstance(error, KeyboardInterrupt) for error in inner):

@@ -19,12 +19,12 @@ from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
-from coder.cli import session
 from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, require_token, require_url
 from coder.cli.agents.reaper import reap_if_first
-from coder.cli.command import Command, Invocation
-from coder.cli.edition import refuse_agent_on_windows
-from coder.cli.unsupported import warn_of_unsupported
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.edition import refuse_agent_on_windows
+from coder.cli.core.unsupported import warn_of_unsupported
 from coder.net.policy import DialPolicy
 
 SCRIPT_FOLDER_VARIABLE = "CODER_AGENT_REMOVE_PROGRAM"
@@ -40,7 +40,7 @@ def _run(invocation: Invocation) -> int:
     from coder.agent.upgrade.signals import signals_held_outside_receivers
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
-    from coder.cli.log_files import open_logs
+    from coder.cli.core.log_files import open_logs
 
     if invocation["can_take_over"]:
         return 0 if invocation["can_take_over"] == FORMAT else 1

@@ -19,11 +19,11 @@ from coder.base.atomic_file import write_atomically
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
 from coder.cli.agents.credentials import CREDENTIALS, require_token, require_url
-from coder.cli.command import Command, Invocation
-from coder.cli.edition import refuse_agent_on_windows
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.edition import refuse_agent_on_windows
+from coder.cli.ui.output import say
 
 if TYPE_CHECKING:
     from coder.cli.agents.service_units import InstallSpec, Platform, Step, WriteFile

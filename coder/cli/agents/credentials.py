@@ -6,7 +6,7 @@ from pathlib import Path
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
+from coder.cli.core.command import Invocation
 
 AUTH = Option(
     "auth",

@@ -13,11 +13,11 @@ from pathlib import Path
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
 from coder.cli.agents.dotfile_links import link_dotfiles, top_entries
 from coder.cli.agents.dotfiles_clone import Clone
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation
+from coder.cli.ui.output import confirm
 
 SCRIPTS = (
     "install.sh",

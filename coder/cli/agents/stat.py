@@ -12,8 +12,8 @@ from typing import Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.output import print_json, print_table
+from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.ui.output import print_json, print_table
 
 COLUMNS = ("host cpu", "host memory", "home disk", "container cpu", "container memory")
 _SAMPLE = 0.2

@@ -10,8 +10,8 @@ from typing import Any
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.output import print_json, print_rows, print_table
+from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.ui.output import print_json, print_rows, print_table
 
 GRACE = 5.0
 """Seconds after the requested timeout until the agent must have answered."""

@@ -21,7 +21,7 @@ LATE = (
     "coder.api.templates.template_versions",
     "coder.api.workspaces.workspaces",
     "coder.base.duration",
-    "coder.cli.help_text",
+    "coder.cli.ui.help_text",
     "coder.client.gpg",
     "coder.client.link",
     "coder.client.logs",

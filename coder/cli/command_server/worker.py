@@ -48,7 +48,7 @@ def run(channel: socket.socket, identity: str, main: Main, name_of: Callable[[Se
 
 
 def _finish(main: Main, words: Sequence[str]) -> int:
-    from coder.cli.ending import flush_and_count
+    from coder.cli.core.ending import flush_and_count
 
     try:
         code = main(words)

@@ -11,11 +11,11 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
-from coder.cli import session
 from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, read_token_option
-from coder.cli.command import Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.policy import DialPolicy

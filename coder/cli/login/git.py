@@ -19,10 +19,10 @@ from coder.base.child_env import child_env
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.agents.credentials import AUTH, CREDENTIALS
-from coder.cli.command import Command, Invocation
-from coder.cli.failures import add_action_to_errors
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.login.external_auth import agent_client
-from coder.cli.output import say
+from coder.cli.ui.output import say
 from coder.client.answers import read
 from coder.net.errors import HttpError
 

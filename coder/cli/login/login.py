@@ -7,10 +7,10 @@ import sys
 from coder.api.people.users import User
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask, chosen_columns, confirm, print_json, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import ask, chosen_columns, confirm, print_json, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
@@ -26,7 +26,7 @@ def _login(invocation: Invocation) -> int:
         raise CoderError("login", "login requires a URL", "coder login https://coder.example.com")
     url = session.deployment_url(address)
     if invocation.globals["use_keyring"]:
-        from coder.cli.keyring_store import find_keyring
+        from coder.cli.core.keyring_store import find_keyring
 
         find_keyring()  # before anything is created on the server
     anonymous = BlockingClient(session.dial_policy(invocation, url=url, token=""))

@@ -6,9 +6,9 @@ import sys
 from typing import Any
 
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation
-from coder.cli.output import ask
+from coder.cli.core.command import Command, Invocation
 from coder.cli.server.direct_database import on_database, open_as_is, postgres_url
+from coder.cli.ui.output import ask
 from coder.coderd.store.people import system_users
 
 

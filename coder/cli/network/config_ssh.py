@@ -17,9 +17,9 @@ from coder.base.atomic_file import read_lossless, shown, write_atomically
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm, say
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation
+from coder.cli.ui.output import confirm, say
 from coder.cli.workspaces.workspaces import fetch
 from coder.client.answers import read
 from coder.domain.network.ssh_options import ssh_option

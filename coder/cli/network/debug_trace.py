@@ -7,8 +7,8 @@ from typing import Any
 
 from coder.base.config import Option
 from coder.base.duration import parse_duration
-from coder.cli import session
-from coder.cli.command import Command, Invocation, output_option
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, output_option
 from coder.cli.network.options import PCAP_FILE
 
 PING_PAUSE = 1.0

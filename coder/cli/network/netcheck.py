@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 
 from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import Command, Invocation
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
 
 
 def _run(invocation: Invocation) -> int:

@@ -10,8 +10,8 @@ from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
 
 
 def _run(invocation: Invocation) -> int:

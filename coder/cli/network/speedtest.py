@@ -7,10 +7,10 @@ from typing import Any
 
 from coder.base.config import Option
 from coder.base.duration import parse_duration
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, column_option, output_option
 from coder.cli.network.options import PCAP_FILE
-from coder.cli.output import chosen_columns, print_json, print_table, say
+from coder.cli.ui.output import chosen_columns, print_json, print_table, say
 
 SPEEDTEST_PORT = 3
 COLUMNS = ("interval", "throughput")

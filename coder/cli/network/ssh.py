@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, cast
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
 from coder.cli.network.options import DISABLE_AUTOSTART
 
 if TYPE_CHECKING:

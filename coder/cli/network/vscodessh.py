@@ -12,7 +12,7 @@ from pathlib import Path
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.command import Command, Invocation, parse
+from coder.cli.core.command import Command, Invocation, parse
 from coder.cli.network.ssh import SSH
 
 

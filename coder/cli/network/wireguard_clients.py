@@ -21,9 +21,9 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, api_time, confirm, print_json, print_rows, say, since
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.ui.output import Row, api_time, confirm, print_json, print_rows, say, since
 from coder.client.answers import read, read_rows
 from coder.domain.foundation.endpoints import read_endpoint
 from coder.net.blocking import BlockingClient

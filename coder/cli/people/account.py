@@ -6,10 +6,10 @@ import sys
 
 from coder.api.login.external_auth import GitSSHKey
 from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import confirm
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import confirm
 from coder.client.answers import read
 
 

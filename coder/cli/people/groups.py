@@ -8,11 +8,11 @@ from urllib.parse import quote
 from coder.api.people.groups import Group
 from coder.api.people.users import GetUsersResponse, User
 from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import ORG, Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import Row, print_rows, say
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 

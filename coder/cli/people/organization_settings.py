@@ -6,11 +6,11 @@ import json
 import sys
 
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import ORG, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import print_json
+from coder.cli.core import session
+from coder.cli.core.command import ORG, Command, Invocation
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import print_json
 from coder.net.blocking import BlockingClient
 
 _SYNC_SETTINGS = {

@@ -10,11 +10,11 @@ from coder.api.people.organizations import Organization, OrganizationMember, Org
 from coder.api.people.roles import AssignableRoles, Role
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, confirm, go_time, print_json, print_rows
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.templates.templates import find_organization, named_organization, organization_of
+from coder.cli.ui.output import Row, confirm, go_time, print_json, print_rows
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 

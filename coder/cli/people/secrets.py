@@ -9,10 +9,10 @@ from urllib.parse import quote
 from coder.api.people.user_secrets import UserSecret
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, ask, confirm, go_time, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import Row, ask, confirm, go_time, print_rows, say
 from coder.client.answers import read, read_rows
 
 COLUMNS = ("created", "name", "updated", "env", "file", "enabled", "description")

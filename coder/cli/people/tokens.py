@@ -12,10 +12,10 @@ from coder.api.access.keys import APIKey, APIKeyWithOwner, GenerateAPIKeyRespons
 from coder.base.config import Option
 from coder.base.duration import format_duration, parse_duration
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, go_time, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import Row, go_time, print_rows, say
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError
@@ -78,7 +78,7 @@ def _list(invocation: Invocation) -> int:
 def _print(
     invocation: Invocation, tokens: list[tuple[APIKeyWithOwner, dict[str, object]]], columns: tuple[str, ...] = ()
 ) -> None:
-    from coder.cli.output import print_table
+    from coder.cli.ui.output import print_table
 
     if columns and invocation["output"] != "json":
         print_table(columns, [_row(token) for token, _ in tokens])

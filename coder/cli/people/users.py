@@ -14,11 +14,11 @@ from coder.api.people.roles import AssignableRoles
 from coder.api.people.users import GetUsersResponse, User
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option, usage_error
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation, column_option, output_option, usage_error
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 
@@ -172,7 +172,7 @@ def _edit_roles(invocation: Invocation) -> int:
     if invocation.given("roles"):
         requested = [role for role in invocation["roles"] if role]
     else:
-        from coder.cli.choices import Choice, select_many
+        from coder.cli.ui.choices import Choice, select_many
 
         choices = [Choice(name, name) for name in assignable]
         requested = select_many("Roles:", choices, defaults=[role.name for role in user.roles])

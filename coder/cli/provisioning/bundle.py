@@ -8,7 +8,7 @@ from typing import Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation
+from coder.cli.core.command import Command, Invocation
 
 
 def _run(invocation: Invocation) -> int:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
-from coder.cli.output import say
+from coder.cli.core.command import Invocation
+from coder.cli.ui.output import say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError

@@ -16,9 +16,9 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
-from coder.cli import session
-from coder.cli.command import ORG, Command, Invocation
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import ORG, Command, Invocation
+from coder.cli.ui.output import say
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read
 
@@ -38,8 +38,8 @@ PROVIDERS = ("builtin", "upstream")
 def _start(invocation: Invocation) -> int:
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
-    from coder.cli.log_files import open_logs
-    from coder.cli.unsupported import DAEMON, check_settings
+    from coder.cli.core.log_files import open_logs
+    from coder.cli.core.unsupported import DAEMON, check_settings
 
     paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
     open_logs(*paths, verbose=bool(invocation["verbose"]), debug=invocation["log_filter"])

@@ -11,10 +11,10 @@ from coder.api.provisioning.jobs import ProvisionerJob
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, fields_of, parse_time, print_json, print_rows, print_table
+from coder.cli.core import session
+from coder.cli.core.command import ORG, Command, Invocation, column_option, output_option
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import Row, fields_of, parse_time, print_json, print_rows, print_table
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from coder.api.provisioning.provisioner_keys import CreateProvisionerKeyResponse, ProvisionerKey
 from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.output import api_time, confirm, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import api_time, confirm, print_rows, say
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient

@@ -8,10 +8,10 @@ from urllib.parse import urlencode
 
 from coder.base.config import Option
 from coder.base.duration import format_duration
-from coder.cli import session
-from coder.cli.command import ORG, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import ORG, Command, Invocation, column_option, output_option
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
 from coder.client.answers import read_rows
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from coder.base.config import Option
-from coder.cli.command import Command, Invocation
+from coder.cli.core.command import Command, Invocation
 
 
 def _run(invocation: Invocation) -> int:

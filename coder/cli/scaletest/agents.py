@@ -13,11 +13,11 @@ from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import print_json, say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
 from coder.cli.scaletest.ledger import Ledger
 from coder.cli.scaletest.runs import percentiles, with_client
+from coder.cli.ui.output import print_json, say
 
 if TYPE_CHECKING:
     from coder.cli.scaletest.simulated_agent import FleetFigures

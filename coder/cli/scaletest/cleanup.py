@@ -12,11 +12,11 @@ from urllib.parse import quote
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry
 from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, ScaletestRun, check_concurrency, run_all, with_client
+from coder.cli.ui.output import say
 from coder.net.errors import HttpError, NetError
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ async def _delete(http: HttpClient, workspace: Workspace) -> None:
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.progress import ENDED
+    from coder.cli.ui.progress import ENDED
     from coder.client.answers import read
 
     path = f"/api/v2/workspaces/{workspace.id}"

@@ -12,9 +12,8 @@ from urllib.parse import quote
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError, explain_error
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
 from coder.cli.scaletest.cleanup import POLL, now, remove_all, username
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry, new_names
 from coder.cli.scaletest.runs import (
@@ -30,6 +29,7 @@ from coder.cli.scaletest.runs import (
     with_client,
     write_report,
 )
+from coder.cli.ui.output import say
 from coder.cli.workspaces.parameters import PARAMETER_FILE, pairs, values_of_file
 from coder.net.errors import HttpError
 
@@ -160,7 +160,7 @@ async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
     import trio
 
     from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.progress import ENDED
+    from coder.cli.ui.progress import ENDED
     from coder.client.answers import read
 
     while workspace.latest_build.job.status not in ENDED:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
-from coder.cli.command import Command, Invocation
+from coder.cli.core.command import Command, Invocation
 from coder.cli.scaletest.cleanup import now
 from coder.cli.scaletest.runs import (
     MAX_JOBS,

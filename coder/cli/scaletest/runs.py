@@ -15,10 +15,10 @@ from coder.base.atomic_file import naming
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError, explain_error
-from coder.cli import session
-from coder.cli.command import Invocation
-from coder.cli.output import say
-from coder.cli.unsupported import unsupported
+from coder.cli.core import session
+from coder.cli.core.command import Invocation
+from coder.cli.core.unsupported import unsupported
+from coder.cli.ui.output import say
 
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from coder.base.config import Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
 from coder.cli.scaletest.cleanup import now, username
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry
 from coder.cli.scaletest.runs import (

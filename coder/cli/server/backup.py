@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm
+from coder.cli.core.command import YES, Command, Invocation
 from coder.cli.server.direct_database import find_database, postgres_url, settings
+from coder.cli.ui.output import confirm
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig

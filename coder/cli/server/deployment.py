@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from coder.api.site.deployment import Entitlements, License
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, api_time, fields_of, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import Row, api_time, fields_of, print_rows, say
 from coder.client.answers import read
 
 FEATURE_COLUMNS = ("name", "entitlement", "enabled", "limit", "actual")

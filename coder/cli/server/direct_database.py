@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 from coder.base.config import Inputs, Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Invocation
+from coder.cli.core import session
+from coder.cli.core.command import Invocation
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig

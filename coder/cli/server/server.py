@@ -8,9 +8,9 @@ from typing import Any
 
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.log_files import open_logs
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.log_files import open_logs
 from coder.coderd.config.options import OPTIONS
 
 

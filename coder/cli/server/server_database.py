@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import ask, confirm
+from coder.cli.core.command import YES, Command, Invocation
 from coder.cli.server.direct_database import (
     POSTGRES_AUTH,
     find_database,
@@ -20,6 +19,7 @@ from coder.cli.server.direct_database import (
     postgres_url,
     settings,
 )
+from coder.cli.ui.output import ask, confirm
 
 if TYPE_CHECKING:
     from coder.coderd.services.foundation.encryption_at_rest import Sealer

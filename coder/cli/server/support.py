@@ -21,9 +21,9 @@ from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.version import BUILD_VERSION
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm, say
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation
+from coder.cli.ui.output import confirm, say
 from coder.cli.workspaces.workspaces import ask_for_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient

@@ -8,10 +8,10 @@ from urllib.parse import quote
 from coder.api.proxies.proxies import UpdateWorkspaceProxyResponse, WorkspaceProxiesResponse, WorkspaceProxy
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask, chosen_columns, confirm, fields_of, go_time, print_json, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import ask, chosen_columns, confirm, fields_of, go_time, print_json, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 

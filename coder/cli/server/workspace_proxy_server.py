@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from coder.base.config import Inputs
-from coder.cli.command import Command, Invocation
-from coder.cli.log_files import open_logs
-from coder.cli.unsupported import check_settings
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.log_files import open_logs
+from coder.cli.core.unsupported import check_settings
 from coder.wsproxy.config import PROXY_OPTIONS, WITHOUT_EFFECT, proxy_config
 
 

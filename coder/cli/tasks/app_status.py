@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from coder.base.errors import CoderError
-from coder.cli.output import say
+from coder.cli.ui.output import say
 
 MAX_LINE = 4 << 20
 """Maximum characters of an event line (our choice): a line contains a whole message of any length."""

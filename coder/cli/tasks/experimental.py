@@ -7,10 +7,10 @@ import sys
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.choices import Choice, select, select_many
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.ui.choices import Choice, select, select_many
+from coder.cli.ui.output import say
 
 
 def _rpty(invocation: Invocation) -> int:

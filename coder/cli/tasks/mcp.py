@@ -15,10 +15,10 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
 from coder.base.version import BUILD_VERSION
-from coder.cli import session
 from coder.cli.agents.sync import SOCKET
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.ui.output import say
 from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:

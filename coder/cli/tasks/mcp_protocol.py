@@ -12,7 +12,7 @@ from typing import Any
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.failures import describe_exception
+from coder.cli.core.failures import describe_exception
 
 VERSIONS = ("2025-06-18", "2025-03-26", "2024-11-05")
 """Supported protocol versions, the newest first."""

@@ -14,10 +14,10 @@ from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import (
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import (
     chosen_columns,
     confirm,
     fields_of,
@@ -28,7 +28,7 @@ from coder.cli.output import (
     say,
     since,
 )
-from coder.cli.progress import watch_build
+from coder.cli.ui.progress import watch_build
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.command import Invocation
-from coder.cli.output import confirm, say
+from coder.cli.core.command import Invocation
 from coder.cli.templates.archive import LIMIT, pack_directory
+from coder.cli.ui.output import confirm, say
 from coder.net.blocking import BlockingClient
 
 STANDARD_INPUT = "-"

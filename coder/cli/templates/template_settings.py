@@ -15,12 +15,12 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.tar_files import extract_all
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import confirm, say
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.output import confirm, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
-from coder.cli.value_text import expression_text, read_json, read_values
+from coder.cli.core.command import Invocation
+from coder.cli.core.value_text import expression_text, read_json, read_values
 from coder.cli.workspaces.parameters import pairs
 
 

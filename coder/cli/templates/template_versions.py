@@ -10,14 +10,14 @@ from coder.api.templates.parameters import Preset
 from coder.api.templates.template_versions import TemplateVersion
 from coder.api.templates.templates import Template
 from coder.base.config import Option
-from coder.cli import session
-from coder.cli.choices import is_interactive
-from coder.cli.command import ORG, YES, Command, Invocation, UsageError, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import Row, ask, clock_time, confirm, print_rows, say
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation, UsageError, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.templates.pickers import ask_template, ask_version
 from coder.cli.templates.template_settings import find_template
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.choices import is_interactive
+from coder.cli.ui.output import Row, ask, clock_time, confirm, print_rows, say
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 

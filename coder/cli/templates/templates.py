@@ -11,14 +11,14 @@ from urllib.parse import quote
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import ORG, YES, Command, Invocation, column_option, output_option
-from coder.cli.output import Row, api_time, ask, confirm, print_rows, say
-from coder.cli.progress import watch_job
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation, column_option, output_option
 from coder.cli.provisioning.no_provisioner import WAIT, handle_no_provisioner
 from coder.cli.templates.examples import example_ids
 from coder.cli.templates.push_source import source_of
 from coder.cli.templates.template_variables import variable_values
+from coder.cli.ui.output import Row, api_time, ask, confirm, print_rows, say
+from coder.cli.ui.progress import watch_job
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
@@ -117,7 +117,7 @@ def _init(invocation: Invocation) -> int:
     if not ident and target is not None and target.name in known:
         ident = target.name  # `templates init local-process` names both the example and the directory
     if not ident:
-        from coder.cli.choices import Choice, select
+        from coder.cli.ui.choices import Choice, select
 
         choices = [Choice(name, name, example.description) for name, example in known.items()]
         ident = select("Choose a template:", choices, default=next(iter(known)))

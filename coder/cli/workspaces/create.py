@@ -14,13 +14,13 @@ from coder.api.templates.templates import Template
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.choices import Choice, select
-from coder.cli.command import ORG, YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask_until, confirm
-from coder.cli.progress import watch_build
+from coder.cli.core import session
+from coder.cli.core.command import ORG, YES, Command, Invocation
+from coder.cli.core.failures import add_action_to_errors
 from coder.cli.provisioning.no_provisioner import WAIT, handle_build
+from coder.cli.ui.choices import Choice, select
+from coder.cli.ui.output import ask_until, confirm
+from coder.cli.ui.progress import watch_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION

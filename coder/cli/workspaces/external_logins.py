@@ -13,8 +13,8 @@ from uuid import UUID
 from coder.api.login.external_auth import TemplateVersionExternalAuth
 from coder.api.people.users import User
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
-from coder.cli.output import say
+from coder.cli.core.command import Invocation
+from coder.cli.ui.output import say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 

@@ -14,10 +14,10 @@ from coder.api.templates.template_versions import TemplateVersion
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import print_json, say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import print_json, say
 from coder.cli.workspaces.agent_health import fetch_health, format_health
 from coder.cli.workspaces.create import CREATE as _PLAIN_CREATE
 from coder.cli.workspaces.create import create_workspace

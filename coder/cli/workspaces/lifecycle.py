@@ -11,11 +11,11 @@ from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspace_inventory import WorkspaceInventory
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.output import confirm, parse_time, say
-from coder.cli.progress import ENDED, watch_build
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation
 from coder.cli.provisioning.no_provisioner import WAIT, handle_build
+from coder.cli.ui.output import confirm, parse_time, say
+from coder.cli.ui.progress import ENDED, watch_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import START as START_ACTION

@@ -13,9 +13,9 @@ from coder.api.proxies.proxies import Region, RegionsResponse
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation
-from coder.cli.output import say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation
+from coder.cli.ui.output import say
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.domain.apps.external_addresses import explain_address

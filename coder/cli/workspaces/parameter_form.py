@@ -18,9 +18,9 @@ from msgspec import UNSET
 from coder.api.people.users import User
 from coder.api.templates.parameters import DynamicParametersResponse, PreviewParameter, TemplateVersionParameter
 from coder.base.errors import CoderError
-from coder.cli.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
-from coder.cli.command import Invocation
-from coder.cli.output import ask
+from coder.cli.core.command import Invocation
+from coder.cli.ui.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
+from coder.cli.ui.output import ask
 from coder.cli.workspaces.parameters import FileValue, bool_text, pairs, requested_values
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient

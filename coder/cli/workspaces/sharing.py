@@ -10,10 +10,10 @@ from coder.api.workspaces.workspace_settings import WorkspaceACL
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import print_json, print_table
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import print_json, print_table
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient

@@ -7,10 +7,10 @@ from datetime import UTC, datetime, timedelta
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import go_time, print_rows, print_table, say
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import go_time, print_rows, print_table, say
 from coder.cli.workspaces.schedules import parse_schedule, parse_time_span
 from coder.cli.workspaces.workspaces import SEARCH, fetch, find_workspace, search, workspace_row
 from coder.client.answers import read

@@ -11,11 +11,11 @@ from coder.api.workspaces.workspaces import Workspace
 from coder.base.atomic_file import naming
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import YES, Command, Invocation
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import ask, confirm
-from coder.cli.progress import watch_build
+from coder.cli.core import session
+from coder.cli.core.command import YES, Command, Invocation
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import ask, confirm
+from coder.cli.ui.progress import watch_build
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient

@@ -9,10 +9,10 @@ from urllib.parse import quote
 from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli import session
-from coder.cli.command import Command, Invocation, column_option, output_option
-from coder.cli.failures import add_action_to_errors
-from coder.cli.output import api_time, chosen_columns, print_json, print_table, say, since
+from coder.cli.core import session
+from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.core.failures import add_action_to_errors
+from coder.cli.ui.output import api_time, chosen_columns, print_json, print_table, say, since
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 

@@ -17,10 +17,10 @@ from pathlib import Path
 from types import ModuleType
 
 from coder.base.caller import parent_pid
-from coder.cli import command_table
-from coder.cli.command import Command, Invocation
 from coder.cli.command_server import served
-from coder.cli.ending import flush_and_count
+from coder.cli.core import command_table
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.ending import flush_and_count
 from coder.cli.main import main
 
 

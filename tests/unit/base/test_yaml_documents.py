@@ -12,7 +12,7 @@ import pytest
 
 from coder.base.config import Inputs
 from coder.base.yaml_documents import YamlError, read_document
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.server.server import _yaml
 from coder.cli.templates.template_variables import variable_values

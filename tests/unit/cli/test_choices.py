@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from coder.cli.choices import ROWS, Choice, Chooser, resolve_choice
+from coder.cli.ui.choices import ROWS, Choice, Chooser, resolve_choice
 from tests.kit.paths import ROOT
 from tests.kit.programs.command_line import Terminal, plain
 

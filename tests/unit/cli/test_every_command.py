@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from coder.cli.command import GLOBAL_OPTIONS
-from coder.cli.command_table import COMMANDS
+from coder.cli.core.command import GLOBAL_OPTIONS
+from coder.cli.core.command_table import COMMANDS
 from coder.cli.main import OPTIONS_OF_GROUPS, load, options_of_groups
 from tests.kit.api.api_description import described
 from tests.kit.programs.command_line import Result, run_cli

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli import session
 from coder.cli.agents.credentials import read_token_option
-from coder.cli.command import Invocation, parse
-from coder.cli.completion import SCRIPTS, complete
-from coder.cli.failures import add_action_to_errors, defect_text, error_text
+from coder.cli.core import session
+from coder.cli.core.command import Invocation, parse
+from coder.cli.core.failures import add_action_to_errors, defect_text, error_text
+from coder.cli.core.value_text import read_values
 from coder.cli.main import load
+from coder.cli.program.completion import SCRIPTS, complete
 from coder.cli.server.server import _yaml
 from coder.cli.server.support import _workspaces
-from coder.cli.value_text import read_values
 from coder.cli.workspaces.parameters import values_of_file
 from coder.net.errors import HttpError
 from coder.net.request_log import REQUESTS, Exchange

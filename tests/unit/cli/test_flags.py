@@ -12,8 +12,8 @@ import pytest
 from coder.base.config import LIST_KINDS, Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
-from coder.cli.command import GLOBAL_OPTIONS, parse
-from coder.cli.command_table import COMMANDS, GROUPS
+from coder.cli.core.command import GLOBAL_OPTIONS, parse
+from coder.cli.core.command_table import COMMANDS, GROUPS
 from coder.cli.main import command_name, load, options_of_groups
 from tests.kit.paths import DATA, ROOT
 from tests.kit.programs.command_line import run_cli
@@ -113,7 +113,7 @@ def test_exceptions_still_differ() -> None:
     ],
 )
 def test_servers_reject_invalid_address(command: str, flag: str, value: str, message: str) -> None:
-    from coder.cli.command import UsageError
+    from coder.cli.core.command import UsageError
 
     label = f'invalid argument "{value}" for "--{flag}" flag: {message}'
     with pytest.raises(UsageError, match=re.escape(label)):
@@ -123,7 +123,7 @@ def test_servers_reject_invalid_address(command: str, flag: str, value: str, mes
 
 
 def test_unknown_flags_and_values() -> None:
-    from coder.cli.command import UsageError
+    from coder.cli.core.command import UsageError
 
     with pytest.raises(UsageError, match=r'parsing flags \(\[list --nope\]\) for "coder list": unknown flag: --nope'):
         parse(load("list"), ["--nope"], {})

@@ -8,13 +8,13 @@ from statistics import mean
 import pytest
 
 from coder.base.config import Option
-from coder.cli.command import GLOBAL_OPTIONS, Command, parse
-from coder.cli.command_table import COMMANDS, GROUPS
-from coder.cli.examples import EXAMPLES
-from coder.cli.failures import version_warning
-from coder.cli.help_text import help_text
+from coder.cli.core.command import GLOBAL_OPTIONS, Command, parse
+from coder.cli.core.command_table import COMMANDS, GROUPS
+from coder.cli.core.failures import version_warning
 from coder.cli.main import aliases_of, children, command_name, load, options_of_groups
-from coder.cli.output import fit_widths
+from coder.cli.ui.examples import EXAMPLES
+from coder.cli.ui.help_text import help_text
+from coder.cli.ui.output import fit_widths
 
 NOT_IMPERATIVE = {
     "update": "Will update and start a given workspace if it is out of date",

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import Command, parse
+from coder.cli.core import session
+from coder.cli.core.command import Command, parse
 from coder.cli.workspaces import lifecycle
 from coder.domain.workspaces.builds import REASONS_FOR_CLIENTS
 

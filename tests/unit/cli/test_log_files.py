@@ -12,8 +12,8 @@ import pytest
 from coder.base import log
 from coder.base.errors import CoderError
 from coder.cli.agents.agent import AGENT
-from coder.cli.command import Command, parse
-from coder.cli.log_files import open_logs
+from coder.cli.core.command import Command, parse
+from coder.cli.core.log_files import open_logs
 from coder.cli.provisioning.provisioner_daemons import START
 from coder.cli.server.server import SERVER
 from coder.cli.server.workspace_proxy_server import SERVER as PROXY
@@ -95,8 +95,8 @@ class _OpenedLogs(Exception):  # noqa: N818 - ends the command where its log wou
     [
         (SERVER, "coder.cli.server.server", ["--log-filter=^http", "--log-filter=data"]),
         (PROXY, "coder.cli.server.workspace_proxy_server", ["--log-filter=^http", "--log-filter=data", *A_PROXY]),
-        (START, "coder.cli.log_files", ["--log-filter=^http", "--log-filter=data"]),
-        (AGENT, "coder.cli.log_files", []),
+        (START, "coder.cli.core.log_files", ["--log-filter=^http", "--log-filter=data"]),
+        (AGENT, "coder.cli.core.log_files", []),
     ],
     ids=["server", "proxy", "daemon", "agent"],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.command_table import ALIASES, COMMANDS, GROUPS
+from coder.cli.core.command_table import ALIASES, COMMANDS, GROUPS
 from coder.cli.main import command_name, load
 from coder.cli.network.vscodessh import target
 from tests.kit.programs.command_line import run_cli

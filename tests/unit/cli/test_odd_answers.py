@@ -17,8 +17,8 @@ import pytest
 import trio
 import trio.testing
 
-from coder.cli.command import GLOBAL_OPTIONS
-from coder.cli.command_table import COMMANDS
+from coder.cli.core.command import GLOBAL_OPTIONS
+from coder.cli.core.command_table import COMMANDS
 from coder.cli.main import load
 from tests.kit.api.api_description import FLAWS, described, success
 from tests.kit.programs.command_line import Result, run_cli

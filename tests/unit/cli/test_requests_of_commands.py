@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.network.ssh import _needs_own_node
 from tests.kit.api.api_description import described

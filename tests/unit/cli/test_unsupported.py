@@ -18,10 +18,10 @@ from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.agents.agent import AGENT as AGENT_COMMAND
 from coder.cli.agents.reaper import must_reap
-from coder.cli.command import Command, Invocation, parse
+from coder.cli.core.command import Command, Invocation, parse
+from coder.cli.core.unsupported import AGENT, DAEMON, check_settings, warn_of_unsupported
 from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
 from coder.cli.server.workspace_proxy_server import SERVER as PROXY
-from coder.cli.unsupported import AGENT, DAEMON, check_settings, warn_of_unsupported
 from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
@@ -33,7 +33,7 @@ COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
 
 def _read_by(words: str) -> set[str]:
     """Return the options that the command's code reads, and those of shared helpers."""
-    helpers = ("coder/cli/session.py", "coder/cli/agents/credentials.py")
+    helpers = ("coder/cli/core/session.py", "coder/cli/agents/credentials.py")
     shared = {"org"}.union(*(READ.findall((ROOT / helper).read_text()) for helper in helpers))
     return set(READ.findall((ROOT / SOURCES[words]).read_text())) | shared
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.templates.template_variables import directory_values, variable_values
 from coder.cli.workspaces.parameters import bool_text, values_of_file

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.network.ping import _main
 from coder.client.link import explain_link, open_link

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from coder.base.secret import Secret
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.network import netcheck
 from coder.mesh.core.crypto.keys import PrivateKey

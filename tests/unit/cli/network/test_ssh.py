@@ -16,8 +16,8 @@ import trio
 import trio_asyncio
 
 from coder.base.errors import CoderError
-from coder.cli import session
-from coder.cli.command import parse
+from coder.cli.core import session
+from coder.cli.core.command import parse
 from coder.cli.network import ssh
 from coder.client import shell
 from coder.client.standard_streams import StandardOutput

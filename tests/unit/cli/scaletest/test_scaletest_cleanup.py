@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import trio
 
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.scaletest import create_workspaces
 from coder.cli.scaletest.create_workspaces import _post_recorded

@@ -11,11 +11,11 @@ from types import ModuleType
 import pytest
 
 from coder.base.config import Option
-from coder.cli.command import parse
-from coder.cli.command_table import COMMANDS
+from coder.cli.core.command import parse
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.core.unsupported import unsupported
 from coder.cli.main import load
 from coder.cli.scaletest.runs import CLEANUP_OPTIONS, UNSUPPORTED, check_outputs
-from coder.cli.unsupported import unsupported
 
 WORDS = [words for words in COMMANDS if words.startswith("exp scaletest ")]
 PACKAGE = "coder.cli.scaletest"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from coder.base.config import Option
-from coder.cli.command_table import COMMANDS
+from coder.cli.core.command_table import COMMANDS
 from coder.cli.main import load
 from coder.cli.server import direct_database
 from coder.coderd.store.engine.database import open_database

@@ -15,7 +15,7 @@ from typing import IO
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.templates.push_source import Source, is_archive, source_of
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.main import load
 from coder.cli.workspaces.parameter_form import (
     CREATE,

@@ -13,7 +13,7 @@ import trio
 import yaml
 
 from coder.base.config import Inputs
-from coder.cli.command import parse
+from coder.cli.core.command import parse
 from coder.cli.provisioning import provisioner_daemons
 from coder.cli.server import server
 from coder.coderd.config.options import OPTIONS

@@ -371,7 +371,7 @@ def _short_flags(letters: str, shorts: Mapping[str, Option]) -> list[_ParsedFlag
 
 
 def _store(command: Command, typed: Sequence[str], flags: dict[str, Any], option: Option, value: str) -> None:
-    from coder.cli import flag_values  # most lines have no flags
+    from coder.cli.core import flag_values  # most lines have no flags
 
     message = flag_values.fault(option, value)
     if message:

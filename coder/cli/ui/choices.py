@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from coder.cli.output import ask
+from coder.cli.ui.output import ask
 
 ROWS = 10
 """Number of visible choices; the list scrolls."""
@@ -197,7 +197,7 @@ def _output() -> Any:
     """Return the terminal output. Cursor position requests are off, because some terminals never answer."""
     from prompt_toolkit.output.color_depth import ColorDepth
 
-    from coder.cli.colour import is_coloured
+    from coder.cli.ui.colour import is_coloured
 
     depth = None if is_coloured(sys.stdout) else ColorDepth.DEPTH_1_BIT
     if sys.platform == "win32":

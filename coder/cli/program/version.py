@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 
 from coder.base.version import BUILD_VERSION
-from coder.cli.command import Command, Invocation, output_option
-from coder.cli.edition import is_slim
+from coder.cli.core.command import Command, Invocation, output_option
+from coder.cli.core.edition import is_slim
 
 EXTERNAL_URL = "https://github.com/coder/coder"
 
 
 def _run(invocation: Invocation) -> int:
     if invocation["output"] == "json":
-        from coder.cli.output import print_json
+        from coder.cli.ui.output import print_json
 
         print_json(
             {

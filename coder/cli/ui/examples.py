@@ -5,7 +5,7 @@ This module covers workspaces, templates and accounts; operator_examples.py has 
 
 from __future__ import annotations
 
-from coder.cli.operator_examples import OPERATOR_EXAMPLES
+from coder.cli.ui.operator_examples import OPERATOR_EXAMPLES
 
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "agent": (

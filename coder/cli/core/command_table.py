@@ -14,8 +14,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "provisioning.bundle:BUNDLE",
         "Collect Terraform and its providers for machines without internet access",
     ),
-    "completion": ("completion:COMPLETION", "Install or update shell completion scripts"),
-    "completion words": ("completion:WORDS", "List completions for a partial command line"),
+    "completion": ("program.completion:COMPLETION", "Install or update shell completion scripts"),
+    "completion words": ("program.completion:WORDS", "List completions for a partial command line"),
     "config-ssh": ("network.config_ssh:CONFIG_SSH", 'Add an SSH Host entry for your workspaces "ssh workspace.coder"'),
     "connect exists": (
         "network.config_ssh:CONNECT_EXISTS",
@@ -264,7 +264,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "users show": ("people.users:SHOW", "Show a single user"),
     "users suspend": ("people.users:SUSPEND", "Suspend a user, which prevents logins"),
     "vscodessh": ("network.vscodessh:VSCODESSH", "Connect an editor extension to a workspace over SSH"),
-    "version": ("version:VERSION", "Show coder version"),
+    "version": ("program.version:VERSION", "Show coder version"),
     "wireguard add": ("network.wireguard_clients:ADD", "Add a WireGuard client that can reach your workspaces"),
     "wireguard list": (
         "network.wireguard_clients:LIST",

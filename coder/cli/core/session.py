@@ -13,7 +13,7 @@ from coder.base.atomic_file import write_atomically
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
-from coder.cli.command import Invocation
+from coder.cli.core.command import Invocation
 from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
@@ -50,14 +50,14 @@ def saved_token(directory: Path) -> str:
     token = read_file(directory, "session")
     if token or not (directory / "session-in-keyring").exists():
         return token
-    from coder.cli.keyring_store import read_token
+    from coder.cli.core.keyring_store import read_token
 
     return read_token(directory)
 
 
 def save_token(directory: Path, url: str, token: str, *, in_keyring: bool) -> None:
     """Store the token of a login, replacing the previous one. Raise CoderError if that fails."""
-    from coder.cli import keyring_store
+    from coder.cli.core import keyring_store
 
     if in_keyring:
         keyring_store.store_token(directory, url, token)
@@ -70,7 +70,7 @@ def save_token(directory: Path, url: str, token: str, *, in_keyring: bool) -> No
 
 def delete_token(directory: Path) -> None:
     """Delete the token on this machine. Raise CoderError if the keyring does not answer."""
-    from coder.cli import keyring_store
+    from coder.cli.core import keyring_store
 
     for name in ("url", "session"):
         (directory / name).unlink(missing_ok=True)

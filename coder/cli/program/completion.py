@@ -13,8 +13,8 @@ from pathlib import Path
 from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.config import LIST_KINDS, Option
 from coder.base.errors import CoderError
-from coder.cli.command import GLOBAL_OPTIONS, Command, CommandLine, Invocation, parse, scan
-from coder.cli.output import say
+from coder.cli.core.command import GLOBAL_OPTIONS, Command, CommandLine, Invocation, parse, scan
+from coder.cli.ui.output import say
 
 SHELLS = ("bash", "fish", "zsh", "powershell")
 
@@ -121,9 +121,9 @@ def _words(invocation: Invocation) -> int:
 
 def complete(line: Sequence[str]) -> list[str]:
     """Return the completions of the last word of `line` (without the program)."""
-    from coder.cli.command_table import COMMANDS
-    from coder.cli.completion_names import argument_kind
+    from coder.cli.core.command_table import COMMANDS
     from coder.cli.main import children, choose, load, options_of_groups
+    from coder.cli.program.completion_names import argument_kind
 
     *before, last = joined = _joined(line)
     name, rest = choose(before)
@@ -161,7 +161,7 @@ def _joined(line: Sequence[str]) -> list[str]:
 
 def _values(option: Option, typed: str, scanned: CommandLine) -> list[str]:
     """Return the possible values of an option; for a list, of its last item."""
-    from coder.cli.completion_names import FLAGS
+    from coder.cli.program.completion_names import FLAGS
 
     offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), scanned)
     head, comma, _ = typed.rpartition(",") if option.kind in LIST_KINDS else ("", "", "")
@@ -170,7 +170,7 @@ def _values(option: Option, typed: str, scanned: CommandLine) -> list[str]:
 
 def _named(kind: str, scanned: CommandLine) -> list[str]:
     from coder.base.config import process_environment
-    from coder.cli.completion_names import names_of_kind
+    from coder.cli.program.completion_names import names_of_kind
 
     if not kind:
         return []

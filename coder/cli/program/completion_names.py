@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from coder.base.errors import CoderError
 
 if TYPE_CHECKING:
-    from coder.cli.command import Command, Invocation
+    from coder.cli.core.command import Command, Invocation
     from coder.net.blocking import BlockingClient
 
 ARGUMENT_KINDS = {
@@ -175,7 +175,7 @@ def names_of_kind(kind: str, invocation: Invocation, args: Sequence[str]) -> lis
 
     `args`: the preceding arguments; the first is the workspace whose agents, apps and ports are listed.
     """
-    from coder.cli import session
+    from coder.cli.core import session
     from coder.net.errors import NetError
 
     try:

@@ -13,9 +13,9 @@ from datetime import datetime
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from coder.cli.colour import paint
-from coder.cli.output import cut, parse_time
-from coder.cli.terminal_text import cleaned, command, one_line
+from coder.cli.ui.colour import paint
+from coder.cli.ui.output import cut, parse_time
+from coder.cli.ui.terminal_text import cleaned, command, one_line
 
 if TYPE_CHECKING:
     from coder.api.provisioning.jobs import ProvisionerJobLog

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
-from coder.cli.command import Invocation
+from coder.cli.core.command import Invocation
 
 if TYPE_CHECKING:
     from msgspec import Struct, UnsetType
@@ -26,7 +26,7 @@ def print_json(value: Any) -> None:
     """Print a value as JSON; on a terminal, escape texts that would control it."""
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if sys.stdout.isatty():
-        from coder.cli.terminal_text import escaped
+        from coder.cli.ui.terminal_text import escaped
 
         text = escaped(text)
     sys.stdout.write(text + "\n")
@@ -48,7 +48,7 @@ def print_table(columns: Sequence[str], rows: Sequence[Row]) -> None:
 
 def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], widths: Sequence[int]) -> None:
     """Print a table for terminals: coloured and as wide as the terminal."""
-    from coder.cli.colour import CELL_STYLES, paint
+    from coder.cli.ui.colour import CELL_STYLES, paint
 
     room = _columns()
     widths = fit_widths(widths, [_width(column) for column in columns], room)
@@ -89,7 +89,7 @@ def _cell(value: object) -> str:
 
 def _on_terminal(value: object) -> str:
     """Return a cell as one line: a user's text must not look like another row, nor colour the next cells."""
-    from coder.cli.terminal_text import one_line
+    from coder.cli.ui.terminal_text import one_line
 
     return one_line(_cell(value))
 

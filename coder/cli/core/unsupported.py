@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
-from coder.cli.command import Invocation
+from coder.cli.core.command import Invocation
 
 AGENT = {
     "pprof_address": "profiles belong to another language's runtime; use --debug-address and --prometheus-address",

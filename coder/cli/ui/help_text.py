@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from coder.base.config import LIST_KINDS, Option
-from coder.cli.command import Command, format_value
+from coder.cli.core.command import Command, format_value
 
 
 def help_text(
@@ -15,7 +15,7 @@ def help_text(
 ) -> str:
     """Return the help text: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
     from coder.base.version import BUILD_VERSION
-    from coder.cli.examples import EXAMPLES
+    from coder.cli.ui.examples import EXAMPLES
 
     columns = width or _help_width()
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from coder.base.errors import CoderError
-from coder.cli.output import parse_time
+from coder.cli.ui.output import parse_time
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
@@ -93,8 +93,8 @@ class NoStages:
 
 
 def _printer() -> Stages:
-    from coder.cli.choices import is_interactive
-    from coder.cli.live_stages import LiveStages
+    from coder.cli.ui.choices import is_interactive
+    from coder.cli.ui.live_stages import LiveStages
 
     return LiveStages() if is_interactive() else StagePrinter()
 
