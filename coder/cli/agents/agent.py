@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from coder.base.child_env import child_env
-from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
-from coder.cli.agents.credentials import AUTH, CREDENTIALS, NAME, require_token, require_url
+from coder.cli.agents.credentials import require_token, require_url
 from coder.cli.agents.reaper import reap_if_first
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation
+from coder.cli.core.command import Invocation, implements
 from coder.cli.core.edition import refuse_agent_on_windows
 from coder.cli.core.unsupported import warn_of_unsupported
+from coder.cli.declarations.agents.agent import AGENT, AgentOptions
 from coder.net.policy import DialPolicy
 
 SCRIPT_FOLDER_VARIABLE = "CODER_AGENT_REMOVE_PROGRAM"
@@ -34,7 +33,8 @@ _SCRIPT_FOLDER = re.compile(r"\.?coder\.[\w.]{6,}")
 "Prefix of that folder's name; mktemp on macOS appends more characters."
 
 
-def _run(invocation: Invocation) -> int:
+@implements(AGENT)
+def _run(invocation: Invocation[AgentOptions]) -> int:
     refuse_agent_on_windows()
     from coder.agent.upgrade.handover import FORMAT, Restart, replace_program, take_over
     from coder.agent.upgrade.signals import signals_held_outside_receivers
@@ -42,16 +42,16 @@ def _run(invocation: Invocation) -> int:
     from coder.base.threads import run_trio
     from coder.cli.core.log_files import open_logs
 
-    if invocation["can_take_over"]:
-        return 0 if invocation["can_take_over"] == FORMAT else 1
-    reap_if_first(no_reap=bool(invocation["no_reap"]))
+    if invocation.options.can_take_over:
+        return 0 if invocation.options.can_take_over == FORMAT else 1
+    reap_if_first(no_reap=bool(invocation.options.no_reap))
     handover, env = take_over(os.environ), child_env()
     script_program = os.environ.pop(
         SCRIPT_FOLDER_VARIABLE, ""
     )  # a program that replaces this one has it in `env`; children must not inherit it
     try:
-        paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
-        open_logs(*paths, verbose=bool(invocation.globals["verbose"]))
+        paths = invocation.options.log_human, invocation.options.log_json, invocation.options.log_stackdriver
+        open_logs(*paths, verbose=bool(invocation.globals.verbose))
         warn_of_unsupported(invocation)
         config = _config(invocation)
         # Children get the token in use, not the one this process started with.
@@ -132,40 +132,44 @@ async def _main(config: Any, handover: Any) -> Any:
     return agent.handover
 
 
-def _config(invocation: Invocation) -> Any:
+def _config(invocation: Invocation[AgentOptions]) -> Any:
     from coder.agent.config import AgentConfig, DevcontainerSettings
     from coder.agent.reports.flight_recorder import default_folder
 
     url = session.deployment_url(require_url(invocation))
-    headers = session.read_headers(invocation["agent_header"], invocation["agent_header_command"])
+    headers = session.read_headers(invocation.options.agent_header, invocation.options.agent_header_command)
     policy = session.with_tls_files(DialPolicy(url, headers=headers), invocation)
-    auth = str(invocation["auth"])
+    auth = str(invocation.options.auth)
     token = Secret(require_token(invocation) if auth == "token" else "")
     return AgentConfig(
         policy=policy.with_token(token or None),
         token=token,
-        exchange=None if auth == "token" else _exchange(auth, policy, invocation["agent_name"]),
-        log_dir=Path(invocation["log_dir"] or tempfile.gettempdir()),
-        script_data_dir=Path(invocation["script_data_dir"] or tempfile.gettempdir()),
+        exchange=None if auth == "token" else _exchange(auth, policy, invocation.options.agent_name),
+        log_dir=Path(invocation.options.log_dir or tempfile.gettempdir()),
+        script_data_dir=Path(invocation.options.script_data_dir or tempfile.gettempdir()),
         executable=session.program(),
-        listen_port=invocation["tailnet_listen_port"],
-        ssh_max_timeout=invocation["ssh_max_timeout"],
-        block_file_transfer=invocation["block_file_transfer"],
-        block_local_forwarding=invocation["block_local_forwarding"],
-        block_reverse_forwarding=invocation["block_reverse_forwarding"],
-        log_file=_log_file(invocation["log_human"]),
-        debug_address=_address("debug-address", invocation["debug_address"]),
-        prometheus_address=_address("prometheus-address", invocation["prometheus_address"]),
-        socket_path=Path(invocation["socket_path"]) if invocation["socket_path"] else None,
-        socket_enabled=invocation["socket_enabled"],
+        listen_port=invocation.options.tailnet_listen_port,
+        ssh_max_timeout=invocation.options.ssh_max_timeout,
+        block_file_transfer=invocation.options.block_file_transfer,
+        block_local_forwarding=invocation.options.block_local_forwarding,
+        block_reverse_forwarding=invocation.options.block_reverse_forwarding,
+        log_file=_log_file(invocation.options.log_human),
+        debug_address=_address("debug-address", invocation.options.debug_address),
+        prometheus_address=_address("prometheus-address", invocation.options.prometheus_address),
+        socket_path=Path(invocation.options.socket_path) if invocation.options.socket_path else None,
+        socket_enabled=invocation.options.socket_enabled,
         devcontainers=DevcontainerSettings(
-            discover=invocation["discovery"], autostart=invocation["discovery_autostart"]
+            discover=invocation.options.discovery, autostart=invocation.options.discovery_autostart
         )
-        if invocation["devcontainers"]
+        if invocation.options.devcontainers
         else None,
-        self_upgrade=invocation["self_upgrade"],
-        upgrade_keyring=Path(invocation["self_upgrade_keyring"]) if invocation["self_upgrade_keyring"] else None,
-        state_dir=Path(invocation["state_dir"]) if invocation["state_dir"] else default_folder(invocation.env),
+        self_upgrade=invocation.options.self_upgrade,
+        upgrade_keyring=Path(invocation.options.self_upgrade_keyring)
+        if invocation.options.self_upgrade_keyring
+        else None,
+        state_dir=Path(invocation.options.state_dir)
+        if invocation.options.state_dir
+        else default_folder(invocation.env),
         subsystems=tuple(part for part in invocation.env.get("CODER_AGENT_SUBSYSTEM", "").split(",") if part),
     )
 
@@ -191,165 +195,3 @@ def _exchange(auth: str, policy: DialPolicy, agent_name: str) -> Callable[[], Aw
         known = ", ".join(["token", *DOCUMENTS])
         raise CoderError("agent_auth", f"unknown agent authentication {quoted(auth)}", f"Use one of: {known}.")
     return partial(exchange, policy, auth, agent_name)
-
-
-AGENT = Command(
-    words="agent",
-    summary="Run the workspace agent",
-    run=_run,
-    max_args=0,
-    options=(
-        AUTH,
-        *CREDENTIALS,
-        NAME,
-        Option(
-            "agent_header",
-            "agent-header",
-            "CODER_AGENT_HEADER",
-            kind="string-array",
-            default=(),
-            help="Send this header, name=value, with every request; may be repeated.",
-        ),
-        Option(
-            "agent_header_command",
-            "agent-header-command",
-            "CODER_AGENT_HEADER_COMMAND",
-            help="Command that prints additional HTTP headers, one key=value a line.",
-        ),
-        Option(
-            "log_dir",
-            "log-dir",
-            "CODER_AGENT_LOG_DIR",
-            help="Directory for the logs of start and stop scripts; defaults to the temporary directory.",
-        ),
-        Option(
-            "script_data_dir",
-            "script-data-dir",
-            "CODER_AGENT_SCRIPT_DATA_DIR",
-            help="Directory for programs and data of scripts; defaults to the temporary directory.",
-        ),
-        Option(
-            "state_dir",
-            "state-dir",
-            "CODER_AGENT_STATE_DIR",
-            help="Path of the flight recorder, which explains disconnects; defaults to the user's state directory.",
-        ),
-        Option(
-            "tailnet_listen_port",
-            "tailnet-listen-port",
-            "CODER_AGENT_TAILNET_LISTEN_PORT",
-            kind="int",
-            default=0,
-            help="UDP port for direct connections; 0 lets the system choose.",
-        ),
-        Option(
-            "ssh_max_timeout",
-            "ssh-max-timeout",
-            "CODER_AGENT_SSH_MAX_TIMEOUT",
-            kind="duration",
-            default=parse_duration("72h"),
-            help="Close SSH connections that are idle for this long, like 72h.",
-        ),
-        Option(
-            "block_file_transfer",
-            "block-file-transfer",
-            "CODER_AGENT_BLOCK_FILE_TRANSFER",
-            kind="bool",
-            default=False,
-            help="Block nc, rsync, scp and sftp, so that SSH transfers no files.",
-        ),
-        Option(
-            "block_local_forwarding",
-            "block-local-port-forwarding",
-            "CODER_AGENT_BLOCK_LOCAL_PORT_FORWARDING",
-            kind="bool",
-            default=False,
-            help="Block ssh -L: users cannot reach ports of the workspace through SSH.",
-        ),
-        Option(
-            "block_reverse_forwarding",
-            "block-reverse-port-forwarding",
-            "CODER_AGENT_BLOCK_REVERSE_PORT_FORWARDING",
-            kind="bool",
-            default=False,
-            help="Block ssh -R: the workspace cannot reach ports of users' machines.",
-        ),
-        Option("pprof_address", "pprof-address", "CODER_AGENT_PPROF_ADDRESS", default="", hidden=True),
-        Option(
-            "firewall_log_socket",
-            "agent-firewall-log-proxy-socket-path",
-            "CODER_AGENT_FIREWALL_LOG_PROXY_SOCKET_PATH",
-            hidden=True,
-        ),
-        Option("prometheus_address", "prometheus-address", "CODER_AGENT_PROMETHEUS_ADDRESS", default="", hidden=True),
-        Option("debug_address", "debug-address", "CODER_AGENT_DEBUG_ADDRESS", default="", hidden=True),
-        Option(
-            "devcontainers",
-            "devcontainers-enable",
-            "CODER_AGENT_DEVCONTAINERS_ENABLE",
-            kind="bool",
-            default=True,
-            help="List the containers of the workspace, build its dev containers and start an agent in each.",
-        ),
-        Option(
-            "discovery",
-            "devcontainers-project-discovery-enable",
-            "CODER_AGENT_DEVCONTAINERS_PROJECT_DISCOVERY_ENABLE",
-            kind="bool",
-            default=True,
-            help="Discover repositories with a dev container below the workspace's directory.",
-        ),
-        Option(
-            "discovery_autostart",
-            "devcontainers-discovery-autostart-enable",
-            "CODER_AGENT_DEVCONTAINERS_DISCOVERY_AUTOSTART_ENABLE",
-            kind="bool",
-            default=False,
-            help="Build discovered dev containers whose customizations.coder.autoStart is true.",
-        ),
-        Option(
-            "socket_path",
-            "socket-path",
-            "CODER_AGENT_SOCKET_PATH",
-            help="Path of the socket that scripts connect to; defaults to a path in a private directory.",
-        ),
-        Option(
-            "socket_enabled",
-            "socket-server-enabled",
-            "CODER_AGENT_SOCKET_SERVER_ENABLED",
-            kind="bool",
-            default=True,
-            help="Serve the socket that workspace scripts use to coordinate their start order.",
-        ),
-        Option(
-            "self_upgrade",
-            "self-upgrade",
-            "CODER_AGENT_SELF_UPGRADE",
-            kind="bool",
-            default=False,
-            help="Upgrade to the server's version when it is newer; terminals and commands keep running.",
-        ),
-        Option(
-            "self_upgrade_keyring",
-            "self-upgrade-keyring",
-            "CODER_AGENT_SELF_UPGRADE_KEYRING",
-            help="Keyring of the OpenPGP keys that may sign upgrades (requires gpgv).",
-        ),
-        Option("can_take_over", "can-take-over", kind="int", default=0, hidden=True),
-        Option("no_reap", "no-reap", kind="bool", default=False, hidden=True),
-        Option(
-            "log_human",
-            "log-human",
-            "CODER_AGENT_LOGGING_HUMAN",
-            default="/dev/stderr",
-            help="File to append log lines to as text; empty disables it.",
-        ),
-        Option(
-            "log_json",
-            "log-json",
-            "CODER_AGENT_LOGGING_JSON",
-            help="File to append log lines to as JSON, one object a line.",
-        ),
-        Option("log_stackdriver", "log-stackdriver", "CODER_AGENT_LOGGING_STACKDRIVER", hidden=True),
-    ),
-)

@@ -16,13 +16,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from coder.base.atomic_file import write_atomically
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
-from coder.cli.agents.credentials import CREDENTIALS, require_token, require_url
+from coder.cli.agents.credentials import require_token, require_url
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation
+from coder.cli.core.command import Invocation, implements
 from coder.cli.core.edition import refuse_agent_on_windows
+from coder.cli.declarations.agents.agent_install import (
+    INSTALL,
+    UNINSTALL,
+    AgentInstallOptions,
+    AgentUninstallOptions,
+    ServiceOptions,
+)
 from coder.cli.ui.output import say
 
 if TYPE_CHECKING:
@@ -31,27 +37,29 @@ if TYPE_CHECKING:
 _PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
 
-def _install(invocation: Invocation) -> int:
+@implements(INSTALL)
+def _install(invocation: Invocation[AgentInstallOptions]) -> int:
     refuse_agent_on_windows()
     from coder.cli.agents.service_units import install_steps
 
     url, token = require_url(invocation), require_token(invocation)
     spec = _spec(invocation, session.deployment_url(url))
-    _execute_steps(install_steps(spec), token, dry_run=invocation["dry_run"])
-    if not invocation["dry_run"]:
+    _execute_steps(install_steps(spec), token, dry_run=invocation.options.dry_run)
+    if not invocation.options.dry_run:
         say(f"The agent runs as {spec.name}, and starts with the machine. `coder agent uninstall` removes it.")
     return 0
 
 
-def _uninstall(invocation: Invocation) -> int:
+@implements(UNINSTALL)
+def _uninstall(invocation: Invocation[AgentUninstallOptions]) -> int:
     refuse_agent_on_windows()
     from coder.cli.agents.service_units import uninstall_steps
 
-    _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation["dry_run"])
+    _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation.options.dry_run)
     return 0
 
 
-def _spec(invocation: Invocation, url: str) -> InstallSpec:
+def _spec(invocation: Invocation[ServiceOptions], url: str) -> InstallSpec:
     from coder.cli.agents.service_units import NAME, InstallSpec
 
     platform = _PLATFORMS.get(sys.platform)
@@ -59,23 +67,23 @@ def _spec(invocation: Invocation, url: str) -> InstallSpec:
         raise CoderError(
             "no_services", f"services on {sys.platform} are not supported", "Start `coder agent` yourself."
         )
-    name = str(invocation["name"])
+    name = str(invocation.options.name)
     if not NAME.fullmatch(name):
         raise CoderError("bad_name", f"{quoted(name)} is not a valid service name", "Use letters, digits, - and _.")
     user = getpass.getuser()
-    system = bool(invocation["system"])
+    system = bool(invocation.options.system)
     program = session.program()
     return InstallSpec(
         platform=cast("Platform", platform),
         system=system,
         name=name,
         home=str(Path.home()),
-        user=str(invocation["run_as"] or invocation.env.get("SUDO_USER") or user) if system else user,
+        user=str(invocation.options.run_as or invocation.env.get("SUDO_USER") or user) if system else user,
         uid=getattr(os, "getuid", lambda: 0)(),
         program=program,
         copies_program="CODER_SELF" in os.environ,
         url=url,
-        self_upgrade=invocation.options.get("self_upgrade", True),
+        self_upgrade=invocation.options.self_upgrade,
     )
 
 
@@ -142,53 +150,3 @@ def _replace_program(source: Path, path: Path) -> None:
     shutil.copyfile(source, beside)
     beside.chmod(0o755)
     beside.replace(path)  # the file of a running program cannot be overwritten
-
-
-_NAME = Option("name", "name", default="coder-agent", help="Name of the service, if several agents run on one machine.")
-_SYSTEM = Option(
-    "system",
-    "system",
-    kind="bool",
-    default=False,
-    help="Install for the whole machine (requires root); defaults to the current user only.",
-)
-_DRY_RUN = Option(
-    "dry_run",
-    "dry-run",
-    kind="bool",
-    default=False,
-    help="Print the files and services that would change, without changing them.",
-)
-_RUN_AS = Option(
-    "run_as",
-    "run-as",
-    help="With --system: user that runs the agent and its shells; defaults to the user who called sudo.",
-)
-
-INSTALL = Command(
-    words="agent install",
-    summary="Install the agent as a system service that starts with the machine",
-    run=_install,
-    max_args=0,
-    options=(
-        *CREDENTIALS,
-        _NAME,
-        _SYSTEM,
-        _RUN_AS,
-        Option(
-            "self_upgrade",
-            "self-upgrade",
-            kind="bool",
-            default=True,
-            help="Upgrade the agent when the server has a newer version.",
-        ),
-        _DRY_RUN,
-    ),
-)
-UNINSTALL = Command(
-    words="agent uninstall",
-    summary="Stop the agent's service and remove it with its token",
-    run=_uninstall,
-    max_args=0,
-    options=(_NAME, _SYSTEM, _RUN_AS, _DRY_RUN),
-)

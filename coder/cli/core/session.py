@@ -14,15 +14,16 @@ from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli.core.command import Invocation
+from coder.cli.core.options import Options
 from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
     from coder.net.blocking import BlockingClient
 
 
-def config_dir(invocation: Invocation) -> Path:
+def config_dir(invocation: Invocation[Options]) -> Path:
     """Return `--global-config`, or the platform's configuration directory `coderv2`."""
-    chosen = invocation.globals["config_dir"]
+    chosen = invocation.globals.config_dir
     return Path(chosen).expanduser() if chosen else default_config_dir()
 
 
@@ -102,29 +103,29 @@ def program() -> str:
     return str(Path(sys.executable).with_name("coder"))
 
 
-def dial_policy(invocation: Invocation, *, url: str = "", token: str | None = None) -> DialPolicy:
+def dial_policy(invocation: Invocation[Options], *, url: str = "", token: str | None = None) -> DialPolicy:
     """Return the dial policy of the selected deployment. Raise CoderError without a deployment or session."""
     directory = config_dir(invocation)
-    address = url or invocation.globals["url"] or read_file(directory, "url")
+    address = url or invocation.globals.url or read_file(directory, "url")
     if not address:
         raise not_logged_in()
     if token is None:
-        token = invocation.globals["token"] or saved_token(directory)
+        token = invocation.globals.token or saved_token(directory)
         if not token:
             raise not_logged_in()
-    headers = read_headers(invocation.globals["header"], invocation.globals["header_command"])
+    headers = read_headers(invocation.globals.header, invocation.globals.header_command)
     policy = DialPolicy(url=deployment_url(address), token=Secret(token) if token else None, headers=headers)
     return with_tls_files(policy, invocation)
 
 
-def with_tls_files(policy: DialPolicy, invocation: Invocation) -> DialPolicy:
+def with_tls_files(policy: DialPolicy, invocation: Invocation[Options]) -> DialPolicy:
     """Return the policy with the files of `--client-tls-…`."""
     glob = invocation.globals
     return replace(
         policy,
-        ca_file=glob["client_tls_ca_file"],
-        client_cert=glob["client_tls_cert_file"],
-        client_key=glob["client_tls_key_file"],
+        ca_file=glob.client_tls_ca_file,
+        client_cert=glob.client_tls_cert_file,
+        client_key=glob.client_tls_key_file,
     )
 
 
@@ -184,7 +185,7 @@ def read_headers(pairs: Sequence[str], command: str) -> tuple[tuple[str, str], .
     return tuple(headers)
 
 
-def client(invocation: Invocation) -> BlockingClient:
+def client(invocation: Invocation[Options]) -> BlockingClient:
     """Return a blocking API client for the current session."""
     from coder.net.blocking import BlockingClient
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from coder.base.errors import CoderError
 from coder.base.log import get_logger
 from coder.cli.core.command import Invocation
+from coder.cli.core.options import Options
 
 AGENT = {
     "pprof_address": "profiles belong to another language's runtime; use --debug-address and --prometheus-address",
@@ -25,16 +26,17 @@ DAEMON = {
 }
 
 
-def unsupported(invocation: Invocation, reasons: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+def unsupported(invocation: Invocation[Options], reasons: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     """Return a sentence, a hint and the source for each unsupported setting whose value is not its default."""
+    values = vars(invocation.options)
     for option in invocation.command.options:
-        if option.name in reasons and invocation[option.name] != option.default:
+        if option.name in reasons and values[option.name] != option.default:
             hint = f"Unset {option.env}." if option.env else "Remove the flag."
             sentence = f"--{option.flag} is not supported: {reasons[option.name]}"
             yield sentence, hint, invocation.sources[option.name]
 
 
-def check_settings(invocation: Invocation, reasons: Mapping[str, str], logger: str) -> None:
+def check_settings(invocation: Invocation[Options], reasons: Mapping[str, str], logger: str) -> None:
     """Log unsupported environment settings, after the log is open. Raise CoderError `bad_option` for the first flag."""
     for sentence, hint, source in unsupported(invocation, reasons):
         if source == "flag":
@@ -42,7 +44,7 @@ def check_settings(invocation: Invocation, reasons: Mapping[str, str], logger: s
         get_logger(logger).warn(sentence)
 
 
-def warn_of_unsupported(invocation: Invocation) -> None:
+def warn_of_unsupported(invocation: Invocation[Options]) -> None:
     """Log the unsupported settings of an agent, after its log is open."""
     for sentence, hint, _ in unsupported(invocation, AGENT):
         get_logger("agent").warn(f"{sentence}. {hint}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,11 @@ class Number(str):
     """A number in JSON with its digits: `1.10` is a version to some readers."""
 
     __slots__ = ()
+
+
+def milliseconds(value: timedelta) -> int:
+    """Return a duration as the API has it."""
+    return int(value.total_seconds() * 1000)
 
 
 def read_values(path: Path, kind: str) -> dict[str, Any]:

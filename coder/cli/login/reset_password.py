@@ -6,13 +6,16 @@ import sys
 from typing import Any
 
 from coder.base.errors import CoderError
-from coder.cli.core.command import Command, Invocation
-from coder.cli.server.direct_database import on_database, open_as_is, postgres_url
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.login.reset_password import RESET_PASSWORD, ResetPasswordOptions
+from coder.cli.server.direct_database import on_database, open_as_is
 from coder.cli.ui.output import ask
 from coder.coderd.store.people import system_users
 
 
-def _reset(invocation: Invocation) -> int:
+@implements(RESET_PASSWORD)
+@on_database
+def _reset(invocation: Invocation[ResetPasswordOptions]) -> int:
     from coder.base.threads import run_trio
 
     password = ask("Enter new password:", secret=True)
@@ -23,7 +26,7 @@ def _reset(invocation: Invocation) -> int:
     return 0
 
 
-async def _write(invocation: Invocation, username: str, password: str) -> None:
+async def _write(invocation: Invocation[ResetPasswordOptions], username: str, password: str) -> None:
     from datetime import UTC, datetime
 
     from coder.coderd.services.access.passwords import check_strength, hash_password
@@ -46,14 +49,3 @@ async def _write(invocation: Invocation, username: str, password: str) -> None:
     async with open_as_is(invocation) as database:
         if not await database.run(write):
             raise CoderError("no_user", f'user "{username}" not found', "Use the name that the user logs in with.")
-
-
-RESET_PASSWORD = Command(
-    words="reset-password",
-    summary="Directly connect to the database to reset a user's password",
-    usage="<username>",
-    run=on_database(_reset),
-    min_args=1,
-    max_args=1,
-    options=(postgres_url(),),
-)

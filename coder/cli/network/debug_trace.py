@@ -5,24 +5,23 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation, output_option
-from coder.cli.network.options import PCAP_FILE
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.debug_trace import TRACE, DebugTraceOptions
 
 PING_PAUSE = 1.0
 "Seconds between pings: path discovery runs only while data is sent."
 
 
-def _run(invocation: Invocation) -> int:
+@implements(TRACE)
+def _run(invocation: Invocation[DebugTraceOptions]) -> int:
     from coder.base.threads import run_trio
 
     run_trio(_main, invocation)
     return 0
 
 
-async def _main(invocation: Invocation) -> None:
+async def _main(invocation: Invocation[DebugTraceOptions]) -> None:
     import contextlib
 
     import trio
@@ -38,13 +37,13 @@ async def _main(invocation: Invocation) -> None:
         prepare = Preparation(http, print_to_stderr, autostart=False)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
     began = trio.current_time()
-    show = _show_json if invocation["output"] == "json" else _show_text
+    show = _show_json if invocation.options.output == "json" else _show_text
     trace = Trace(lambda fact: show(fact.at - began, fact.name, fact.fields))
-    direct = not invocation.globals["disable_direct"]
+    direct = not invocation.globals.disable_direct
     async with contextlib.AsyncExitStack() as stack:
-        tap = stack.enter_context(open_capture(invocation["pcap_file"])) if invocation["pcap_file"] else None
+        tap = stack.enter_context(open_capture(invocation.options.pcap_file)) if invocation.options.pcap_file else None
         link = await stack.enter_async_context(open_link(policy, target.agent.id, direct=direct, tap=tap, trace=trace))
-        with trio.move_on_after(invocation["time"].total_seconds()):
+        with trio.move_on_after(invocation.options.time.total_seconds()):
             await link.wait_reachable()
             show(trio.current_time() - began, "reachable", {})
             while True:
@@ -93,27 +92,3 @@ def _text(value: object) -> str:
         host, port = value
         return f"[{host}]:{port}" if ":" in str(host) else f"{host}:{port}"
     return str(value)
-
-
-TRACE = Command(
-    words="debug trace",
-    summary="Trace how the connection to a workspace is established",
-    usage="<workspace>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    long="Prints one event per line: connected relays, handshakes, path changes, ping replies. "
-    "JSON prints one object per line.",
-    options=(
-        Option(
-            "time",
-            "time",
-            short="t",
-            kind="duration",
-            default=parse_duration("10s"),
-            help="Duration of the trace, like 10s or 2m; Ctrl-C stops it earlier.",
-        ),
-        PCAP_FILE,
-        output_option(("text", "json"), "text"),
-    ),
-)

@@ -6,21 +6,21 @@ import sys
 from datetime import UTC, datetime
 from typing import Any
 
-from coder.base.config import Option
-from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.ping import PING, PingOptions
 
 
-def _run(invocation: Invocation) -> int:
+@implements(PING)
+def _run(invocation: Invocation[PingOptions]) -> int:
     from coder.base.threads import run_trio
 
     return run_trio(_main, invocation)
 
 
-async def _main(invocation: Invocation) -> int:
+async def _main(invocation: Invocation[PingOptions]) -> int:
     from coder.client.ready import Preparation, print_to_stderr
     from coder.net.http1 import HttpClient
 
@@ -31,11 +31,11 @@ async def _main(invocation: Invocation) -> int:
         return await _ping(invocation, policy, prepare, target)
 
 
-async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) -> int:
+async def _ping(invocation: Invocation[PingOptions], policy: Any, prepare: Any, target: Any) -> int:
     from coder.client.shared_link import open_link_for_command
     from coder.tailnet.verdicts import lines_of
 
-    direct = not invocation.globals["disable_direct"]
+    direct = not invocation.globals.disable_direct
     name = target.workspace.name
     async with open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link:
         try:
@@ -56,8 +56,8 @@ async def _ping(invocation: Invocation, policy: Any, prepare: Any, target: Any) 
     return 0 if any(results) else 1
 
 
-def _prints_json(invocation: Invocation) -> bool:
-    return bool(invocation["output"] == "json")
+def _prints_json(invocation: Invocation[PingOptions]) -> bool:
+    return bool(invocation.options.output == "json")
 
 
 def _print_path(path: dict[str, Any]) -> None:
@@ -106,18 +106,20 @@ def _print_json(name: str, results: list[Any], transports: list[Any], path: dict
     sys.stdout.write(json.dumps(report, indent=4) + "\n")
 
 
-async def _ping_all(invocation: Invocation, link: Any, name: str) -> list[Any]:
+async def _ping_all(invocation: Invocation[PingOptions], link: Any, name: str) -> list[Any]:
     """Ping and collect one result per ping (None for a lost one). Without a count, stop at Ctrl-C or at a direct
     path."""
     import trio
 
-    count = invocation["num"]
+    count = invocation.options.num
     results: list[Any] = []
     try:
         while not count or len(results) < count:
             began = trio.current_time()
             results.append(await _ping_once(invocation, link, name))
-            await trio.sleep_until(began + invocation["wait"].total_seconds() if _continues(count, results) else began)
+            await trio.sleep_until(
+                began + invocation.options.wait.total_seconds() if _continues(count, results) else began
+            )
     except KeyboardInterrupt:
         pass
     return results
@@ -127,14 +129,14 @@ def _continues(count: int, results: list[Any]) -> bool:
     return not count or len(results) < count
 
 
-async def _ping_once(invocation: Invocation, link: Any, name: str) -> Any:
+async def _ping_once(invocation: Invocation[PingOptions], link: Any, name: str) -> Any:
     import trio
 
     stamp = ""
-    if invocation["time"] or invocation["utc"]:
-        now = datetime.now(UTC) if invocation["utc"] else datetime.now().astimezone()
+    if invocation.options.time or invocation.options.utc:
+        now = datetime.now(UTC) if invocation.options.utc else datetime.now().astimezone()
         stamp = now.strftime("%Y-%m-%d %H:%M:%S ")
-    with trio.move_on_after(invocation["timeout"].total_seconds()):
+    with trio.move_on_after(invocation.options.timeout.total_seconds()):
         try:
             result = await link.ping()
         except (CoderError, OSError, trio.BrokenResourceError) as error:
@@ -151,7 +153,7 @@ def _region(link: Any, result: Any) -> str:
     return str(link.regions.get(result.region) or result.region)
 
 
-def _say(invocation: Invocation, line: str) -> None:
+def _say(invocation: Invocation[PingOptions], line: str) -> None:
     """Print the line of one ping; to stderr for JSON output."""
     out = sys.stderr if _prints_json(invocation) else sys.stdout
     out.write(line)
@@ -172,42 +174,3 @@ def _summary(name: str, results: list[Any]) -> None:
             sys.stdout.write(f"✔ You are connected directly (p2p) via {last.endpoint}\n")
         else:
             sys.stdout.write("❗ You are connected via a DERP relay, not directly (p2p)\n")
-
-
-PING = Command(
-    words="ping",
-    summary="Ping a workspace",
-    usage="<workspace>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "wait",
-            "wait",
-            kind="duration",
-            default=parse_duration("1s"),
-            help="Time between two pings, like 1s or 200ms.",
-        ),
-        Option(
-            "timeout",
-            "timeout",
-            short="t",
-            kind="duration",
-            default=parse_duration("5s"),
-            least=parse_duration("1ms"),
-            help="Timeout for the reply to one ping, like 5s.",
-        ),
-        Option("num", "num", short="n", kind="int", default=0, help="Number of pings; 0 continues until interrupted."),
-        Option(
-            "output",
-            "output",
-            short="o",
-            default="text",
-            choices=("text", "json"),
-            help="Output format: text for people or JSON for scripts.",
-        ),
-        Option("time", "time", kind="bool", default=False, help="Print the local time of each ping."),
-        Option("utc", "utc", kind="bool", default=False, help="Print the time of each ping in UTC."),
-    ),
-)

@@ -7,11 +7,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation
-from coder.cli.network.options import DISABLE_AUTOSTART
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.network.port_forward import PORT_FORWARD, PortForwardOptions
 
 if TYPE_CHECKING:
     from coder.client.link import WorkspaceLink
@@ -87,10 +86,11 @@ def _port(text: str, end: str, port_range: str) -> int:
     return int(text)
 
 
-def _run(invocation: Invocation) -> int:
+@implements(PORT_FORWARD)
+def _run(invocation: Invocation[PortForwardOptions]) -> int:
     from coder.base.threads import run_trio
 
-    forwards = parse_specs(invocation["tcp"]) + parse_specs(invocation["udp"], "UDP")
+    forwards = parse_specs(invocation.options.tcp) + parse_specs(invocation.options.udp, "UDP")
     if not forwards:
         raise CoderError("port_forward", "no port-forwards requested", "coder port-forward WORKSPACE --tcp 8080")
     used: set[tuple[str, str, int]] = set()
@@ -105,18 +105,20 @@ def _run(invocation: Invocation) -> int:
     return 0
 
 
-async def _main(invocation: Invocation, forwards: list[Forward]) -> None:
+async def _main(invocation: Invocation[PortForwardOptions], forwards: list[Forward]) -> None:
     from coder.client.ready import Preparation, print_to_stderr
     from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
-        prepare = Preparation(http, print_to_stderr, autostart=not invocation["disable_autostart"])
+        prepare = Preparation(http, print_to_stderr, autostart=not invocation.options.disable_autostart)
         target = await prepare.wait_connected(await prepare.find(invocation.args[0]))
         await _forward_all(invocation, policy, prepare, target, forwards)
 
 
-async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target: Any, forwards: list[Forward]) -> None:
+async def _forward_all(
+    invocation: Invocation[PortForwardOptions], policy: Any, prepare: Any, target: Any, forwards: list[Forward]
+) -> None:
     import signal
 
     import trio
@@ -130,7 +132,7 @@ async def _forward_all(invocation: Invocation, policy: Any, prepare: Any, target
 
     def open_link(agent: Any) -> Any:
         # A shared tunnel lends streams only, not datagrams.
-        direct = not invocation.globals["disable_direct"]
+        direct = not invocation.globals.disable_direct
         return open_link_for_command(
             policy, session.config_dir(invocation), prepare, agent, direct=direct, is_own=bool(udp)
         )
@@ -209,33 +211,3 @@ def _handler(link: Any, port: int) -> Any:
         await splice(local, remote)
 
     return handle
-
-
-PORT_FORWARD = Command(
-    words="port-forward",
-    summary="Forward ports from a workspace to the local machine",
-    usage="<workspace>",
-    run=_run,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "tcp",
-            "tcp",
-            "CODER_PORT_FORWARD_TCP",
-            short="p",
-            kind="string-array",
-            default=(),
-            help="TCP ports to forward: 8080, or local:remote like 9000:8080; also ranges and comma-separated lists.",
-        ),
-        Option(
-            "udp",
-            "udp",
-            "CODER_PORT_FORWARD_UDP",
-            kind="string-array",
-            default=(),
-            help="UDP ports to forward: 5353, or local:remote like 9053:53; also ranges and comma-separated lists.",
-        ),
-        DISABLE_AUTOSTART,
-    ),
-)

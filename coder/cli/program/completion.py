@@ -11,12 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coder.base.atomic_file import read_lossless, write_atomically
-from coder.base.config import LIST_KINDS, Option
+from coder.base.config import LIST_KINDS, Option, process_environment
 from coder.base.errors import CoderError
-from coder.cli.core.command import GLOBAL_OPTIONS, Command, CommandLine, Invocation, parse, scan
+from coder.cli.core.command import Command, Invocation, implements
+from coder.cli.core.command_table import COMMANDS
+from coder.cli.core.lookup import children, choose, load, options_of_groups
+from coder.cli.core.options import GLOBAL_OPTIONS, Options
+from coder.cli.core.parsing import CommandLine, parse, scan
+from coder.cli.declarations.program.completion import COMPLETION, SHELLS, WORDS, CompletionOptions
+from coder.cli.program.completion_names import FLAGS, argument_kind, names_of_kind
 from coder.cli.ui.output import say
-
-SHELLS = ("bash", "fish", "zsh", "powershell")
 
 _BASH = """_coder_complete() {
     local IFS=$'\\n'
@@ -51,9 +55,10 @@ SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH, "powershell": _POWERSHELL}
 _BEGIN, _END = "# ------------START-CODER-COMPLETION-----------", "# ------------END-CODER-COMPLETION------------"
 
 
-def _completion(invocation: Invocation) -> int:
-    shell = invocation["shell"] or _current_shell(invocation)
-    if invocation["print"]:
+@implements(COMPLETION)
+def _completion(invocation: Invocation[CompletionOptions]) -> int:
+    shell = invocation.options.shell or _current_shell(invocation)
+    if invocation.options.print:
         sys.stdout.write(SCRIPTS[shell])
         return 0
     target = _install(shell)
@@ -61,7 +66,7 @@ def _completion(invocation: Invocation) -> int:
     return 0
 
 
-def _current_shell(invocation: Invocation) -> str:
+def _current_shell(invocation: Invocation[CompletionOptions]) -> str:
     name = Path(invocation.env.get("SHELL", "powershell" if os.name == "nt" else "")).name
     if name not in SHELLS:
         raise CoderError("shell", "the shell is unknown", f"Select one with --shell: {', '.join(SHELLS)}.")
@@ -114,21 +119,18 @@ def _powershell_profile(home: Path) -> Path:
     return folder / "Microsoft.PowerShell_profile.ps1"
 
 
-def _words(invocation: Invocation) -> int:
+@implements(WORDS)
+def _words(invocation: Invocation[Options]) -> int:
     sys.stdout.write("".join(f"{word}\n" for word in complete(invocation.args or [""])))
     return 0
 
 
 def complete(line: Sequence[str]) -> list[str]:
     """Return the completions of the last word of `line` (without the program)."""
-    from coder.cli.core.command_table import COMMANDS
-    from coder.cli.main import children, choose, load, options_of_groups
-    from coder.cli.program.completion_names import argument_kind
-
     *before, last = joined = _joined(line)
     name, rest = choose(before)
     name = name or ""
-    command = load(name) if name in COMMANDS else Command(name, "", lambda _: 0, options_of_groups(name))
+    command = load(name) if name in COMMANDS else Command(name, "", Options, more_options=options_of_groups(name))
     scanned = scan(command, rest)
     options = [option for option in (*command.options, *GLOBAL_OPTIONS) if option.flag and not option.hidden]
     flag, equals, value = last.partition("=")
@@ -161,17 +163,12 @@ def _joined(line: Sequence[str]) -> list[str]:
 
 def _values(option: Option, typed: str, scanned: CommandLine) -> list[str]:
     """Return the possible values of an option; for a list, of its last item."""
-    from coder.cli.program.completion_names import FLAGS
-
     offered = list(option.choices) or _named(FLAGS.get(option.flag, ""), scanned)
     head, comma, _ = typed.rpartition(",") if option.kind in LIST_KINDS else ("", "", "")
     return [f"{head}{comma}{text}" for text in offered]
 
 
 def _named(kind: str, scanned: CommandLine) -> list[str]:
-    from coder.base.config import process_environment
-    from coder.cli.program.completion_names import names_of_kind
-
     if not kind:
         return []
     values = [(option, value) for option, value, _ in scanned.flags if option is not None and value is not None]
@@ -180,35 +177,3 @@ def _named(kind: str, scanned: CommandLine) -> list[str]:
         return names_of_kind(kind, parse(WORDS, flags, process_environment()), scanned.args)
     except CoderError:
         return []  # flags or variables that are invalid for any command
-
-
-COMPLETION = Command(
-    words="completion",
-    summary="Install or update shell completion scripts for the detected or chosen shell.",
-    run=_completion,
-    max_args=0,
-    options=(
-        Option(
-            "shell",
-            "shell",
-            short="s",
-            choices=SHELLS,
-            help="Shell to install completion for; defaults to the calling shell.",
-        ),
-        Option(
-            "print",
-            "print",
-            kind="bool",
-            default=False,
-            short="p",
-            help="Print the completion script instead of writing it to the shell's own file.",
-        ),
-    ),
-)
-WORDS = Command(
-    words="completion words",
-    summary="List completions for a partial command line",
-    usage="-- [word...]",
-    run=_words,
-    raw_after=0,
-)

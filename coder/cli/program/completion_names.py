@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
+from coder.cli.core.command import Invocation
+from coder.cli.core.options import Options
 
 if TYPE_CHECKING:
     from coder.cli.core.command import Command, Invocation
@@ -122,7 +124,7 @@ def usage_words(usage: str) -> list[str]:
     return _WORD.findall(usage)
 
 
-def argument_kind(command: Command, index: int) -> str:
+def argument_kind(command: Command[Options], index: int) -> str:
     """Return the kind of names of the argument at this index (from 0); "" if unknown."""
     kinds = COMMAND_KINDS.get(command.words)
     if kinds is None:
@@ -170,7 +172,7 @@ _LIST_ROUTES = {
 """Routes that list the names of a kind."""
 
 
-def names_of_kind(kind: str, invocation: Invocation, args: Sequence[str]) -> list[str]:
+def names_of_kind(kind: str, invocation: Invocation[Options], args: Sequence[str]) -> list[str]:
     """Return the deployment's names of a kind; empty if the request fails, since completion must not fail.
 
     `args`: the preceding arguments; the first is the workspace whose agents, apps and ports are listed.

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 
 from coder.base.version import BUILD_VERSION
-from coder.cli.core.command import Command, Invocation, output_option
+from coder.cli.core.command import Invocation, implements
 from coder.cli.core.edition import is_slim
+from coder.cli.declarations.program.version import VERSION, VersionOptions
 
 EXTERNAL_URL = "https://github.com/coder/coder"
 
 
-def _run(invocation: Invocation) -> int:
-    if invocation["output"] == "json":
+@implements(VERSION)
+def _run(invocation: Invocation[VersionOptions]) -> int:
+    if invocation.options.output == "json":
         from coder.cli.ui.output import print_json
 
         print_json(
@@ -29,12 +31,3 @@ def _run(invocation: Invocation) -> int:
     edition = "Slim build of Coder, does not support" if is_slim() else "Full build of Coder, supports"
     sys.stdout.write(f"Coder {BUILD_VERSION}\n{edition} the server subcommand.\n")
     return 0
-
-
-VERSION = Command(
-    words="version",
-    summary="Show coder version",
-    run=_run,
-    options=(output_option(("text", "json"), "text"),),
-    max_args=0,
-)

@@ -6,18 +6,22 @@ import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.base.secret import Secret
 from coder.cli.core import session
-from coder.cli.core.command import ORG, Command, Invocation
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.provisioning.provisioner_daemons import (
+    LEGACY_START,
+    PROVIDERS,
+    START,
+    ProvisionerStartOptions,
+)
 from coder.cli.ui.output import say
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read
@@ -31,27 +35,26 @@ if TYPE_CHECKING:
 
 MAX_MESSAGE = 256 << 10
 
-PROVIDERS = ("builtin", "upstream")
-"""Source of the coder/coder provider: this process, or Terraform's installation."""
 
-
-def _start(invocation: Invocation) -> int:
+@implements(START)
+@implements(LEGACY_START)
+def _start(invocation: Invocation[ProvisionerStartOptions]) -> int:
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.cli.core.log_files import open_logs
     from coder.cli.core.unsupported import DAEMON, check_settings
 
-    paths = invocation["log_human"], invocation["log_json"], invocation["log_stackdriver"]
-    open_logs(*paths, verbose=bool(invocation["verbose"]), debug=invocation["log_filter"])
+    paths = invocation.options.log_human, invocation.options.log_json, invocation.options.log_stackdriver
+    open_logs(*paths, verbose=bool(invocation.options.verbose), debug=invocation.options.log_filter)
     check_settings(invocation, DAEMON, "provisionerd")
-    if invocation["key"] and (invocation["psk"] or invocation["tag"] or invocation["org"]):
+    if invocation.options.key and (invocation.options.psk or invocation.options.tag or invocation.options.org):
         raise CoderError("usage", "--key cannot be used with --psk, --tag or --org", "The key has its own tags.")
     raise_open_files()
     run_trio(_serve, invocation)
     return 0
 
 
-async def _serve(invocation: Invocation) -> None:
+async def _serve(invocation: Invocation[ProvisionerStartOptions]) -> None:
     import trio
 
     from coder.base.host import HostWatch
@@ -61,32 +64,34 @@ async def _serve(invocation: Invocation) -> None:
     from coder.provisionerd.metrics import serve_metrics
     from coder.provisionerd.overlay import DaemonOverlay
 
-    with_token = not (invocation["key"] or invocation["psk"])
+    with_token = not (invocation.options.key or invocation.options.psk)
     policy = session.dial_policy(invocation, token=None if with_token else "")
-    organization = invocation["org"] or session.read_file(session.config_dir(invocation), "organization") or "default"
+    organization = (
+        invocation.options.org or session.read_file(session.config_dir(invocation), "organization") or "default"
+    )
     if with_token:
         async with HttpClient(policy) as http:
             await http.request("GET", "/api/v2/users/me")  # a rejected token is an error, not retried forever
-    name = invocation["name"] or socket.gethostname().split(".")[0]
-    tags = pairs(invocation["tag"], "tag")
+    name = invocation.options.name or socket.gethostname().split(".")[0]
+    tags = pairs(invocation.options.tag, "tag")
     knock = _DaemonCredentials(
-        policy, organization, name, tags, Secret(invocation["key"] or ""), Secret(invocation["psk"] or "")
+        policy, organization, name, tags, Secret(invocation.options.key or ""), Secret(invocation.options.psk or "")
     )
-    cache = _cache(invocation["cache_dir"])
-    executors = _executors(cache, invocation["terraform_path"], invocation["terraform_provider"])
+    cache = _cache(invocation.options.cache_dir)
+    executors = _executors(cache, invocation.options.terraform_path, invocation.options.terraform_provider)
     config = _daemon_config(invocation, name, cache)
     activity = ProvisionerActivity()
     overlay = DaemonOverlay(policy, HostWatch(cache), activity)
     async with trio.open_nursery() as nursery:
-        if invocation["prometheus"]:
-            await nursery.start(serve_metrics, invocation["prometheus_address"], activity)
+        if invocation.options.prometheus:
+            await nursery.start(serve_metrics, invocation.options.prometheus_address, activity)
         await nursery.start(overlay.run)
         run = partial(run_daemon, knock.connect, config, executors, beside=overlay.coordinate, activity=activity)
-        await _run_until_signal(run, forceful=bool(invocation["forceful"]))
+        await _run_until_signal(run, forceful=bool(invocation.options.forceful))
         nursery.cancel_scope.cancel()
 
 
-def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConfig:
+def _daemon_config(invocation: Invocation[ProvisionerStartOptions], name: str, cache: Path) -> DaemonConfig:
     from coder.provisionerd.config import DaemonConfig
 
     return DaemonConfig(
@@ -94,7 +99,7 @@ def _daemon_config(invocation: Invocation, name: str, cache: Path) -> DaemonConf
         work_dir=cache / "work",
         # Twice a second, because the replies report that the job was canceled.
         heartbeat=0.5,
-        job_timeout=invocation["job_timeout"].total_seconds(),
+        job_timeout=invocation.options.job_timeout.total_seconds(),
     )
 
 
@@ -248,114 +253,3 @@ async def builtin_daemons(context: Context) -> None:
                 job_timeout=config.provisioner_job_timeout.total_seconds(),
             )
             nursery.start_soon(partial(run_daemon, connect, work, executors, shutdown))
-
-
-_START_OPTIONS = (
-    Option(
-        "cache_dir",
-        "cache-dir",
-        "CODER_CACHE_DIRECTORY",
-        short="c",
-        default="",
-        help="Directory for work files and downloaded programs; defaults to the user's cache directory.",
-    ),
-    Option(
-        "tag",
-        "tag",
-        "CODER_PROVISIONERD_TAGS",
-        short="t",
-        kind="string-array",
-        default=(),
-        help="Tag, key=value, of this provisioner; it takes jobs whose tags are a subset; may be repeated.",
-    ),
-    Option(
-        "name",
-        "name",
-        "CODER_PROVISIONER_DAEMON_NAME",
-        help="Name of this provisioner; defaults to the host name.",
-    ),
-    Option(
-        "key",
-        "key",
-        "CODER_PROVISIONER_DAEMON_KEY",
-        secret=True,
-        help="Provisioner key to authenticate with; it sets organization and tags.",
-    ),
-    Option(
-        "psk",
-        "psk",
-        "CODER_PROVISIONER_DAEMON_PSK",
-        secret=True,
-        help="Pre-shared key to authenticate with instead of a provisioner key.",
-    ),
-    Option(
-        "terraform_path",
-        "terraform-path",
-        "CODER_PROVISIONER_TERRAFORM_PATH",
-        default="terraform",
-        help="Terraform or OpenTofu program: a path, or a name to look up in PATH.",
-    ),
-    Option(
-        "terraform_provider",
-        "terraform-provider",
-        "CODER_PROVISIONER_TERRAFORM_PROVIDER",
-        default="builtin",
-        choices=PROVIDERS,
-        help="Serve the coder/coder provider in this process, or let Terraform install upstream's.",
-    ),
-    Option(
-        "job_timeout",
-        "job-timeout",
-        "CODER_PROVISIONER_JOB_TIMEOUT",
-        kind="duration",
-        default=timedelta(hours=4),
-        help="Timeout after which a job is interrupted and fails; 0 disables it.",
-    ),
-    Option(
-        "forceful",
-        "forceful",
-        "CODER_PROVISIONER_FORCEFUL",
-        kind="bool",
-        default=False,
-        help="Exit at the first signal instead of waiting for the running job to finish.",
-    ),
-    Option("poll_interval", "poll-interval", "CODER_PROVISIONERD_POLL_INTERVAL", hidden=True),
-    Option("poll_jitter", "poll-jitter", "CODER_PROVISIONERD_POLL_JITTER", hidden=True),
-    Option(
-        "log_human",
-        "log-human",
-        "CODER_PROVISIONER_DAEMON_LOGGING_HUMAN",
-        default="/dev/stderr",
-        help="File to append log lines to as text; empty disables it.",
-    ),
-    Option(
-        "log_json",
-        "log-json",
-        "CODER_PROVISIONER_DAEMON_LOGGING_JSON",
-        help="File to append log lines to as JSON, one object a line.",
-    ),
-    Option("log_stackdriver", "log-stackdriver", "CODER_PROVISIONER_DAEMON_LOGGING_STACKDRIVER", hidden=True),
-    Option(
-        "log_filter", "log-filter", "CODER_PROVISIONER_DAEMON_LOG_FILTER", kind="string-array", default=(), hidden=True
-    ),
-    Option("experiments", "experiments", "CODER_EXPERIMENTS", kind="string-array", default=(), hidden=True),
-    Option("prometheus", "prometheus-enable", "CODER_PROMETHEUS_ENABLE", kind="bool", default=False, hidden=True),
-    Option(
-        "prometheus_address", "prometheus-address", "CODER_PROMETHEUS_ADDRESS", default="127.0.0.1:2112", hidden=True
-    ),
-    Option(
-        "verbose",
-        "verbose",
-        "CODER_PROVISIONER_DAEMON_VERBOSE",
-        kind="bool",
-        default=False,
-        help="Log debug messages: every step of a job and each call to the server.",
-    ),
-    ORG,
-)
-
-START = Command(words="provisioner start", summary="Run a provisioner", run=_start, options=_START_OPTIONS, max_args=0)
-
-LEGACY_START = Command(
-    words="provisionerd start", summary="Run a provisioner", run=_start, options=_START_OPTIONS, max_args=0
-)

@@ -9,13 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.scaletest.cleanup import CLEANUP, ScaletestCleanupOptions
+from coder.cli.declarations.scaletest.runs import CleanupOptions
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry
-from coder.cli.scaletest.runs import CLEANUP_OPTIONS, Job, ScaletestRun, check_concurrency, run_all, with_client
+from coder.cli.scaletest.runs import Job, ScaletestRun, check_concurrency, run_all, with_client
 from coder.cli.ui.output import say
 from coder.net.errors import HttpError, NetError
 
@@ -27,20 +28,21 @@ POLL = 1.0
 """Seconds between polls for the end of a removal."""
 
 
-def _run(invocation: Invocation) -> int:
+@implements(CLEANUP)
+def _run(invocation: Invocation[ScaletestCleanupOptions]) -> int:
     from coder.base.threads import run_trio
 
-    check_concurrency(invocation["cleanup_concurrency"], "cleanup-concurrency")
+    check_concurrency(invocation.options.cleanup_concurrency, "cleanup-concurrency")
 
     async def clean(http: HttpClient) -> int:
         ledger = Ledger(session.config_dir(invocation), http.policy.url)
-        return await remove_all(invocation, http, ledger, template=invocation["template"])
+        return await remove_all(invocation, http, ledger, template=invocation.options.template)
 
     return run_trio(with_client, invocation, clean)
 
 
 async def remove_all(
-    invocation: Invocation,
+    invocation: Invocation[CleanupOptions],
     http: HttpClient,
     ledger: Ledger,
     *,
@@ -60,9 +62,9 @@ async def remove_all(
         ]
         runs = await run_all(
             jobs,
-            concurrency=invocation["cleanup_concurrency"],
-            timeout=invocation["cleanup_timeout"].total_seconds(),
-            job_timeout=invocation["cleanup_job_timeout"].total_seconds(),
+            concurrency=invocation.options.cleanup_concurrency,
+            timeout=invocation.options.cleanup_timeout.total_seconds(),
+            job_timeout=invocation.options.cleanup_job_timeout.total_seconds(),
             max_jobs=len(jobs),  # of several tests
         )
         failed += [run for run in runs if run.error]
@@ -183,20 +185,3 @@ def _check_absence(ledger: Ledger, entry: LedgerEntry, viewer: Viewer) -> None:
 
 def now() -> datetime:
     return datetime.now(UTC)
-
-
-CLEANUP = Command(
-    words="exp scaletest cleanup",
-    summary="Delete the workspaces and users of scale tests",
-    run=_run,
-    max_args=0,
-    options=(
-        *CLEANUP_OPTIONS,
-        Option(
-            "template",
-            "template",
-            "CODER_SCALETEST_CLEANUP_TEMPLATE",
-            help="Delete only the workspaces of this template, and no users.",
-        ),
-    ),
-)

@@ -9,10 +9,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.core.command import YES, Command, Invocation
-from coder.cli.server.direct_database import find_database, postgres_url, settings
+from coder.cli.core.command import Invocation, implements
+from coder.cli.declarations.server.backup import BACKUP, RESTORE, ServerBackupOptions, ServerRestoreOptions
+from coder.cli.server.direct_database import find_database, settings
 from coder.cli.ui.output import confirm
 
 if TYPE_CHECKING:
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 @contextlib.asynccontextmanager
-async def _open_database(invocation: Invocation, config: ServerConfig) -> AsyncIterator[str]:
+async def _open_database(invocation: Invocation[ServerBackupOptions], config: ServerConfig) -> AsyncIterator[str]:
     """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
     from coder.coderd.store.engine.postgres import builtin_url, run_postgres
 
-    if invocation["postgres_url"]:
-        yield invocation["postgres_url"]
+    if invocation.options.postgres_url:
+        yield invocation.options.postgres_url
         return
     async with contextlib.AsyncExitStack() as stack:
         try:
@@ -37,13 +37,14 @@ async def _open_database(invocation: Invocation, config: ServerConfig) -> AsyncI
         yield url
 
 
-def _backup(invocation: Invocation) -> int:
+@implements(BACKUP)
+def _backup(invocation: Invocation[ServerBackupOptions]) -> int:
     from coder.base.threads import run_trio
     from coder.coderd.store.engine.backup import Programs, write_backup
 
     config = find_database(invocation)
     now = datetime.now(UTC)
-    target = Path(invocation["output"] or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
+    target = Path(invocation.options.output or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
     if target.exists():
         raise CoderError("exists", f"{target} is there already", "Choose another name.")
     programs = Programs(config.data_path, config.postgres_bin_dir)
@@ -60,7 +61,8 @@ def _backup(invocation: Invocation) -> int:
     return 0
 
 
-def _restore(invocation: Invocation) -> int:
+@implements(RESTORE)
+def _restore(invocation: Invocation[ServerRestoreOptions]) -> int:
     import tempfile
 
     from coder.base.threads import run_trio
@@ -68,13 +70,13 @@ def _restore(invocation: Invocation) -> int:
 
     config, is_new = _restore_target(invocation)
     programs = backup.Programs(config.data_path, config.postgres_bin_dir)
-    database = "the given database" if invocation["postgres_url"] else f"the database of {config.data_path}"
+    database = "the given database" if invocation.options.postgres_url else f"the database of {config.data_path}"
     with tempfile.TemporaryDirectory(prefix="coder-restore-") as folder:
         dump = Path(folder) / "database.dump"
         manifest = backup.read_backup(Path(invocation.args[0]).expanduser(), dump)
         sys.stdout.write(f"Backup of {manifest.made_at}, {manifest.version}, {sum(manifest.rows.values())} rows.\n")
         question = f"Create {database} from it?" if is_new else f"Replace {database} with it?"
-        confirm(invocation, question)
+        confirm(invocation.options.yes, question)
         previous_data = run_trio(_replace, invocation, config, programs, dump, manifest)
     sys.stdout.write(f"Restored into {database}.\n")
     if previous_data is not None:
@@ -82,7 +84,7 @@ def _restore(invocation: Invocation) -> int:
     return 0
 
 
-def _restore_target(invocation: Invocation) -> tuple[ServerConfig, bool]:
+def _restore_target(invocation: Invocation[ServerRestoreOptions]) -> tuple[ServerConfig, bool]:
     """Return the server's configuration, and whether its data directory has no database yet.
 
     A new data directory requires a name (`--global-config`, CODER_CONFIG_DIR): the default directory differs per user,
@@ -93,7 +95,7 @@ def _restore_target(invocation: Invocation) -> tuple[ServerConfig, bool]:
     except CoderError as error:
         if error.code != "no_database":
             raise
-        if not invocation.globals["config_dir"]:
+        if not invocation.globals.config_dir:
             message = (
                 f"{error.message}\nTo restore into a new directory, set it with --global-config or CODER_CONFIG_DIR."
             )
@@ -102,13 +104,13 @@ def _restore_target(invocation: Invocation) -> tuple[ServerConfig, bool]:
 
 
 async def _replace(
-    invocation: Invocation, config: ServerConfig, programs: Any, dump: Path, manifest: Any
+    invocation: Invocation[ServerRestoreOptions], config: ServerConfig, programs: Any, dump: Path, manifest: Any
 ) -> Path | None:
     from coder.coderd.store.engine.backup import load_backup
     from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
 
-    if invocation["postgres_url"]:
-        await load_backup(invocation["postgres_url"], dump, manifest, programs)
+    if invocation.options.postgres_url:
+        await load_backup(invocation.options.postgres_url, dump, manifest, programs)
         return None
     previous_data = set_aside(config.data_path, f"data-before-{datetime.now(UTC):%Y%m%d-%H%M%S}")
     try:
@@ -118,29 +120,3 @@ async def _replace(
         put_back(config.data_path, previous_data)
         raise
     return previous_data
-
-
-BACKUP = Command(
-    words="server backup",
-    summary="Back up the database to a file, whether or not the server is running",
-    run=_backup,
-    max_args=0,
-    options=(
-        Option(
-            "output",
-            "output",
-            short="o",
-            help="File to write the backup to; defaults to coder-<date>.backup in the current directory.",
-        ),
-        postgres_url(running=True),
-    ),
-)
-RESTORE = Command(
-    words="server restore",
-    summary="Restore the database from a backup, while the server is stopped",
-    usage="<file>",
-    run=_restore,
-    min_args=1,
-    max_args=1,
-    options=(postgres_url(), YES),
-)

@@ -11,59 +11,41 @@ import functools
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from coder.base.config import Inputs, Option
+from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.cli.core import session
 from coder.cli.core.command import Invocation
+from coder.cli.core.options import Options
+from coder.cli.declarations.server.direct_database import DatabaseOptions
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
     from coder.coderd.store.engine.database import Database
 
+D_inv = TypeVar("D_inv", bound=DatabaseOptions)
 _UNITS = tuple(
     Path(folder) / "coder.service"
     for folder in ("/etc/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system")
 )
 _SERVICE_DATA = Path("/var/lib/coder")
 
-POSTGRES_AUTH = Option(
-    "postgres_auth",
-    "postgres-connection-auth",
-    "CODER_PG_CONNECTION_AUTH",
-    default="password",
-    choices=("password", "awsiamrds"),
-    help="Authentication method of the database; awsiamrds is not supported.",
-)
 
-
-def postgres_url(env: str = "CODER_PG_CONNECTION_URL", *, running: bool = False) -> Option:
-    """Return the option for the database URL; `running`: the command also works while the built-in database's server
-    runs."""
-    return Option(
-        "postgres_url",
-        "postgres-url",
-        env,
-        secret=True,
-        help=f"URL of the database; defaults to the built-in one{'' if running else ', whose server must be stopped'}.",
-    )
-
-
-def settings(invocation: Invocation) -> ServerConfig:
+def settings(invocation: Invocation[Options]) -> ServerConfig:
     """Return the server's configuration from its environment: path of the built-in database, key algorithms."""
     from coder.coderd.config.reading import server_config
 
     return server_config(Inputs(env=invocation.env), session.config_dir(invocation))
 
 
-def find_database(invocation: Invocation) -> ServerConfig:
+def find_database(invocation: Invocation[DatabaseOptions]) -> ServerConfig:
     """Return the server's configuration after checking for a database. Raise CoderError `no_database` or
     `no_access`."""
     from coder.coderd.store.engine.postgres import require_existing
 
     config = settings(invocation)
-    if not invocation.options.get("postgres_url"):
+    if not invocation.options.postgres_url:
         try:
             require_existing(config.data_path)
         except CoderError as error:
@@ -74,11 +56,11 @@ def find_database(invocation: Invocation) -> ServerConfig:
     return config
 
 
-def on_database(run: Callable[[Invocation], int]) -> Callable[[Invocation], int]:
+def on_database(run: Callable[[Invocation[D_inv]], int]) -> Callable[[Invocation[D_inv]], int]:
     """Wrap a command so that it fails before any prompt if there is no database."""
 
     @functools.wraps(run)
-    def checked(invocation: Invocation) -> int:
+    def checked(invocation: Invocation[D_inv]) -> int:
         find_database(invocation)
         return run(invocation)
 
@@ -112,12 +94,12 @@ def _service_data_path() -> Path | None:
 
 
 @contextlib.asynccontextmanager
-async def database_url(invocation: Invocation) -> AsyncIterator[str]:
+async def database_url(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[str]:
     """Return the given URL, or start the built-in database for the block; no server may use it meanwhile."""
-    if invocation.options.get("postgres_auth") == "awsiamrds":
+    if invocation.options.postgres_auth == "awsiamrds":
         raise CoderError("bad_option", "--postgres-connection-auth awsiamrds is not supported", "Use a password.")
-    if invocation["postgres_url"]:
-        yield invocation["postgres_url"]
+    if invocation.options.postgres_url:
+        yield invocation.options.postgres_url
         return
     from coder.coderd.store.engine.postgres import run_postgres
 
@@ -127,7 +109,7 @@ async def database_url(invocation: Invocation) -> AsyncIterator[str]:
 
 
 @contextlib.asynccontextmanager
-async def open_direct(invocation: Invocation) -> AsyncIterator[Database]:
+async def open_direct(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[Database]:
     """Open the deployment's database, migrated to this release's schema."""
     from coder.coderd.store.engine.migrate import migrate
 
@@ -137,7 +119,7 @@ async def open_direct(invocation: Invocation) -> AsyncIterator[Database]:
 
 
 @contextlib.asynccontextmanager
-async def open_as_is(invocation: Invocation) -> AsyncIterator[Database]:
+async def open_as_is(invocation: Invocation[DatabaseOptions]) -> AsyncIterator[Database]:
     """Open the deployment's database without migrating its schema."""
     from coder.coderd.store.engine.database import open_database
     from coder.coderd.store.engine.migrate import require_deployment

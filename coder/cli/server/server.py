@@ -9,12 +9,14 @@ from typing import Any
 from coder.base.config import Inputs
 from coder.base.errors import CoderError
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation
+from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
+from coder.cli.declarations.server.server import SERVER, ServerOptions
 from coder.coderd.config.options import OPTIONS
 
 
-def _run(invocation: Invocation) -> int:
+@implements(SERVER)
+def _run(invocation: Invocation[ServerOptions]) -> int:
     from coder.base.open_files import raise_open_files
     from coder.base.threads import run_trio
     from coder.coderd.app import run_server
@@ -22,9 +24,9 @@ def _run(invocation: Invocation) -> int:
     from coder.coderd.config.reading import server_config
     from coder.coderd.config.without_effect import ignored_settings
 
-    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation["config"]))
+    inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation.options.config))
     config = server_config(inputs, session.config_dir(invocation))
-    if invocation["write_config"]:
+    if invocation.options.write_config:
         _print_yaml(config.resolved)
         return 0
     _log_to(config)
@@ -107,12 +109,3 @@ def _log_to(config: Any) -> None:
     resolved = config.resolved
     paths = resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"]
     open_logs(*paths, verbose=bool(resolved["verbose"]), debug=resolved["log_filter"])
-
-
-SERVER = Command(
-    words="server",
-    summary="Start a Coder server",
-    run=_run,
-    max_args=0,
-    options=OPTIONS,
-)

@@ -12,17 +12,18 @@ from pathlib import Path
 from coder.base.errors import CoderError
 from coder.cli.core.command import Invocation
 from coder.cli.core.value_text import expression_text, read_json, read_values
+from coder.cli.declarations.templates.templates import TemplatesPushOptions
 from coder.cli.workspaces.parameters import pairs
 
 
-def variable_values(invocation: Invocation, directory: str) -> dict[str, str]:
+def variable_values(invocation: Invocation[TemplatesPushOptions], directory: str) -> dict[str, str]:
     """Return the values by name: flags override the flag's file, which overrides the directory's *.tfvars. Raise
     CoderError."""
     values: dict[str, str | None] = {} if directory == "-" else {**directory_values(Path(directory))}
-    if invocation["variables_file"]:
-        read = read_values(Path(invocation["variables_file"]), "variable")
+    if invocation.options.variables_file:
+        read = read_values(Path(invocation.options.variables_file), "variable")
         values |= {name: expression_text(value) for name, value in read.items()}
-    return _set(values) | pairs(invocation["variable"], "variable") | pairs(invocation["var"], "var")
+    return _set(values) | pairs(invocation.options.variable, "variable") | pairs(invocation.options.var, "var")
 
 
 def _set(values: Mapping[str, str | None]) -> dict[str, str]:

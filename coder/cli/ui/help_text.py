@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from coder.base.config import LIST_KINDS, Option
-from coder.cli.core.command import Command, format_value
+from coder.cli.core.command import Command
+from coder.cli.core.options import Options
+from coder.cli.core.parsing import format_value
 
 
 def help_text(
-    command: Command, children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
+    command: Command[Options], children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
 ) -> str:
     """Return the help text: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
     from coder.base.version import BUILD_VERSION
-    from coder.cli.ui.examples import EXAMPLES
 
     columns = width or _help_width()
 
@@ -32,7 +33,7 @@ def help_text(
     for row in command.long.splitlines():
         # An indented row is a command line and is not wrapped.
         lines += [f"  {row}"] if row.startswith(" ") or not row else _wrapped(row, 2, columns)
-    for description, line in EXAMPLES.get(command.words, ()):
+    for description, line in command.examples:
         lines += ["", *_wrapped(f"- {description}:", 2, columns), "", f"      $ {line}"]
     if children:
         longest = max(len(word) for word, _ in children)

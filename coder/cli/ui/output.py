@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
 from coder.cli.core.command import Invocation
+from coder.cli.core.options import TableOptions
 
 if TYPE_CHECKING:
     from msgspec import Struct, UnsetType
@@ -64,17 +65,17 @@ def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], width
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
-def print_rows(invocation: Invocation, rows: Callable[[], Sequence[Row]], raw: Callable[[], Any]) -> None:
+def print_rows(invocation: Invocation[TableOptions], rows: Callable[[], Sequence[Row]], raw: Callable[[], Any]) -> None:
     """Print the rows of a list command, following `--output` and `--column`."""
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(raw())
         return
     print_table(chosen_columns(invocation), rows())
 
 
-def chosen_columns(invocation: Invocation) -> list[str]:
+def chosen_columns(invocation: Invocation[TableOptions]) -> list[str]:
     """Return the column names as the rows have them."""
-    return [column.lower() for column in invocation["column"]]
+    return [column.lower() for column in invocation.options.column]
 
 
 def _cell(value: object) -> str:
@@ -165,9 +166,9 @@ def say(text: str = "") -> None:
     sys.stderr.flush()
 
 
-def confirm(invocation: Invocation, question: str, *, default: bool = False) -> None:
+def confirm(yes: bool, question: str, *, default: bool = False) -> None:
     """Ask for confirmation, unless `--yes` is set. Raise CoderError `canceled` for no (or at end of input)."""
-    if invocation.options.get("yes"):
+    if yes:
         return
     sys.stdout.write(f"> {question} ({'YES/no' if default else 'yes/NO'}) ")
     sys.stdout.flush()

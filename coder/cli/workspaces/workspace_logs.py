@@ -9,24 +9,25 @@ from coder.api.agents.agents import WorkspaceAgent
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation
+from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.workspaces.workspace_logs import LOGS, LogsOptions
 from coder.cli.ui.output import go_time
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 
 
-def _logs(invocation: Invocation) -> int:
+@implements(LOGS)
+def _logs(invocation: Invocation[LogsOptions]) -> int:
     client = session.client(invocation)
     with add_action_to_errors("failed to get workspace"):
         workspace = find_workspace(client, invocation.args[0])
-    build = _chosen(client, workspace, invocation["build_number"])
+    build = _chosen(client, workspace, invocation.options.build_number)
     path = f"/api/v2/workspacebuilds/{build.id}"
-    if invocation["follow"]:
+    if invocation.options.follow:
         from coder.base.threads import run_trio
 
         run_trio(_follow, client, path)
@@ -86,31 +87,3 @@ async def _follow(client: BlockingClient, path: str) -> None:
 def _say(line: str) -> None:
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
-
-
-LOGS = Command(
-    words="logs",
-    summary="View logs for a workspace",
-    usage="<workspace>",
-    run=_logs,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "build_number",
-            "build-number",
-            kind="int",
-            default=0,
-            short="n",
-            help="Number of the build to print; 0 is the latest, -1 the previous one.",
-        ),
-        Option(
-            "follow",
-            "follow",
-            kind="bool",
-            default=False,
-            short="f",
-            help="Print new lines as they arrive, until the build and its scripts finish.",
-        ),
-    ),
-)

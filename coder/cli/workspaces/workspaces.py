@@ -6,12 +6,19 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.config import Option
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core import session
-from coder.cli.core.command import Command, Invocation, column_option, output_option
+from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
+from coder.cli.declarations.workspaces.workspaces import (
+    LIST,
+    SHOW,
+    ListOptions,
+    SearchOptions,
+    ShowOptions,
+    WorkspaceTableOptions,
+)
 from coder.cli.ui.output import api_time, chosen_columns, print_json, print_table, say, since
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -21,34 +28,6 @@ if TYPE_CHECKING:
     from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
     from coder.api.workspaces.workspaces import Workspace
 
-COLUMNS = (
-    "favorite",
-    "workspace",
-    "organization id",
-    "organization name",
-    "template",
-    "status",
-    "healthy",
-    "last built",
-    "current version",
-    "outdated",
-    "starts at",
-    "starts next",
-    "stops after",
-    "stops next",
-    "daily cost",
-)
-DEFAULT_COLUMNS = (
-    "workspace",
-    "template",
-    "status",
-    "healthy",
-    "last built",
-    "current version",
-    "outdated",
-    "starts at",
-    "stops after",
-)
 
 _DONE = {"start": "Started", "stop": "Stopped", "delete": "Deleted"}
 _DOING = {"start": "Starting", "stop": "Stopping", "delete": "Deleting"}
@@ -119,16 +98,16 @@ def _ttl(milliseconds: int) -> str:
     return (f"{hours}h" if hours else "") + (f"{rest}m" if rest or not hours else "")
 
 
-def search(invocation: Invocation, extra: str = "") -> str:
+def search(invocation: Invocation[SearchOptions], extra: str = "") -> str:
     """Return the `q` of a list command: `--search`, empty for `--all`, plus the command's own terms."""
-    shared = bool(invocation.options.get("shared_with_me"))
-    if invocation.options.get("org"):
-        extra = f"organization:{invocation['org']} {extra}".strip()
+    shared = bool(invocation.options.shared_with_me)
+    if invocation.options.org:
+        extra = f"organization:{invocation.options.org} {extra}".strip()
     if shared:
         extra = f"shared_with_user:me {extra}"
     # The default query is for the user's own workspaces, which are never shared with the user.
-    is_wide = invocation["all"] or shared
-    query = "" if is_wide and not invocation.given("search") else invocation["search"]
+    is_wide = invocation.options.all or shared
+    query = "" if is_wide and not invocation.given("search") else invocation.options.search
     return f"{query} {extra}".strip()
 
 
@@ -147,11 +126,11 @@ def _workspaces(answer: HttpAnswer) -> list[Workspace]:
     return read(answer, WorkspacesResponse).workspaces
 
 
-def list_workspaces(invocation: Invocation, extra: str, empty_hint: str) -> int:
+def list_workspaces(invocation: Invocation[WorkspaceTableOptions], extra: str, empty_hint: str) -> int:
     client = session.client(invocation)
     with add_action_to_errors("query workspaces"):
         answer = _query(client, search(invocation, extra))
-    if invocation["output"] == "json":
+    if invocation.options.output == "json":
         print_json(answer.json()["workspaces"] or [])  # as received, so no msgspec struct has to be imported
         return 0
     workspaces = _workspaces(answer)
@@ -181,7 +160,8 @@ def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
     return client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}")
 
 
-def _show(invocation: Invocation) -> int:
+@implements(SHOW)
+def _show(invocation: Invocation[ShowOptions]) -> int:
     from coder.cli.workspaces.resource_tree import head_line
 
     client = session.client(invocation)
@@ -192,8 +172,8 @@ def _show(invocation: Invocation) -> int:
     for resource in build.resources:
         if resource.hide or resource.workspace_transition != build.transition:
             continue
-        _print_resource(client, workspace, resource, details=invocation["details"])
-        if invocation["details"] or build.has_external_agent:
+        _print_resource(client, workspace, resource, details=invocation.options.details)
+        if invocation.options.details or build.has_external_agent:
             _print_health(client, resource.agents or [])
     return 0
 
@@ -220,56 +200,6 @@ def _print_resource(
             sys.stdout.write(f"   {item.key} = {value}\n")
 
 
-def list_options(default_columns: tuple[str, ...]) -> tuple[Option, ...]:
-    return (
-        Option(
-            "all",
-            "all",
-            short="a",
-            kind="bool",
-            default=False,
-            help="List all workspaces you can see, not only your own.",
-        ),
-        SEARCH,
-        Option(
-            "shared_with_me",
-            "shared-with-me",
-            kind="bool",
-            default=False,
-            help="List only workspaces that other users share with you.",
-        ),
-        column_option(COLUMNS, default_columns),
-        output_option(),
-    )
-
-
-SEARCH = Option(
-    "search",
-    "search",
-    default="owner:me",
-    help='Search query, like "owner:me status:running template:docker".',
-)
-LIST = Command(
-    words="list",
-    summary="List workspaces",
-    run=lambda invocation: list_workspaces(invocation, "", "coder create <name>"),
-    options=list_options(DEFAULT_COLUMNS),
-    max_args=0,
-)
-SHOW = Command(
-    words="show",
-    summary="Display details of a workspace's resources and agents",
-    usage="<workspace>",
-    run=_show,
-    min_args=1,
-    max_args=1,
-    options=(
-        Option(
-            "details",
-            "details",
-            kind="bool",
-            default=False,
-            help="Also show apps, metadata and every other detail of each resource.",
-        ),
-    ),
-)
+@implements(LIST)
+def _run_list(invocation: Invocation[ListOptions]) -> int:
+    return list_workspaces(invocation, "", "coder create <name>")

@@ -16,19 +16,21 @@ import pytest
 from coder.base import log
 from coder.base.config import Option
 from coder.base.errors import CoderError
-from coder.cli.agents.agent import AGENT as AGENT_COMMAND
 from coder.cli.agents.reaper import must_reap
-from coder.cli.core.command import Command, Invocation, parse
+from coder.cli.core.command import Command, Invocation
+from coder.cli.core.options import Options
+from coder.cli.core.parsing import parse
 from coder.cli.core.unsupported import AGENT, DAEMON, check_settings, warn_of_unsupported
-from coder.cli.provisioning.provisioner_daemons import LEGACY_START, START
-from coder.cli.server.workspace_proxy_server import SERVER as PROXY
+from coder.cli.declarations.agents.agent import AGENT as AGENT_COMMAND
+from coder.cli.declarations.provisioning.provisioner_daemons import LEGACY_START, START
+from coder.cli.declarations.server.workspace_proxy_server import SERVER as PROXY
 from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
-READ = re.compile(r'invocation\["(\w+)"\]')
+READ = re.compile(r"\boptions\.(\w+)")
 SOURCES = {"agent": "coder/cli/agents/agent.py", "provisioner start": "coder/cli/provisioning/provisioner_daemons.py"}
 REASONS = {"agent": AGENT, "provisioner start": DAEMON}
-COMMANDS = {"agent": AGENT_COMMAND, "provisioner start": START}
+COMMANDS: dict[str, Command[Options]] = {"agent": AGENT_COMMAND, "provisioner start": START}
 
 
 def _read_by(words: str) -> set[str]:
@@ -44,7 +46,7 @@ def _other(option: Option) -> str:
     return str(values.get(option.kind, "something"))
 
 
-def _given(command: Command, option: Option) -> Invocation:
+def _given(command: Command[Options], option: Option) -> Invocation[Options]:
     return parse(command, [f"--{option.flag}={_other(option)}"], {})
 
 
@@ -79,7 +81,7 @@ def logged() -> Iterator[list[str]]:
     ],
 )
 def test_unsupported_flags_fail_and_variables_warn(
-    command: Command, reasons: dict[str, str], option: Option, logged: list[str]
+    command: Command[Options], reasons: dict[str, str], option: Option, logged: list[str]
 ) -> None:
     with pytest.raises(CoderError, match=f"--{option.flag} is not supported: ") as caught:
         check_settings(_given(command, option), reasons, "role")

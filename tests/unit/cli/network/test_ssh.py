@@ -17,7 +17,8 @@ import trio_asyncio
 
 from coder.base.errors import CoderError
 from coder.cli.core import session
-from coder.cli.core.command import parse
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.network.ssh import SSH
 from coder.cli.network import ssh
 from coder.client import shell
 from coder.client.standard_streams import StandardOutput
@@ -75,7 +76,7 @@ async def test_session_selects_tunnel(
     monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
     with pytest.raises(_ChosenTarget, match=link):
-        await ssh._run_session(parse(ssh.SSH, ["dev", *argv], env), None, None, target)
+        await ssh._run_session(parse(SSH, ["dev", *argv], env), None, None, target)
 
 
 async def test_undecodable_words_are_passed_unchanged() -> None:
@@ -92,7 +93,7 @@ async def test_undecodable_words_are_passed_unchanged() -> None:
     ]
     async with trio_asyncio.open_loop():
         with pytest.raises(CoderError, match="rejected"):
-            await shell._session(cast("Any", Connection()), ssh._request(parse(ssh.SSH, words, {})))
+            await shell._session(cast("Any", Connection()), ssh._request(parse(SSH, words, {})))
     assert commands == [(b"cat gr\xc3\xbc\xc3\x9fe caf\xe9", {b"A": b"caf\xe9"})]
 
 

@@ -13,7 +13,8 @@ import trio
 import yaml
 
 from coder.base.config import Inputs
-from coder.cli.core.command import parse
+from coder.cli.core.parsing import parse
+from coder.cli.declarations.server.server import SERVER
 from coder.cli.provisioning import provisioner_daemons
 from coder.cli.server import server
 from coder.coderd.config.options import OPTIONS
@@ -37,7 +38,7 @@ def configured(**flags: str) -> ServerConfig:
 def written(capsys: pytest.CaptureFixture[str], flags: Mapping[str, str]) -> ServerConfig:
     """Return what a server reads from a file with the output of `--write-config` for these flags."""
     arguments = [f"--{flag}={value}" for flag, value in flags.items()]
-    assert server._run(parse(server.SERVER, [*arguments, "--write-config"], {"HOME": "/nowhere"})) == 0
+    assert server._run(parse(SERVER, [*arguments, "--write-config"], {"HOME": "/nowhere"})) == 0
     return server_config(Inputs(file=yaml.safe_load(capsys.readouterr().out)), NOWHERE)
 
 

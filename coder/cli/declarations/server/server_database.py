@@ -1,0 +1,216 @@
+"""Declarations of the commands of `coder server`."""
+
+from __future__ import annotations
+
+from coder.cli.core.command import Command
+from coder.cli.core.options import YesOption, option
+from coder.cli.declarations.server.direct_database import DatabaseOptions, PostgresAuthOption, postgres_url_option
+
+
+class RawOption(DatabaseOptions):
+    """The option `--raw-url`."""
+
+    raw_url: bool = option(
+        False,
+        "Print only the URL, for programs, instead of a psql command.",
+    )
+
+
+class ServerCreateAdminUserOptions(PostgresAuthOption, RawOption):
+    """Options of `coder server create-admin-user`."""
+
+    username: str = option(
+        "",
+        "User name of the new user; prompted for if not set.",
+        env="CODER_USERNAME",
+    )
+    email: str = option(
+        "",
+        "E-mail address of the new user; prompted for if not set.",
+        env="CODER_EMAIL",
+    )
+    password: str = option(
+        "",
+        "Password of the new user; prompted for twice if not set.",
+        env="CODER_PASSWORD",
+        secret=True,
+    )
+    ssh_keygen_algorithm: str = option(
+        "ed25519",
+        "Algorithm of the Git SSH key to generate for the user.",
+        env="CODER_SSH_KEYGEN_ALGORITHM",
+    )
+    postgres_url: str = postgres_url_option()
+
+
+class ServerDbcryptDecryptOptions(PostgresAuthOption, YesOption):
+    """Options of `coder server dbcrypt decrypt`."""
+
+    keys: tuple[str, ...] = option(
+        (),
+        "Current encryption keys in Base64, separated by commas.",
+        env="CODER_EXTERNAL_TOKEN_ENCRYPTION_DECRYPT_KEYS",
+        secret=True,
+    )
+    postgres_url: str = postgres_url_option()
+
+
+class ServerDbcryptDeleteOptions(PostgresAuthOption, YesOption):
+    """Options of `coder server dbcrypt delete`."""
+
+    postgres_url: str = postgres_url_option("CODER_EXTERNAL_TOKEN_ENCRYPTION_POSTGRES_URL")
+
+
+class ServerDbcryptRotateOptions(PostgresAuthOption, YesOption):
+    """Options of `coder server dbcrypt rotate`."""
+
+    new_key: str = option(
+        "",
+        "New encryption key: 32 bytes in Base64.",
+        env="CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_NEW_KEY",
+        secret=True,
+    )
+    old_keys: tuple[str, ...] = option(
+        (),
+        "Current encryption keys in Base64, separated by commas.",
+        env="CODER_EXTERNAL_TOKEN_ENCRYPTION_ENCRYPT_OLD_KEYS",
+        secret=True,
+    )
+    postgres_url: str = postgres_url_option()
+
+
+class ServerFixOidcLinksOptions(PostgresAuthOption, YesOption):
+    """Options of `coder server fix-oidc-links`."""
+
+    issuer_url: str = option(
+        "",
+        "URL of the current OpenID provider; accounts linked to it do not change.",
+        env="CODER_OIDC_ISSUER_URL",
+    )
+    dry_run: bool = option(
+        False,
+        "Print the number of accounts that would be unlinked, without changes.",
+        env="CODER_FIX_OIDC_LINKS_DRY_RUN",
+        short="n",
+    )
+    force_reset_all: bool = option(
+        False,
+        "Unlink every account from its provider, regardless of the issuer.",
+        env="CODER_FIX_OIDC_LINKS_FORCE_RESET_ALL",
+    )
+    postgres_url: str = postgres_url_option()
+
+
+class ServerRegenerateVapidKeypairOptions(PostgresAuthOption, YesOption):
+    """Options of `coder server regenerate-vapid-keypair`."""
+
+    postgres_url: str = postgres_url_option()
+
+
+CREATE_ADMIN = Command(
+    words="server create-admin-user",
+    summary="Create a user with the owner role, when no owner can log in",
+    options=ServerCreateAdminUserOptions,
+    max_args=0,
+    examples=(
+        (
+            "Create an owner when no owner can log in",
+            "coder server create-admin-user --username root --email root@example.com",
+        ),
+    ),
+)
+
+DECRYPT = Command(
+    words="server dbcrypt decrypt",
+    summary="Decrypt all encrypted database fields",
+    options=ServerDbcryptDecryptOptions,
+    max_args=0,
+    examples=(
+        (
+            "Decrypt the database",
+            "coder server dbcrypt decrypt --keys MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        ),
+    ),
+)
+
+FORGET = Command(
+    words="server dbcrypt delete",
+    summary="Delete all encrypted database fields whose keys are lost",
+    options=ServerDbcryptDeleteOptions,
+    max_args=0,
+    examples=(
+        (
+            "Delete encrypted values whose keys are lost",
+            "coder server dbcrypt delete -y",
+        ),
+    ),
+)
+
+ROTATE = Command(
+    words="server dbcrypt rotate",
+    summary="Encrypt the database's secrets with a new key",
+    options=ServerDbcryptRotateOptions,
+    max_args=0,
+    examples=(
+        (
+            "Encrypt the database with a new key",
+            "coder server dbcrypt rotate --new-key MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
+        ),
+    ),
+)
+
+FIX_LINKS = Command(
+    words="server fix-oidc-links",
+    summary="Unlink accounts from a former OpenID provider",
+    options=ServerFixOidcLinksOptions,
+    max_args=0,
+    examples=(
+        (
+            "Count the accounts linked to a former provider",
+            "coder server fix-oidc-links --issuer-url https://login.example.com --dry-run",
+        ),
+    ),
+)
+
+BUILTIN_SERVE = Command(
+    words="server postgres-builtin-serve",
+    summary="Run the built-in database without the server",
+    options=RawOption,
+    max_args=0,
+    examples=(
+        (
+            "Run the built-in database while the server is stopped",
+            "coder server postgres-builtin-serve",
+        ),
+    ),
+)
+
+NEW_PUSH_KEYS = Command(
+    words="server regenerate-vapid-keypair",
+    summary="Generate new keys for browser notifications and delete all subscriptions",
+    options=ServerRegenerateVapidKeypairOptions,
+    max_args=0,
+    examples=(
+        (
+            "Replace the keys of browser notifications",
+            "coder server regenerate-vapid-keypair -y",
+        ),
+    ),
+)
+
+BUILTIN_URL = Command(
+    words="server postgres-builtin-url",
+    summary="Print the URL of the built-in database",
+    options=RawOption,
+    max_args=0,
+    examples=(
+        (
+            "Print the psql command for the built-in database",
+            "coder server postgres-builtin-url",
+        ),
+        (
+            "Print only its URL, for a program",
+            "coder server postgres-builtin-url --raw-url",
+        ),
+    ),
+)
