@@ -19,6 +19,15 @@ from coder.base.atomic_file import write_atomically
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.agents.credentials import require_token, require_url
+from coder.cli.agents.service_units import (
+    NAME,
+    CopyFile,
+    InstallSpec,
+    RemoveFile,
+    WriteFile,
+    install_steps,
+    uninstall_steps,
+)
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.edition import refuse_agent_on_windows
@@ -32,7 +41,7 @@ from coder.cli.declarations.agents.agent_install import (
 from coder.cli.ui.output import say
 
 if TYPE_CHECKING:
-    from coder.cli.agents.service_units import InstallSpec, Platform, Step, WriteFile
+    from coder.cli.agents.service_units import Platform, Step
 
 _PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 
@@ -40,8 +49,6 @@ _PLATFORMS = {"linux": "linux", "darwin": "darwin"}
 @implements(INSTALL)
 def _install(invocation: Invocation[AgentInstallOptions]) -> int:
     refuse_agent_on_windows()
-    from coder.cli.agents.service_units import install_steps
-
     url, token = require_url(invocation), require_token(invocation)
     spec = _spec(invocation, session.deployment_url(url))
     _execute_steps(install_steps(spec), token, dry_run=invocation.options.dry_run)
@@ -53,15 +60,11 @@ def _install(invocation: Invocation[AgentInstallOptions]) -> int:
 @implements(UNINSTALL)
 def _uninstall(invocation: Invocation[AgentUninstallOptions]) -> int:
     refuse_agent_on_windows()
-    from coder.cli.agents.service_units import uninstall_steps
-
     _execute_steps(uninstall_steps(_spec(invocation, "")), "", dry_run=invocation.options.dry_run)
     return 0
 
 
 def _spec(invocation: Invocation[ServiceOptions], url: str) -> InstallSpec:
-    from coder.cli.agents.service_units import NAME, InstallSpec
-
     platform = _PLATFORMS.get(sys.platform)
     if platform is None:
         raise CoderError(
@@ -96,8 +99,6 @@ def _execute_steps(steps: Sequence[Step], token: str, *, dry_run: bool) -> None:
 
 
 def _describe_step(step: Step) -> str:
-    from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
-
     if isinstance(step, WriteFile):
         text = "(the token)" if step.text is None else step.text.rstrip("\n")
         return f"write {step.path} (mode {step.mode:o}):\n" + "\n".join(f"    {line}" for line in text.split("\n"))
@@ -109,8 +110,6 @@ def _describe_step(step: Step) -> str:
 
 
 def _run_step(step: Step, token: str) -> None:
-    from coder.cli.agents.service_units import CopyFile, RemoveFile, WriteFile
-
     try:
         if isinstance(step, WriteFile):
             _write(step, token if step.text is None else step.text)

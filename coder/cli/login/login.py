@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 
+from coder.api.access.keys import GenerateAPIKeyResponse
+from coder.api.people.passwords import LoginWithPasswordResponse
 from coder.api.people.users import User
 from coder.base.errors import CoderError
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
+from coder.cli.core.keyring_store import find_keyring
 from coder.cli.core.options import Options, YesOption
 from coder.cli.declarations.login.login import LOGIN, LOGOUT, TOKEN, WHOAMI, LoginOptions, WhoamiOptions
 from coder.cli.ui.output import ask, chosen_columns, confirm, print_json, print_table, say
@@ -28,8 +31,6 @@ def _login(invocation: Invocation[LoginOptions]) -> int:
         raise CoderError("login", "login requires a URL", "coder login https://coder.example.com")
     url = session.deployment_url(address)
     if invocation.globals.use_keyring:
-        from coder.cli.core.keyring_store import find_keyring
-
         find_keyring()  # before anything is created on the server
     anonymous = BlockingClient(session.dial_policy(invocation, url=url, token=""))
     token = invocation.globals.token
@@ -82,8 +83,6 @@ def _create_first_user(invocation: Invocation[LoginOptions], client: BlockingCli
 
 
 def _password_login(client: BlockingClient, email: str, password: str) -> str:
-    from coder.api.people.passwords import LoginWithPasswordResponse
-
     answer = client.request("POST", "/api/v2/users/login", json={"email": email, "password": password}, expect=(201,))
     return read(answer, LoginWithPasswordResponse).session_token
 
@@ -92,8 +91,6 @@ def _session_from_token(invocation: Invocation[LoginOptions], url: str, token: s
     """Exchange the given token for a new session key, unless it is to be stored itself."""
     if invocation.options.use_token_as_session:
         return token
-    from coder.api.access.keys import GenerateAPIKeyResponse
-
     client = BlockingClient(session.dial_policy(invocation, url=url, token=token))
     with add_action_to_errors("create api key"):
         return read(client.request("POST", "/api/v2/users/me/keys", expect=(201,)), GenerateAPIKeyResponse).key

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.login.reset_password import RESET_PASSWORD, ResetPasswordOptions
 from coder.cli.server.direct_database import on_database, open_as_is
 from coder.cli.ui.output import ask
+from coder.coderd.services.access.passwords import check_strength, hash_password
+from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.people import system_users
+from coder.coderd.store.people import users as user_store
 
 
 @implements(RESET_PASSWORD)
 @on_database
 def _reset(invocation: Invocation[ResetPasswordOptions]) -> int:
-    from coder.base.threads import run_trio
-
     password = ask("Enter new password:", secret=True)
     if ask("Confirm password:", secret=True) != password:
         raise CoderError("password", "Passwords do not match", "Nothing was changed.")
@@ -27,11 +30,6 @@ def _reset(invocation: Invocation[ResetPasswordOptions]) -> int:
 
 
 async def _write(invocation: Invocation[ResetPasswordOptions], username: str, password: str) -> None:
-    from datetime import UTC, datetime
-
-    from coder.coderd.services.access.passwords import check_strength, hash_password
-    from coder.coderd.store.access import keys as key_store
-    from coder.coderd.store.people import users as user_store
 
     check_strength(password)
     hashed = await hash_password(password)

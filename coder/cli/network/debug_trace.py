@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sys
 from typing import Any
 
+import trio
+
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.debug_trace import TRACE, DebugTraceOptions
+from coder.client.link import open_link
+from coder.client.ready import Preparation, print_to_stderr
+from coder.client.tracing import open_capture
+from coder.mesh.trace import Trace
+from coder.net.http1 import HttpClient
 
 PING_PAUSE = 1.0
 "Seconds between pings: path discovery runs only while data is sent."
@@ -15,22 +25,11 @@ PING_PAUSE = 1.0
 
 @implements(TRACE)
 def _run(invocation: Invocation[DebugTraceOptions]) -> int:
-    from coder.base.threads import run_trio
-
     run_trio(_main, invocation)
     return 0
 
 
 async def _main(invocation: Invocation[DebugTraceOptions]) -> None:
-    import contextlib
-
-    import trio
-
-    from coder.client.link import open_link
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.client.tracing import open_capture
-    from coder.mesh.trace import Trace
-    from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
@@ -76,8 +75,6 @@ def _show_text(at: float, name: str, fields: Any) -> None:
 
 
 def _show_json(at: float, name: str, fields: Any) -> None:
-    import json
-
     plain = {
         key: value if isinstance(value, int | float | str | None) else _text(value) for key, value in fields.items()
     }

@@ -6,25 +6,23 @@ prints only the summary.
 
 from __future__ import annotations
 
+import json
 import sys
 
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.netcheck import NETCHECK, NetcheckOptions
+from coder.tailnet.network_check import check_network, to_json
+from coder.tailnet.verdicts import lines_of
 
 
 @implements(NETCHECK)
 def _run(invocation: Invocation[NetcheckOptions]) -> int:
-    from coder.base.threads import run_trio
-
     return run_trio(_main, invocation)
 
 
 async def _main(invocation: Invocation[NetcheckOptions]) -> int:
-    import json
-
-    from coder.tailnet.network_check import check_network, to_json
-    from coder.tailnet.verdicts import lines_of
 
     policy = session.dial_policy(invocation)
     sys.stderr.write("Gathering a network report. This may take a few seconds...\n")

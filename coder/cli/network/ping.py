@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from datetime import UTC, datetime
 from typing import Any
 
+import trio
+
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.ping import PING, PingOptions
+from coder.client.ready import Preparation, print_to_stderr
+from coder.client.shared_link import open_link_for_command
+from coder.net.http1 import HttpClient
+from coder.tailnet.verdicts import lines_of
 
 
 @implements(PING)
 def _run(invocation: Invocation[PingOptions]) -> int:
-    from coder.base.threads import run_trio
-
     return run_trio(_main, invocation)
 
 
 async def _main(invocation: Invocation[PingOptions]) -> int:
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.net.http1 import HttpClient
-
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, print_to_stderr, autostart=False)
@@ -32,9 +35,6 @@ async def _main(invocation: Invocation[PingOptions]) -> int:
 
 
 async def _ping(invocation: Invocation[PingOptions], policy: Any, prepare: Any, target: Any) -> int:
-    from coder.client.shared_link import open_link_for_command
-    from coder.tailnet.verdicts import lines_of
-
     direct = not invocation.globals.disable_direct
     name = target.workspace.name
     async with open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link:
@@ -74,8 +74,6 @@ def _print_path(path: dict[str, Any]) -> None:
 
 
 def _print_json(name: str, results: list[Any], transports: list[Any], path: dict[str, Any]) -> None:
-    import json
-
     pings = [
         {
             "latency_ms": round(result.latency_s * 1000, 3),
@@ -109,8 +107,6 @@ def _print_json(name: str, results: list[Any], transports: list[Any], path: dict
 async def _ping_all(invocation: Invocation[PingOptions], link: Any, name: str) -> list[Any]:
     """Ping and collect one result per ping (None for a lost one). Without a count, stop at Ctrl-C or at a direct
     path."""
-    import trio
-
     count = invocation.options.num
     results: list[Any] = []
     try:
@@ -130,8 +126,6 @@ def _continues(count: int, results: list[Any]) -> bool:
 
 
 async def _ping_once(invocation: Invocation[PingOptions], link: Any, name: str) -> Any:
-    import trio
-
     stamp = ""
     if invocation.options.time or invocation.options.utc:
         now = datetime.now(UTC) if invocation.options.utc else datetime.now().astimezone()

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+import trio
+
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.port_forward import PORT_FORWARD, PortForwardOptions
+from coder.client.followed_link import open_followed_link
+from coder.client.ready import Preparation, print_to_stderr
+from coder.client.shared_link import open_link_for_command
+from coder.client.udp_forward import forward_udp, open_udp
+from coder.client.usage import report_usage
+from coder.net.http1 import HttpClient
+from coder.net.splice import splice
 
 if TYPE_CHECKING:
     from coder.client.link import WorkspaceLink
@@ -88,8 +99,6 @@ def _port(text: str, end: str, port_range: str) -> int:
 
 @implements(PORT_FORWARD)
 def _run(invocation: Invocation[PortForwardOptions]) -> int:
-    from coder.base.threads import run_trio
-
     forwards = parse_specs(invocation.options.tcp) + parse_specs(invocation.options.udp, "UDP")
     if not forwards:
         raise CoderError("port_forward", "no port-forwards requested", "coder port-forward WORKSPACE --tcp 8080")
@@ -106,9 +115,6 @@ def _run(invocation: Invocation[PortForwardOptions]) -> int:
 
 
 async def _main(invocation: Invocation[PortForwardOptions], forwards: list[Forward]) -> None:
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.net.http1 import HttpClient
-
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, print_to_stderr, autostart=not invocation.options.disable_autostart)
@@ -119,14 +125,6 @@ async def _main(invocation: Invocation[PortForwardOptions], forwards: list[Forwa
 async def _forward_all(
     invocation: Invocation[PortForwardOptions], policy: Any, prepare: Any, target: Any, forwards: list[Forward]
 ) -> None:
-    import signal
-
-    import trio
-
-    from coder.client.followed_link import open_followed_link
-    from coder.client.shared_link import open_link_for_command
-    from coder.client.udp_forward import forward_udp
-    from coder.client.usage import report_usage
 
     udp = [forward for forward in forwards if forward.protocol == "UDP"]
 
@@ -169,8 +167,6 @@ async def _forward_all(
 
 
 async def _listen(forward: Forward) -> list[Any]:
-    import trio
-
     listeners: list[Any] = []
     for host in forward.hosts:
         try:
@@ -183,8 +179,6 @@ async def _listen(forward: Forward) -> list[Any]:
 
 
 def _listen_udp(forward: Forward) -> list[Any]:
-    from coder.client.udp_forward import open_udp
-
     sockets: list[Any] = []
     for host in forward.hosts:
         try:
@@ -197,9 +191,6 @@ def _listen_udp(forward: Forward) -> list[Any]:
 
 
 def _handler(link: Any, port: int) -> Any:
-    import trio
-
-    from coder.net.splice import splice
 
     async def handle(local: Any) -> None:
         try:

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from typing import Any
 
+import trio
+
+from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.speedtest import SPEEDTEST, SpeedtestOptions
 from coder.cli.ui.output import chosen_columns, print_json, print_table, say
+from coder.client.link import open_link
+from coder.client.ready import Preparation, print_to_stderr
+from coder.client.speedtest import run_speedtest
+from coder.client.tracing import open_capture
+from coder.net.http1 import HttpClient
 
 SPEEDTEST_PORT = 3
 COLUMNS = ("interval", "throughput")
@@ -18,8 +28,6 @@ DIRECT_PAUSE = 0.25
 
 @implements(SPEEDTEST)
 def _run(invocation: Invocation[SpeedtestOptions]) -> int:
-    from coder.base.threads import run_trio
-
     columns = chosen_columns(invocation)
     intervals = run_trio(_main, invocation)
     _print(invocation, columns, intervals)
@@ -27,13 +35,6 @@ def _run(invocation: Invocation[SpeedtestOptions]) -> int:
 
 
 async def _main(invocation: Invocation[SpeedtestOptions]) -> list[Any]:
-    import contextlib
-
-    from coder.client.link import open_link
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.client.speedtest import run_speedtest
-    from coder.client.tracing import open_capture
-    from coder.net.http1 import HttpClient
 
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
@@ -56,9 +57,6 @@ async def _main(invocation: Invocation[SpeedtestOptions]) -> list[Any]:
 
 async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
     """Print the path of the test; with `--direct`, wait for a direct path first."""
-    import trio
-
-    from coder.base.errors import CoderError
 
     last_reported = ""
     while True:

@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, cast
 
+import trio
+
+from coder.base import garbage
+from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
+from coder.base.threads import in_thread_or_here, run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.ssh import SSH, SshOptions
+from coder.client.link import open_link
+from coder.client.network_info import write_network_info
+from coder.client.raw import copy_raw
+from coder.client.ready import Preparation, ReadyAgent, print_to_stderr
+from coder.client.shared_link import open_link_for_command
+from coder.client.shell import ShellRequest, run_shell
+from coder.client.tracing import log_to_directory, logging_trace
+from coder.client.usage import report_usage, usage_app
+from coder.net.http1 import HttpClient
 
 if TYPE_CHECKING:
     import trio
@@ -24,9 +40,6 @@ LOST = 255
 
 @implements(SSH)
 def _run(invocation: Invocation[SshOptions]) -> int:
-    from coder.base import garbage
-    from coder.base.threads import run_trio
-
     garbage.pause()
     try:
         return run_trio(_main, invocation)
@@ -35,12 +48,6 @@ def _run(invocation: Invocation[SshOptions]) -> int:
 
 
 async def _main(invocation: Invocation[SshOptions]) -> int:
-    import contextlib
-
-    import trio
-
-    from coder.client.ready import Preparation, ReadyAgent, print_to_stderr
-    from coder.net.http1 import HttpClient
 
     if invocation.options.stdio and invocation.options.container:
         raise CoderError(
@@ -56,8 +63,6 @@ async def _main(invocation: Invocation[SshOptions]) -> int:
     name = _target_name(invocation)
     async with contextlib.AsyncExitStack() as stack:
         if invocation.options.log_dir:
-            from coder.client.tracing import log_to_directory
-
             stack.enter_context(log_to_directory(invocation.options.log_dir))
         http = await stack.enter_async_context(HttpClient(policy))
         nursery = await stack.enter_async_context(trio.open_nursery())
@@ -77,10 +82,6 @@ async def _import_modules(stdio: bool, loaded: trio.Event) -> None:
 
     Re-enable garbage collection afterwards.
     """
-    from importlib import import_module
-
-    from coder.base import garbage
-    from coder.base.threads import in_thread_or_here
 
     await in_thread_or_here(import_module, "coder.client.link")
     loaded.set()
@@ -90,20 +91,12 @@ async def _import_modules(stdio: bool, loaded: trio.Event) -> None:
 
 
 async def _run_session(invocation: Invocation[SshOptions], policy: Any, prepare: Any, target: Any) -> int:
-    import trio
-
-    from coder.client.link import open_link
-    from coder.client.ready import print_to_stderr
-    from coder.client.shared_link import open_link_for_command
-    from coder.client.usage import report_usage, usage_app
 
     direct = not invocation.globals.disable_direct
     wait: WaitFor = "no" if invocation.options.no_wait else invocation.options.wait
     code = LOST
     trace = None
     if invocation.options.log_dir:
-        from coder.client.tracing import logging_trace
-
         trace = logging_trace()
     async with (
         open_link(policy, target.agent.id, direct=direct, trace=trace)
@@ -112,8 +105,6 @@ async def _run_session(invocation: Invocation[SshOptions], policy: Any, prepare:
         trio.open_nursery() as nursery,
     ):
         if invocation.options.network_info_dir:
-            from coder.client.network_info import write_network_info
-
             interval = invocation.options.network_info_interval.total_seconds()
             nursery.start_soon(
                 write_network_info, cast("WorkspaceLink", link), invocation.options.network_info_dir, interval
@@ -145,20 +136,14 @@ def _needs_own_node(invocation: Invocation[SshOptions]) -> bool:
 
 async def _session(invocation: Invocation[SshOptions], stream: Any) -> int:
     if invocation.options.stdio:
-        from coder.client.raw import copy_raw
-
         await copy_raw(stream)
         return 0
-    from coder.client.shell import run_shell
-
     return await run_shell(stream, _request(invocation))
 
 
 async def _end_when_stopped(prepare: Any, target: Any, interval: float, scope: trio.CancelScope) -> None:
     """End the session when a stop or delete build begins: the machine will vanish, perhaps without closing
     connections."""
-    import trio
-
     while interval > 0:
         await trio.sleep(interval)
         if await prepare.is_stopping(target):
@@ -184,8 +169,6 @@ def _target_name(invocation: Invocation[SshOptions]) -> str:
 
 
 def _request(invocation: Invocation[SshOptions]) -> Any:
-    from coder.client.shell import ShellRequest
-
     words = invocation.args[1:]
     command = " ".join(words) or None  # as ssh does: the remote shell gets one line
     env = dict(_pair(text) for text in invocation.options.env)
@@ -235,6 +218,4 @@ def _is_port(text: str) -> bool:
 
 
 def _duration(text: str) -> Any:
-    from coder.base.duration import parse_duration
-
     return parse_duration(text)

@@ -6,7 +6,9 @@ The private key is generated locally and printed once, in the configuration; the
 
 from __future__ import annotations
 
+import os
 import sys
+from pathlib import Path
 from urllib.parse import quote
 from uuid import UUID
 
@@ -32,6 +34,7 @@ from coder.cli.declarations.network.wireguard_clients import (
 )
 from coder.cli.ui.output import Row, api_time, confirm, print_json, print_rows, say, since
 from coder.client.answers import read, read_rows
+from coder.client.target import split_target
 from coder.domain.foundation.endpoints import read_endpoint
 from coder.net.blocking import BlockingClient
 
@@ -43,7 +46,6 @@ def _path(invocation: Invocation[UserOption], name: str = "") -> str:
 
 @implements(ADD)
 def _add(invocation: Invocation[WireguardAddOptions]) -> int:
-    from pathlib import Path
 
     from wireguard_tools import WireguardKey
 
@@ -101,8 +103,6 @@ def _check_server(server: WireguardServer) -> None:
 
 def _write_private(path: str, text: str) -> None:
     """Write a new file that only its owner can read. Raise CoderError that names the client, which exists by then."""
-    import os
-
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
@@ -114,8 +114,6 @@ def _write_private(path: str, text: str) -> None:
 
 
 def _workspace_id(client: BlockingClient, name: str) -> UUID:
-    from coder.client.target import split_target
-
     owner, workspace, _ = split_target(name)
     return read(client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}"), Workspace).id
 

@@ -25,7 +25,7 @@ from coder.cli.declarations.people.tokens import (
     TokensRemoveOptions,
     TokensViewOptions,
 )
-from coder.cli.ui.output import Row, go_time, print_rows, say
+from coder.cli.ui.output import Row, go_time, print_rows, print_table, say
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient, HttpAnswer
 from coder.net.errors import HttpError
@@ -91,8 +91,6 @@ def _print(
     tokens: list[tuple[APIKeyWithOwner, dict[str, object]]],
     columns: tuple[str, ...] = (),
 ) -> None:
-    from coder.cli.ui.output import print_table
-
     if columns and invocation.options.output != "json":
         print_table(columns, [_row(token) for token, _ in tokens])
         return

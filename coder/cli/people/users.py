@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import secrets
 import sys
 from collections.abc import Mapping
 from urllib.parse import quote
@@ -35,6 +36,7 @@ from coder.cli.declarations.people.users import (
     UsersShowOptions,
 )
 from coder.cli.templates.templates import organization_of
+from coder.cli.ui.choices import Choice, select_many
 from coder.cli.ui.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
@@ -154,8 +156,6 @@ def _password(invocation: Invocation[UsersCreateOptions], login_type: str) -> tu
     password = invocation.options.password
     if password:
         return password, False
-    import secrets
-
     return secrets.token_urlsafe(15), True
 
 
@@ -193,8 +193,6 @@ def _edit_roles(invocation: Invocation[UsersEditRolesOptions]) -> int:
     if invocation.given("roles"):
         requested = [role for role in invocation.options.roles if role]
     else:
-        from coder.cli.ui.choices import Choice, select_many
-
         choices = [Choice(name, name) for name in assignable]
         requested = select_many("Roles:", choices, defaults=[role.name for role in user.roles])
     for role in requested:

@@ -6,11 +6,14 @@ The shell scripts call `coder completion words -- <line so far>`, so they never 
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 from coder.base.atomic_file import read_lossless, write_atomically
+from coder.base.child_env import child_env
 from coder.base.config import LIST_KINDS, Option, process_environment
 from coder.base.errors import CoderError
 from coder.cli.core.command import Command, Invocation, implements
@@ -100,10 +103,6 @@ def _install(shell: str) -> Path:
 def _powershell_profile(home: Path) -> Path:
     """Return PowerShell's profile path: PowerShell's own answer, since the documents folder can move; else the
     default."""
-    import shutil
-    import subprocess
-
-    from coder.base.child_env import child_env
 
     for program in ("pwsh", "powershell"):
         if executable := shutil.which(program):

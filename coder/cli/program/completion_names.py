@@ -9,12 +9,18 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
+from coder.api.base import names
 from coder.base.errors import CoderError
+from coder.cli.core import session
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options
+from coder.cli.workspaces.workspaces import find_workspace
+from coder.client.answers import read
+from coder.net.errors import NetError
 
 if TYPE_CHECKING:
-    from coder.cli.core.command import Command, Invocation
+    from coder.cli.core.command import Command
     from coder.net.blocking import BlockingClient
 
 ARGUMENT_KINDS = {
@@ -138,9 +144,6 @@ def argument_kind(command: Command[Options], index: int) -> str:
 
 
 def _names(client: BlockingClient, kind: str) -> list[str]:
-    from coder.api.base import names
-    from coder.client.answers import read
-
     answer = client.request("GET", _LIST_ROUTES[kind])
     match kind:
         case "workspaces":
@@ -177,9 +180,6 @@ def names_of_kind(kind: str, invocation: Invocation[Options], args: Sequence[str
 
     `args`: the preceding arguments; the first is the workspace whose agents, apps and ports are listed.
     """
-    from coder.cli.core import session
-    from coder.net.errors import NetError
-
     try:
         if kind in _LIST_ROUTES:
             return sorted(filter(None, _names(session.client(invocation), kind)))
@@ -191,8 +191,6 @@ def names_of_kind(kind: str, invocation: Invocation[Options], args: Sequence[str
 
 
 def _agents(client: BlockingClient, workspace: str) -> list[Any]:
-    from coder.cli.workspaces.workspaces import find_workspace
-
     workspace_details = find_workspace(client, workspace)
     return [agent for resource in workspace_details.latest_build.resources for agent in resource.agents or ()]
 
@@ -207,9 +205,6 @@ def _apps(client: BlockingClient, workspace: str) -> list[str]:
 
 def _ports(client: BlockingClient, workspace: str) -> list[str]:
     """Return the ports that programs in the workspace listen on."""
-    from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
-    from coder.client.answers import read
-
     agents = _agents(client, workspace)
     if not agents:
         return []

@@ -6,18 +6,18 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import coder.coderd
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.provisioning.bundle import BUNDLE, BundleOptions
+from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE
+from coder.provisionerd.terraform.bundle import collect
+from coder.provisionerd.terraform.provider.provider import platform_name
 
 
 @implements(BUNDLE)
 def _run(invocation: Invocation[BundleOptions]) -> int:
-    from coder.base.threads import run_trio
-    from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE
-    from coder.provisionerd.terraform.bundle import collect
-    from coder.provisionerd.terraform.provider.provider import platform_name
-
     target = Path(invocation.options.output).expanduser().absolute()
     templates = [Path(word).expanduser() for word in invocation.args] or _bundled()
     for folder in templates:
@@ -49,6 +49,4 @@ def _run(invocation: Invocation[BundleOptions]) -> int:
 
 def _bundled() -> list[Path]:
     """Return the bundled example templates."""
-    import coder.coderd
-
     return sorted(path.parent for path in (Path(coder.coderd.__path__[0]) / "examples").glob("*/README.md"))

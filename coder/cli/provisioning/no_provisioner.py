@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING
 
+from coder.api.provisioning.job_reasons import ProvisionerJobWhy
 from coder.base.errors import CoderError
 from coder.cli.core.command import Invocation
 from coder.cli.declarations.provisioning.no_provisioner import JobOptions
@@ -18,7 +19,6 @@ from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
 if TYPE_CHECKING:
-    from coder.api.provisioning.job_reasons import ProvisionerJobWhy
     from coder.api.provisioning.jobs import ProvisionerJob
     from coder.api.templates.template_versions import TemplateVersion
     from coder.api.workspaces.builds import WorkspaceBuild
@@ -80,8 +80,6 @@ def _path(job: ProvisionerJob) -> str:
 
 
 def _why(client: BlockingClient, job: ProvisionerJob) -> ProvisionerJobWhy | None:
-    from coder.api.provisioning.job_reasons import ProvisionerJobWhy
-
     try:
         return read(client.request("GET", f"{_path(job)}/why"), ProvisionerJobWhy)
     except HttpError:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
+from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
 from coder.base.duration import format_duration
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -13,16 +13,11 @@ from coder.cli.templates.templates import organization_of
 from coder.cli.ui.output import Row, api_time, fields_of, print_json, print_rows, print_table, say
 from coder.client.answers import read_rows
 
-if TYPE_CHECKING:
-    from coder.api.provisioning.provisioners import ProvisionerDaemon, ProvisionerDaemonHealth
-
 HEALTH_COLUMNS = ("name", "version", "status", "source", "reachable", "latency", "slots", "cpu", "memory", "disk")
 
 
 @implements(LIST)
 def _list(invocation: Invocation[ProvisionerListOptions]) -> int:
-    from coder.api.provisioning.provisioners import ProvisionerDaemon
-
     if invocation.options.health:
         return _list_health(invocation)
     client = session.client(invocation)
@@ -50,8 +45,6 @@ def _list(invocation: Invocation[ProvisionerListOptions]) -> int:
 
 def _list_health(invocation: Invocation[ProvisionerListOptions]) -> int:
     """Print the health that the server measured over the mesh (`--health`)."""
-    from coder.api.provisioning.provisioners import ProvisionerDaemonHealth
-
     client = session.client(invocation)
     organization = organization_of(invocation, client)
     path = f"/api/v2/organizations/{organization.id}/provisionerdaemons/health"

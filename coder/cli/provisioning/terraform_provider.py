@@ -7,13 +7,12 @@ from pathlib import Path
 
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.provisioning.terraform_provider import TERRAFORM_PROVIDER, TerraformProviderOptions
+from coder.provisionerd.terraform.provider.plugin import serve_plugin
 
 
 @implements(TERRAFORM_PROVIDER)
 def _run(invocation: Invocation[TerraformProviderOptions]) -> int:
     if not invocation.options.mirror:
-        from coder.provisionerd.terraform.provider.plugin import serve_plugin
-
         return serve_plugin(invocation.env)
     from coder.provisionerd.terraform.mirror import write_mirror
     from coder.provisionerd.terraform.provider.catalog import PROVIDER_VERSION

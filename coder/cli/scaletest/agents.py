@@ -9,17 +9,23 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 from uuid import UUID
 
+import trio
+
+from coder.api.site.deployment import ExternalAgentCredentials
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.scaletest.agents import AGENTS, ScaletestAgentsOptions
 from coder.cli.scaletest.ledger import Ledger
 from coder.cli.scaletest.runs import percentiles, with_client
+from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
 from coder.cli.ui.output import print_json, say
+from coder.client.answers import read
 
 if TYPE_CHECKING:
-    from coder.cli.scaletest.simulated_agent import FleetFigures
     from coder.net.http1 import HttpClient
 
 MAX_AGENTS = 20_000
@@ -30,8 +36,6 @@ _SHOWN_ERRORS = 10
 
 @implements(AGENTS)
 def _run(invocation: Invocation[ScaletestAgentsOptions]) -> int:
-    from coder.base.threads import run_trio
-
     if not 0 < invocation.options.ramp <= MAX_RAMP:
         raise CoderError("bad_option", f"--ramp must be from 1 to {MAX_RAMP} agents a second")
     if invocation.options.progress.total_seconds() < 0.1:
@@ -67,10 +71,6 @@ async def _with_own_workspaces(invocation: Invocation[ScaletestAgentsOptions], h
 
 async def _external_tokens(invocation: Invocation[ScaletestAgentsOptions], http: HttpClient) -> list[str]:
     """Return the tokens of external agents in the workspaces of `create-workspaces`."""
-    from coder.api.site.deployment import ExternalAgentCredentials
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
-
     tokens = []
     for entry in Ledger(session.config_dir(invocation), http.policy.url).of("workspace"):
         path = f"/api/v2/users/{quote(entry.owner, safe='')}/workspace/{quote(entry.name, safe='')}"
@@ -85,9 +85,6 @@ async def _external_tokens(invocation: Invocation[ScaletestAgentsOptions], http:
 
 
 async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: Any, tokens: list[str]) -> int:
-    import trio
-
-    from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
 
     if not tokens:
         raise CoderError(
@@ -119,8 +116,6 @@ async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: Any,
 
 
 async def _show_progress(figures: FleetFigures, count: int, interval: float) -> None:
-    import trio
-
     while True:
         await trio.sleep(interval)
         say(f"connected {figures.connected} of {count}, lost {figures.lost}, failed calls {figures.failed_calls}")

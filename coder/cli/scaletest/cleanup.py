@@ -9,8 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+import trio
+
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.scaletest.cleanup import CLEANUP, ScaletestCleanupOptions
@@ -18,10 +22,11 @@ from coder.cli.declarations.scaletest.runs import CleanupOptions
 from coder.cli.scaletest.ledger import Ledger, LedgerEntry
 from coder.cli.scaletest.runs import Job, ScaletestRun, check_concurrency, run_all, with_client
 from coder.cli.ui.output import say
+from coder.cli.ui.progress import ENDED
+from coder.client.answers import read
 from coder.net.errors import HttpError, NetError
 
 if TYPE_CHECKING:
-    from coder.api.workspaces.workspaces import Workspace
     from coder.net.http1 import HttpClient
 
 POLL = 1.0
@@ -30,8 +35,6 @@ POLL = 1.0
 
 @implements(CLEANUP)
 def _run(invocation: Invocation[ScaletestCleanupOptions]) -> int:
-    from coder.base.threads import run_trio
-
     check_concurrency(invocation.options.cleanup_concurrency, "cleanup-concurrency")
 
     async def clean(http: HttpClient) -> int:
@@ -108,9 +111,6 @@ async def _viewer(http: HttpClient) -> Viewer:
 async def _remove_workspace(
     http: HttpClient, ledger: Ledger, entry: LedgerEntry, viewer: Viewer, template: str, run: ScaletestRun
 ) -> None:
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
-
     path = f"/api/v2/users/{quote(entry.owner, safe='')}/workspace/{quote(entry.name, safe='')}"
     answer = await http.request("GET", path, expect=(200, 404, 410))
     if answer.status == 200:
@@ -128,11 +128,6 @@ async def _remove_workspace(
 
 async def _delete(http: HttpClient, workspace: Workspace) -> None:
     """Delete a workspace after its running build has ended; retry an earlier delete that failed."""
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.ui.progress import ENDED
-    from coder.client.answers import read
 
     path = f"/api/v2/workspaces/{workspace.id}"
     requested = False

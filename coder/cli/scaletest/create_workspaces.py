@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import trio
+
+from coder.api.templates.templates import Template
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError, explain_error
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.scaletest.create_workspaces import CREATE_WORKSPACES, ScaletestCreateWorkspacesOptions
@@ -26,21 +31,21 @@ from coder.cli.scaletest.runs import (
     with_client,
     write_report,
 )
+from coder.cli.scaletest.terminal import open_terminal
 from coder.cli.ui.output import say
+from coder.cli.ui.progress import ENDED
 from coder.cli.workspaces.parameters import pairs, values_of_file
+from coder.client.answers import read
+from coder.client.target import choose_agent
 from coder.net.errors import HttpError
 
 if TYPE_CHECKING:
-    from coder.api.templates.templates import Template
-    from coder.api.workspaces.workspaces import Workspace
     from coder.client.answers import Answer
     from coder.net.http1 import HttpClient
 
 
 @implements(CREATE_WORKSPACES)
 def _run(invocation: Invocation[ScaletestCreateWorkspacesOptions]) -> int:
-    from coder.base.threads import run_trio
-
     check_outputs(invocation)
     if not invocation.options.template:
         raise CoderError("scaletest", "--template is required", "List the templates with `coder templates list`.")
@@ -94,9 +99,6 @@ async def _clean(
 
 
 async def _template(http: HttpClient, name: str) -> Template:
-    from coder.api.templates.templates import Template
-    from coder.client.answers import read
-
     for template in read(await http.request("GET", "/api/v2/templates"), list[Template]):
         if name in (template.name, str(template.id)):
             return template
@@ -113,10 +115,6 @@ async def _make(
     name: str,
     run: ScaletestRun,
 ) -> None:
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
 
     owner = (me or "me") if invocation.options.use_host_login else await _new_user(http, ledger, template, me, name)
     began = trio.current_time()
@@ -160,11 +158,6 @@ async def _post_recorded(
 
 
 async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.ui.progress import ENDED
-    from coder.client.answers import read
 
     while workspace.latest_build.job.status not in ENDED:
         await trio.sleep(POLL)
@@ -177,10 +170,6 @@ async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
 
 async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
     """Wait until the agents are connected and their start scripts have ended."""
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.client.answers import read
 
     while True:
         agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
@@ -196,10 +185,6 @@ async def _run_command(
     invocation: Invocation[ScaletestCreateWorkspacesOptions], http: HttpClient, workspace: Workspace
 ) -> str:
     """Return the command's output, bounded in size."""
-    import trio
-
-    from coder.cli.scaletest.terminal import open_terminal
-    from coder.client.target import choose_agent
 
     output = b""
     limit = invocation.options.run_timeout.total_seconds()

@@ -6,7 +6,10 @@ import random
 from functools import partial
 from typing import TYPE_CHECKING
 
+import trio
+
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.scaletest.dashboard import DASHBOARD, ScaletestDashboardOptions
 from coder.cli.scaletest.cleanup import now
@@ -45,8 +48,6 @@ PAGES = {
 
 @implements(DASHBOARD)
 def _run(invocation: Invocation[ScaletestDashboardOptions]) -> int:
-    from coder.base.threads import run_trio
-
     check_outputs(invocation)
     if invocation.options.interval.total_seconds() <= 0 or invocation.options.jitter >= invocation.options.interval:
         raise CoderError("scaletest", "--interval must be above 0, and --jitter below it")
@@ -73,8 +74,6 @@ async def _visit(
     invocation: Invocation[ScaletestDashboardOptions], http: HttpClient, number: int, seconds: float, run: ScaletestRun
 ) -> None:
     """Open pages one after the other for this duration; at least one."""
-    import trio
-
     # Every visitor has its own generator, so that --rand-seed repeats a test.
     chance = random.Random(f"{invocation.options.rand_seed} {number}")
     interval, jitter = invocation.options.interval.total_seconds(), invocation.options.jitter.total_seconds()
@@ -96,8 +95,6 @@ async def _visit(
 
 async def _open_page(http: HttpClient, page: str) -> None:
     """Send a page's requests. Raise the error of the first failed request."""
-    import trio
-
     failed: list[CoderError] = []
 
     async def ask(path: str) -> None:

@@ -9,7 +9,10 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import msgspec
+import trio
 
 from coder.base.atomic_file import naming
 from coder.base.errors import CoderError, explain_error
@@ -19,9 +22,7 @@ from coder.cli.core.options import Options
 from coder.cli.core.unsupported import unsupported
 from coder.cli.declarations.scaletest.runs import RunOptions, UnusedCleanupOptions
 from coder.cli.ui.output import say
-
-if TYPE_CHECKING:
-    from coder.net.http1 import HttpClient
+from coder.net.http1 import HttpClient
 
 MAX_JOBS = 2000
 MAX_CONCURRENCY = 200
@@ -72,8 +73,6 @@ async def run_all(
 ) -> list[ScaletestRun]:
     """Run all jobs in order, `concurrency` at a time. An exception becomes the error of its run; times are in
     seconds."""
-    import trio
-
     if len(jobs) > max_jobs or not 0 < concurrency <= MAX_CONCURRENCY:
         raise CoderError("scaletest", f"at most {max_jobs} runs, and 1 to {MAX_CONCURRENCY} at a time")
     runs = [ScaletestRun(name) for name, _ in jobs]
@@ -93,9 +92,6 @@ async def run_all(
 
 
 async def _error_of(run: ScaletestRun, work: Callable[[ScaletestRun], Awaitable[None]], deadline: float) -> str:
-    import msgspec
-    import trio
-
     with trio.move_on_at(deadline):
         try:
             await work(run)
@@ -204,8 +200,6 @@ def chosen_range(text: str, flag: str, count: int) -> range:
 
 async def with_client(invocation: Invocation[Options], do: Callable[[HttpClient], Awaitable[int]]) -> int:
     """Call `do` with a client of the current session."""
-    from coder.net.http1 import HttpClient
-
     async with HttpClient(session.dial_policy(invocation), keep=MAX_CONCURRENCY) as http:
         return await do(http)
 

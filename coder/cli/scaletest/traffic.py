@@ -7,7 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+import trio
+
+from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.scaletest.traffic import WORKSPACE_TRAFFIC, ScaletestWorkspaceTrafficOptions
@@ -24,6 +28,9 @@ from coder.cli.scaletest.runs import (
     with_client,
     write_report,
 )
+from coder.cli.scaletest.terminal import open_terminal
+from coder.client.answers import read
+from coder.client.target import choose_agent
 
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
@@ -36,8 +43,6 @@ ECHO = "stty raw -echo; echo ready; exec cat"
 
 @implements(WORKSPACE_TRAFFIC)
 def _run(invocation: Invocation[ScaletestWorkspaceTrafficOptions]) -> int:
-    from coder.base.threads import run_trio
-
     check_outputs(invocation)
     if (
         not 1 <= invocation.options.bytes_per_tick <= MAX_BYTES
@@ -82,12 +87,6 @@ async def _type(
     seconds: float,
     run: ScaletestRun,
 ) -> None:
-    import trio
-
-    from coder.api.workspaces.workspaces import Workspace
-    from coder.cli.scaletest.terminal import open_terminal
-    from coder.client.answers import read
-    from coder.client.target import choose_agent
 
     path = f"/api/v2/users/{quote(target.owner, safe='')}/workspace/{quote(target.name, safe='')}"
     workspace = read(await http.request("GET", path), Workspace)

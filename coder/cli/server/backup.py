@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.server.backup import BACKUP, RESTORE, ServerBackupOptions, ServerRestoreOptions
 from coder.cli.server.direct_database import find_database, settings
 from coder.cli.ui.output import confirm
+from coder.coderd.store.engine import backup
+from coder.coderd.store.engine.backup import Programs, load_backup, write_backup
+from coder.coderd.store.engine.postgres import builtin_url, put_back, run_postgres, set_aside
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -22,8 +27,6 @@ if TYPE_CHECKING:
 @contextlib.asynccontextmanager
 async def _open_database(invocation: Invocation[ServerBackupOptions], config: ServerConfig) -> AsyncIterator[str]:
     """Open the given database, the built-in one of a running server, or the built-in one started for the block."""
-    from coder.coderd.store.engine.postgres import builtin_url, run_postgres
-
     if invocation.options.postgres_url:
         yield invocation.options.postgres_url
         return
@@ -39,9 +42,6 @@ async def _open_database(invocation: Invocation[ServerBackupOptions], config: Se
 
 @implements(BACKUP)
 def _backup(invocation: Invocation[ServerBackupOptions]) -> int:
-    from coder.base.threads import run_trio
-    from coder.coderd.store.engine.backup import Programs, write_backup
-
     config = find_database(invocation)
     now = datetime.now(UTC)
     target = Path(invocation.options.output or f"coder-{now:%Y%m%d-%H%M%S}.backup").expanduser().absolute()
@@ -63,10 +63,6 @@ def _backup(invocation: Invocation[ServerBackupOptions]) -> int:
 
 @implements(RESTORE)
 def _restore(invocation: Invocation[ServerRestoreOptions]) -> int:
-    import tempfile
-
-    from coder.base.threads import run_trio
-    from coder.coderd.store.engine import backup
 
     config, is_new = _restore_target(invocation)
     programs = backup.Programs(config.data_path, config.postgres_bin_dir)
@@ -106,9 +102,6 @@ def _restore_target(invocation: Invocation[ServerRestoreOptions]) -> tuple[Serve
 async def _replace(
     invocation: Invocation[ServerRestoreOptions], config: ServerConfig, programs: Any, dump: Path, manifest: Any
 ) -> Path | None:
-    from coder.coderd.store.engine.backup import load_backup
-    from coder.coderd.store.engine.postgres import put_back, run_postgres, set_aside
-
     if invocation.options.postgres_url:
         await load_backup(invocation.options.postgres_url, dump, manifest, programs)
         return None

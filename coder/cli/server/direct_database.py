@@ -19,6 +19,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options
 from coder.cli.declarations.server.direct_database import DatabaseOptions
+from coder.coderd.store.engine.postgres import require_existing, run_postgres
 
 if TYPE_CHECKING:
     from coder.coderd.config.settings import ServerConfig
@@ -42,8 +43,6 @@ def settings(invocation: Invocation[Options]) -> ServerConfig:
 def find_database(invocation: Invocation[DatabaseOptions]) -> ServerConfig:
     """Return the server's configuration after checking for a database. Raise CoderError `no_database` or
     `no_access`."""
-    from coder.coderd.store.engine.postgres import require_existing
-
     config = settings(invocation)
     if not invocation.options.postgres_url:
         try:
@@ -101,8 +100,6 @@ async def database_url(invocation: Invocation[DatabaseOptions]) -> AsyncIterator
     if invocation.options.postgres_url:
         yield invocation.options.postgres_url
         return
-    from coder.coderd.store.engine.postgres import run_postgres
-
     config = find_database(invocation)
     async with run_postgres(config.data_path, bin_dir=config.postgres_bin_dir) as url:
         yield url

@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from coder.base.config import Inputs
+from coder.base.duration import format_duration
 from coder.base.errors import CoderError
+from coder.base.log import get_logger
+from coder.base.open_files import raise_open_files
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
 from coder.cli.declarations.server.server import SERVER, ServerOptions
-from coder.coderd.config.options import OPTIONS
+from coder.cli.provisioning.provisioner_daemons import builtin_daemons
+from coder.coderd.app import run_server
+from coder.coderd.config.experiments import NOT_SERVED
+from coder.coderd.config.options import FORMER, OPTIONS
+from coder.coderd.config.reading import server_config
+from coder.coderd.config.without_effect import ignored_settings
 
 
 @implements(SERVER)
 def _run(invocation: Invocation[ServerOptions]) -> int:
-    from coder.base.open_files import raise_open_files
-    from coder.base.threads import run_trio
-    from coder.coderd.app import run_server
-    from coder.coderd.config.experiments import NOT_SERVED
-    from coder.coderd.config.reading import server_config
-    from coder.coderd.config.without_effect import ignored_settings
-
     inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation.options.config))
     config = server_config(inputs, session.config_dir(invocation))
     if invocation.options.write_config:
@@ -31,15 +34,10 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
         return 0
     _log_to(config)
     if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
-        from coder.base.log import get_logger
-
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
     if absent := [name for name in config.experiments if name in NOT_SERVED]:
-        from coder.base.log import get_logger
-
         for name in absent:
             get_logger("server").warn("an experiment is not served", experiment=name, reason=NOT_SERVED[name])
-    from coder.cli.provisioning.provisioner_daemons import builtin_daemons
 
     def announce(text: str) -> None:
         sys.stdout.write(f"{text}\n")
@@ -77,7 +75,6 @@ def _print_yaml(resolved: Any) -> None:
     value."""
     import yaml
 
-    from coder.coderd.config.options import FORMER
     from coder.coderd.config.settings import effective_name
 
     tree: dict[str, Any] = {}
@@ -96,9 +93,6 @@ def _print_yaml(resolved: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    from datetime import timedelta
-
-    from coder.base.duration import format_duration
 
     if isinstance(value, timedelta):
         return format_duration(value)

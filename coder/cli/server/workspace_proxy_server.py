@@ -5,20 +5,19 @@ from __future__ import annotations
 import sys
 
 from coder.base.config import Inputs
+from coder.base.open_files import raise_open_files
+from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
 from coder.cli.core.options import Options
 from coder.cli.core.unsupported import check_settings
 from coder.cli.declarations.server.workspace_proxy_server import SERVER
 from coder.wsproxy.config import WITHOUT_EFFECT, proxy_config
+from coder.wsproxy.server import run_proxy
 
 
 @implements(SERVER)
 def _run(invocation: Invocation[Options]) -> int:
-    from coder.base.open_files import raise_open_files
-    from coder.base.threads import run_trio
-    from coder.wsproxy.server import run_proxy
-
     config = proxy_config(Inputs(flags=invocation.raw, env=invocation.env))
     server = config.server
     paths = server.log_human, server.log_json, server.log_stackdriver

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from uuid import UUID, uuid4
 
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.tasks.experimental import (
@@ -23,22 +25,18 @@ from coder.cli.declarations.tasks.experimental import (
 )
 from coder.cli.ui.choices import Choice, select, select_many
 from coder.cli.ui.output import say
+from coder.client.ready import Preparation, print_to_stderr
+from coder.client.web_terminal import TerminalRequest, run_terminal
+from coder.net.http1 import HttpClient
 
 
 @implements(RPTY)
 def _rpty(invocation: Invocation[RptyOptions]) -> int:
-    from coder.base.threads import run_trio
-
     run_trio(_attach, invocation)
     return 0
 
 
 async def _attach(invocation: Invocation[RptyOptions]) -> None:
-    from uuid import UUID, uuid4
-
-    from coder.client.ready import Preparation, print_to_stderr
-    from coder.client.web_terminal import TerminalRequest, run_terminal
-    from coder.net.http1 import HttpClient
 
     reconnect_id = invocation.options.reconnect
     try:

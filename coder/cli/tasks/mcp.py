@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.errors import CoderError
 from coder.base.secret import Secret
+from coder.base.threads import run_trio
 from coder.base.version import BUILD_VERSION
+from coder.cli.agents.sync import ask_agent
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.tasks.mcp import (
@@ -25,23 +27,25 @@ from coder.cli.declarations.tasks.mcp import (
     McpConfigureCursorOptions,
     McpServerOptions,
 )
+from coder.cli.tasks.agentapi import serve_watching
+from coder.cli.tasks.app_status import AppStatusReporter
+from coder.cli.tasks.mcp_protocol import McpServer
+from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
+from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
+from coder.cli.tasks.mcp_workspace_tools import workspace_tools
 from coder.cli.ui.output import say
+from coder.net.blocking import BlockingClient
 from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
-    from coder.cli.tasks.app_status import AppStatusReporter, Report
+    from coder.cli.tasks.app_status import Report
 
 
 @implements(SERVER)
 def _serve(invocation: Invocation[McpServerOptions]) -> int:
-    from coder.cli.tasks.mcp_protocol import McpServer
-
     reporter = _reporter(invocation)
     server = McpServer(BUILD_VERSION, _tools(invocation, reporter), invocation.options.instructions)
     if invocation.options.agentapi_url and reporter is not None:
-        from coder.base.threads import run_trio
-        from coder.cli.tasks.agentapi import serve_watching
-
         policy = DialPolicy(session.normal_url(invocation.options.agentapi_url))
         run_trio(serve_watching, server.answer_line, policy, reporter)
         return 0
@@ -54,10 +58,6 @@ def _serve(invocation: Invocation[McpServerOptions]) -> int:
 
 def _tools(invocation: Invocation[McpServerOptions], reporter: AppStatusReporter | None) -> list[Any]:
     """Return the allowed tools whose credentials exist. Raise CoderError if there are none."""
-    from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
-    from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
-    from coder.cli.tasks.mcp_workspace_tools import workspace_tools
-
     tools, reason = [], ""
     try:
         client = session.client(invocation)
@@ -79,23 +79,17 @@ def _tools(invocation: Invocation[McpServerOptions], reporter: AppStatusReporter
 
 def _reporter(invocation: Invocation[McpServerOptions]) -> AppStatusReporter | None:
     """Return the reporter of the app's status, by the agent's token or its socket; None without both."""
-    from coder.cli.tasks.app_status import AppStatusReporter
-
     slug, token = invocation.options.app_status_slug, invocation.options.agent_token
     url = invocation.options.agent_url or invocation.globals.url
     if not slug:
         return None
     if token and url and invocation.sources["socket_path"] != "flag":
-        from coder.net.blocking import BlockingClient
-
         policy = session.with_tls_files(session.dial_policy(invocation, url=url, token=""), invocation)
         agent = BlockingClient(policy.with_token(Secret(token)))
         return AppStatusReporter(
             lambda report: agent.request("PATCH", "/api/v2/workspaceagents/me/app-status", json=_body(slug, report))
         )
     if invocation.options.socket_path:
-        from coder.cli.agents.sync import ask_agent
-
         return AppStatusReporter(lambda report: ask_agent(invocation, "report", patience=60, **_body(slug, report)))
     return None
 

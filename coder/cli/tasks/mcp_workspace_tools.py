@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
+import trio
+
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.tasks.mcp_protocol import Tool
 from coder.client.agent_api import (
     AgentApi,
@@ -61,8 +64,6 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
 
     def inside(ask: Ask) -> Callable[[Mapping[str, Any]], Any]:
         def call(arguments: Mapping[str, Any]) -> Any:
-            from coder.base.threads import run_trio
-
             async def asked() -> Any:
                 async with open_agent_api(policy, directory, str(arguments["workspace"])) as api:
                     return await ask(api, arguments)
@@ -130,8 +131,6 @@ def workspace_tools(client: BlockingClient, policy: DialPolicy, directory: Path)
 
 
 async def _bash(api: AgentApi, arguments: Mapping[str, Any]) -> Any:
-    import trio
-
     limit = arguments.get("timeout_ms", SHELL_TIME)
     if not 0 < limit <= LONGEST_SHELL:
         raise CoderError("mcp", f"timeout_ms must be between 1 and {LONGEST_SHELL}")
@@ -172,8 +171,6 @@ async def _end(api: AgentApi, ident: str) -> bool:
 
 async def _kill_after_failure(api: AgentApi, ident: str) -> str:
     """Kill a command whose wait failed, if its agent still answers, and return what happened."""
-    import trio
-
     with suppress(CoderError), trio.move_on_after(LAST_TRY):
         return f"its process {ident} was killed" if await _end(api, ident) else f"its process {ident} has ended"
     return f"the command may still run as process {ident}"

@@ -6,7 +6,7 @@ import io
 import sys
 import tarfile
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -113,8 +113,6 @@ def _days(given: Sequence[str], word: str) -> list[str]:
 
 
 def _now() -> str:
-    from datetime import datetime
-
     return datetime.now().astimezone().strftime("%b %d %H:%M:%S")
 
 

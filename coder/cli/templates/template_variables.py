@@ -14,6 +14,11 @@ from coder.cli.core.command import Invocation
 from coder.cli.core.value_text import expression_text, read_json, read_values
 from coder.cli.declarations.templates.templates import TemplatesPushOptions
 from coder.cli.workspaces.parameters import pairs
+from coder.domain.hcl.evaluate import evaluate
+from coder.domain.hcl.lexer import HclError
+from coder.domain.hcl.parser import parse_file_untrusted
+from coder.domain.hcl.scope import EvaluationScope
+from coder.domain.hcl.values import EvaluationError
 
 
 def variable_values(invocation: Invocation[TemplatesPushOptions], directory: str) -> dict[str, str]:
@@ -53,12 +58,6 @@ def _from_json(path: Path) -> dict[str, str | None]:
 
 
 def _from_hcl(path: Path) -> dict[str, str | None]:
-    from coder.domain.hcl.evaluate import evaluate
-    from coder.domain.hcl.lexer import HclError
-    from coder.domain.hcl.parser import parse_file_untrusted
-    from coder.domain.hcl.scope import EvaluationScope
-    from coder.domain.hcl.values import EvaluationError
-
     try:
         body = parse_file_untrusted(path.read_text(encoding="utf-8-sig", errors="replace"), path.name).body
         return {name: expression_text(evaluate(value, EvaluationScope({}))) for name, value in body.attributes.items()}

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from coder.api.people.organizations import Organization
+from coder.api.site.deployment import UploadResponse
+from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
+from coder.api.templates.templates import Template
+from coder.base.duration import format_duration
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core import session
@@ -27,19 +31,17 @@ from coder.cli.declarations.templates.templates import (
     TemplatesPushOptions,
 )
 from coder.cli.provisioning.no_provisioner import handle_no_provisioner
+from coder.cli.templates.examples import examples, unpack_example
+from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.push_source import source_of
 from coder.cli.templates.template_variables import variable_values
+from coder.cli.ui.choices import Choice, select
 from coder.cli.ui.output import Row, api_time, ask, confirm, print_rows, say
 from coder.cli.ui.progress import watch_job
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read, read_rows
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
-
-if TYPE_CHECKING:
-    from coder.api.people.organizations import Organization
-    from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
-    from coder.api.templates.templates import Template
 
 
 def organization_of(invocation: Invocation[OrgOption], client: BlockingClient) -> Organization:
@@ -49,8 +51,6 @@ def organization_of(invocation: Invocation[OrgOption], client: BlockingClient) -
 
 def find_organization(invocation: Invocation[OrgOption], client: BlockingClient) -> tuple[Organization, object]:
     """Return the result of `organization_of` with the server's answer."""
-    from coder.api.people.organizations import Organization
-
     chosen = invocation.options.org or session.read_file(session.config_dir(invocation), "organization")
     if chosen:
         return named_organization(client, chosen)
@@ -67,16 +67,12 @@ def find_organization(invocation: Invocation[OrgOption], client: BlockingClient)
 
 def named_organization(client: BlockingClient, name: str) -> tuple[Organization, object]:
     """Return the organization with this name or id, with the server's answer."""
-    from coder.api.people.organizations import Organization
-
     answer = client.request("GET", f"/api/v2/organizations/{quote(name, safe='')}")
     return read(answer, Organization), answer.json()
 
 
 @implements(LIST)
 def _list(invocation: Invocation[TemplatesListOptions]) -> int:
-    from coder.api.templates.templates import Template
-
     client = session.client(invocation)
     templates = read_rows(client.request("GET", "/api/v2/templates"), Template)
     if invocation.options.org:
@@ -110,24 +106,18 @@ def _row(template: Template) -> Row:
 
 
 def _ttl(milliseconds: int) -> str:
-    from coder.base.duration import format_duration
-
     return format_duration(timedelta(milliseconds=milliseconds)) if milliseconds else ""
 
 
 @implements(INIT)
 def _init(invocation: Invocation[TemplatesInitOptions]) -> int:
     """Write a bundled example. This works without a server: the examples are package data."""
-    from coder.cli.templates.examples import examples, unpack_example
-
     known = examples()
     ident = invocation.options.id
     target = Path(invocation.args[0]) if invocation.args else None
     if not ident and target is not None and target.name in known:
         ident = target.name  # `templates init local-process` names both the example and the directory
     if not ident:
-        from coder.cli.ui.choices import Choice, select
-
         choices = [Choice(name, name, example.description) for name, example in known.items()]
         ident = select("Choose a template:", choices, default=next(iter(known)))
     if ident not in known:  # the answer of the prompt
@@ -158,8 +148,6 @@ def _push(invocation: Invocation[TemplatesPushOptions]) -> int:
 
 
 def _find_template(client: BlockingClient, organization: Organization, name: str) -> Template | None:
-    from coder.api.templates.templates import Template
-
     try:
         return read(client.request("GET", f"/api/v2/organizations/{organization.id}/templates/{quote(name)}"), Template)
     except HttpError as error:
@@ -177,9 +165,6 @@ def _create_version(
     inputs: dict[str, dict[str, str]],
 ) -> TemplateVersion:
     """Upload and import a version, printing the import's log; prompt for missing variables and retry."""
-    from coder.api.site.deployment import UploadResponse
-    from coder.api.templates.template_versions import TemplateVersion
-
     kind = "application/zip" if archive[:4] == b"PK\x03\x04" else "application/x-tar"
     answer = client.request("POST", "/api/v2/files", body=archive, headers=(("Content-Type", kind),))
     values = dict(inputs["values"])
@@ -213,8 +198,6 @@ def _create_version(
 def _missing_variables(
     client: BlockingClient, version: TemplateVersion, values: dict[str, str]
 ) -> list[TemplateVersionVariable]:
-    from coder.api.templates.template_versions import TemplateVersion, TemplateVersionVariable
-
     path = f"/api/v2/templateversions/{version.id}"
     if read(client.request("GET", path), TemplateVersion).job.error_code != "REQUIRED_TEMPLATE_VARIABLES":
         return []
@@ -226,8 +209,6 @@ def _tags(
     invocation: Invocation[TemplatesPushOptions], client: BlockingClient, template: Template | None
 ) -> dict[str, str]:
     """Return and print the requested tags, or those of the active version."""
-    from coder.api.templates.template_versions import TemplateVersion
-
     requested = invocation.options.provisioner_tag
     tags: dict[str, str] = {}
     if requested and requested != ("-",):
@@ -280,12 +261,8 @@ def _settings(invocation: Invocation[TemplatesPushOptions]) -> dict[str, object]
 
 @implements(DELETE)
 def _delete(invocation: Invocation[TemplatesDeleteOptions]) -> int:
-    from coder.api.templates.templates import Template
-
     client = session.client(invocation)
     organization = organization_of(invocation, client)
-    from coder.cli.templates.pickers import ask_templates
-
     names = invocation.args or ask_templates(client, organization.id)
     confirm(invocation.options.yes, f"Delete these templates: {', '.join(names)}?")
     for name in names:

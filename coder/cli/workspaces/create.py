@@ -24,6 +24,7 @@ from coder.cli.workspaces.external_logins import require_logins
 from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
 from coder.cli.workspaces.resource_tree import show_plan
+from coder.cli.workspaces.schedules import parse_schedule
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
@@ -232,7 +233,5 @@ def _request_body(
     if invocation.options.stop_after:
         body["ttl_ms"] = int(invocation.options.stop_after.total_seconds() * 1000)
     if invocation.options.start_at:
-        from coder.cli.workspaces.schedules import parse_schedule
-
         body["autostart_schedule"] = parse_schedule(invocation.options.start_at.split())
     return body

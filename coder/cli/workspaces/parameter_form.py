@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from urllib.parse import quote
 from uuid import UUID
 
@@ -24,6 +25,8 @@ from coder.cli.ui.choices import Choice, is_interactive, print_choices, resolve_
 from coder.cli.ui.output import ask
 from coder.cli.workspaces.parameters import FileValue, bool_text, pairs, requested_values
 from coder.client.answers import read
+from coder.domain.templates.parameter_rules import monotonic_problem
+from coder.domain.templates.parameters import explain_value
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError
 
@@ -156,8 +159,6 @@ class _Recorded:
 
 def _problem_of(parameter: TemplateVersionParameter, value: str) -> str | None:
     """Return why the server will reject the value."""
-    from coder.domain.templates.parameters import explain_value
-
     low, high = parameter.validation_min, parameter.validation_max
     recorded = _Recorded(
         parameter.name,
@@ -272,8 +273,6 @@ def _uses_default(invocation: Invocation[ParameterOptions], name: str) -> bool:
 
 def _reject_near_misses(flag_values: Mapping[str, str], seen: Mapping[str, FormParameter]) -> None:
     """Raise CoderError for names that nearly match a parameter; others can become valid after a later answer."""
-    from difflib import get_close_matches
-
     for name in flag_values:
         if name not in seen and get_close_matches(name, list(seen), cutoff=0.8):
             raise _unknown_parameter(name, list(seen))
@@ -314,8 +313,6 @@ def _check_result(parameters: list[FormParameter], chosen: Mapping[str, str], kn
 
 
 def _monotonic_problem(parameter: FormParameter, previous: Mapping[str, str]) -> str:
-    from coder.domain.templates.parameter_rules import monotonic_problem
-
     before = previous.get(parameter.name)
     if parameter.value is None or before is None:
         return ""
@@ -323,8 +320,6 @@ def _monotonic_problem(parameter: FormParameter, previous: Mapping[str, str]) ->
 
 
 def _unknown_parameter(name: str, known: list[str]) -> CoderError:
-    from difflib import get_close_matches
-
     close = get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(sorted(known)) or 'none'}"
     return CoderError("parameter", f'parameter "{name}" is not present in the template', hint)

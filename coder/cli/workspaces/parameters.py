@@ -8,6 +8,7 @@ from pathlib import Path
 from coder.base.errors import CoderError
 from coder.base.quoted import quoted
 from coder.cli.core.command import Invocation
+from coder.cli.core.value_text import read_values, value_text
 from coder.cli.declarations.workspaces.parameters import ParameterOptions
 
 
@@ -64,8 +65,6 @@ class FileValue(str):
 def values_of_file(path: Path) -> dict[str, FileValue]:
     """Read the values of a YAML file, one `name: value` per line: scalars as written, lists and maps as JSON. Raise
     CoderError, also for a name without a value."""
-    from coder.cli.core.value_text import read_values, value_text
-
     values = {name: value_text(value) for name, value in read_values(path, "parameter").items()}
     empty = sorted(name for name, value in values.items() if value is None)
     if empty:

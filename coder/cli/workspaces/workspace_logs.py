@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import sys
 
+import trio
+
 from coder.api.agents.agent_streams import WorkspaceAgentLog
 from coder.api.agents.agents import WorkspaceAgent
 from coder.api.provisioning.jobs import ProvisionerJobLog
 from coder.api.workspaces.builds import WorkspaceBuild
 from coder.api.workspaces.workspaces import Workspace
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
@@ -17,6 +20,7 @@ from coder.cli.declarations.workspaces.workspace_logs import LOGS, LogsOptions
 from coder.cli.ui.output import go_time
 from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
+from coder.client.logs import follow_agent_logs, follow_job_logs
 from coder.net.blocking import BlockingClient
 
 
@@ -28,8 +32,6 @@ def _logs(invocation: Invocation[LogsOptions]) -> int:
     build = _chosen(client, workspace, invocation.options.build_number)
     path = f"/api/v2/workspacebuilds/{build.id}"
     if invocation.options.follow:
-        from coder.base.threads import run_trio
-
         run_trio(_follow, client, path)
         return 0
     lines = [_build_line(log) for log in read(client.request("GET", f"{path}/logs"), list[ProvisionerJobLog])]
@@ -67,9 +69,6 @@ def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
 
 async def _follow(client: BlockingClient, path: str) -> None:
     """Print the build's lines until its end, then those of all agents until a newer build replaces them."""
-    import trio
-
-    from coder.client.logs import follow_agent_logs, follow_job_logs
 
     async for log in follow_job_logs(client.policy, f"{path}/logs"):
         _say(_build_line(log))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
+import coder.coderd
 from coder.cli.core.command import Command
 from coder.cli.core.options import Options, OrgOption, TableOptions, YesOption, column_option, option, output_option
 from coder.cli.declarations.provisioning.no_provisioner import WaitOption
@@ -37,6 +39,12 @@ YES: bool = option(
     "Skip confirmation prompts, for use in scripts.",
     short="y",
 )
+
+
+def _example_ids() -> tuple[str, ...]:
+    """Return the names of the bundled examples, without reading them."""
+    folder = Path(coder.coderd.__file__).parent / "examples"
+    return tuple(sorted(path.parent.name for path in folder.glob("*/README.md")))
 
 
 class TemplatesPushOptions(WaitOption, OrgOption, YesOption):
@@ -140,30 +148,7 @@ class TemplatesInitOptions(Options):
     id: str = option(
         "",
         "Id of the example template; prompted for if not set.",
-        choices=(
-            "aws-devcontainer",
-            "aws-linux",
-            "aws-windows",
-            "azure-linux",
-            "azure-windows",
-            "digitalocean-linux",
-            "docker",
-            "docker-devcontainer",
-            "docker-envbuilder",
-            "externally-managed-workspace",
-            "gcp-devcontainer",
-            "gcp-linux",
-            "gcp-vm-container",
-            "gcp-windows",
-            "incus",
-            "kubernetes",
-            "kubernetes-devcontainer",
-            "local-process",
-            "nomad-docker",
-            "quickstart",
-            "scratch",
-            "tasks-docker",
-        ),
+        choices=_example_ids(),
     )
 
 
