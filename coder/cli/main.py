@@ -7,17 +7,14 @@ import signal
 import sys
 import threading
 from collections.abc import Sequence
+from importlib import import_module
 
 from coder.base.config import process_environment
-from coder.base.errors import CoderError
 from coder.cli.core.command import Command, Invocation
 from coder.cli.core.command_table import COMMANDS, GROUPS
 from coder.cli.core.lookup import aliases_of, children, choose, command_name, load, options_of_groups
 from coder.cli.core.options import GLOBAL_OPTIONS, Options
 from coder.cli.core.parsing import UsageError, option_report, parse, scan
-
-DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
-"""Commands whose errors are read later in a log, so hints are printed there too."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,8 +50,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _serve_sandbox(limits: list[str]) -> int:
     """Run the sandbox process that a server starts to evaluate templates; users do not call it."""
     # Import by name, as for commands: the slim edition has no server but imports this module.
-    from importlib import import_module
-
     worker = import_module("coder.coderd.services.templates.sandbox_worker")
     cpu_seconds, memory = limits
     return int(worker.serve(int(cpu_seconds), int(memory)))
@@ -112,11 +107,15 @@ def _run(words: list[str]) -> int:
         return _group(name or "", rest, words, _requests_help(rest[: rest.index("--")] if "--" in rest else rest))
     command = load(name)
     if _requests_help(rest[: scan(command, rest).own]):
-        from coder.cli.ui.help_text import help_text
-
-        sys.stdout.write(help_text(command, children(name), aliases_of(name)))
-        return 0
+        return _help(command)
     return _invoke(command, rest, words)
+
+
+def _help(command: Command[Options]) -> int:
+    from coder.cli.ui.help_text import help_text
+
+    sys.stdout.write(help_text(command, children(command.words), aliases_of(command.words)))
+    return 0
 
 
 def _requests_help(words: list[str]) -> bool:
@@ -124,8 +123,6 @@ def _requests_help(words: list[str]) -> bool:
 
 
 def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) -> int:
-    from coder.cli.ui.help_text import help_text
-
     options = options_of_groups(name) if name else GLOBAL_OPTIONS
     summary = GROUPS.get(name, "Coder: self-hosted remote development environments.")
     command = Command(name, summary, Options, usage="[subcommand]", more_options=options)
@@ -140,8 +137,7 @@ def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) ->
 
             sys.stderr.write(unknown_subcommand(name, words[0]))
             return 1
-    sys.stdout.write(help_text(command, children(name), aliases_of(name)))
-    return 0
+    return _help(command)
 
 
 def _invoke(command: Command[Options], words: list[str], typed: list[str] | None = None) -> int:
@@ -160,20 +156,22 @@ def _invoke(command: Command[Options], words: list[str], typed: list[str] | None
     except UsageError as error:
         sys.stderr.write(f"{error.message}\n")
         return 1
-    except CoderError as error:
-        _print_errors(command, [_error_text(command, error)])
-        return 1
-    except BaseExceptionGroup as group:
-        return _report_group(command, group, verbose=verbose)
     except (BrokenPipeError, ModuleNotFoundError):
         raise  # `main` handles these
-    except Exception as error:
-        _print_errors(command, [_defect_text(error, verbose=verbose)])
-        return 1
+    except (Exception, BaseExceptionGroup) as error:
+        return _report(command, error, verbose=verbose)
     finally:
         # Also warn after a failure, which the difference of releases may have caused.
-        if invocation is not None and command.words not in DAEMONS:
+        if invocation is not None:
             _warn_of_version(invocation)
+
+
+def _report(command: Command[Options], error: Exception | BaseExceptionGroup, *, verbose: bool) -> int:
+    from coder.cli.ui.error_output import report_error, report_group
+
+    if isinstance(error, BaseExceptionGroup):
+        return report_group(command, error, verbose=verbose)
+    return report_error(command, error, verbose=verbose)
 
 
 def _show_requests() -> None:
@@ -185,39 +183,10 @@ def _show_requests() -> None:
 
 def _warn_of_version(invocation: Invocation[Options]) -> None:
     log = sys.modules.get("coder.net.request_log")
-    if log is None or not log.REQUESTS.server_version or invocation.globals.no_version_warning:
-        return
-    from coder.base.version import BUILD_VERSION
-    from coder.cli.core.failures import version_warning
+    if log is not None and log.REQUESTS.server_version:
+        from coder.cli.ui.error_output import warn_of_version
 
-    sys.stderr.write(version_warning(BUILD_VERSION, log.REQUESTS.server_version))
-
-
-def _print_errors(command: Command[Options], texts: list[str]) -> None:
-    name = f"coder {command.words}"
-    sys.stderr.write(f'Encountered an error running "{name}", see "{name} --help" for more information\n')
-    for text in texts:
-        sys.stderr.write(f"{_error_label()} {text}\n")
-
-
-def _error_label() -> str:
-    if not sys.stderr.isatty():
-        return "error:"
-    from coder.cli.ui.colour import paint
-
-    return paint("error:", "red", sys.stderr)
-
-
-def _error_text(command: Command[Options], error: CoderError) -> str:
-    from coder.cli.core.failures import error_text
-
-    return error_text(error, is_terminal=sys.stderr.isatty() or command.words in DAEMONS)
-
-
-def _defect_text(error: Exception, *, verbose: bool) -> str:
-    from coder.cli.core.failures import defect_text
-
-    return defect_text(error, verbose=verbose)
+        warn_of_version(invocation)
 
 
 def _treat_sigterm_as_interrupt() -> None:
@@ -225,29 +194,3 @@ def _treat_sigterm_as_interrupt() -> None:
     on_main_thread = threading.current_thread() is threading.main_thread()
     if on_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))
-
-
-def _report_group(command: Command[Options], group: BaseExceptionGroup, *, verbose: bool) -> int:
-    """Print the errors that a nursery wrapped in a group and return the exit code; 130 for Ctrl-C."""
-
-    inner = _flatten(group)
-    if any(isinstance(error, KeyboardInterrupt) for error in inner):
-        return 130
-    if all(isinstance(error, BrokenPipeError) for error in inner):
-        raise inner[0]
-    known = [error for error in inner if isinstance(error, CoderError)]
-    unexpected = [error for error in inner if isinstance(error, Exception) and error not in known]
-    if len(known) + len(unexpected) != len(inner):
-        raise group
-    texts = [_error_text(command, error) for error in known] or [
-        _defect_text(error, verbose=verbose) for error in unexpected
-    ]
-    _print_errors(command, texts)
-    return 1
-
-
-def _flatten(group: BaseExceptionGroup) -> list[BaseException]:
-    errors: list[BaseException] = []
-    for error in group.exceptions:
-        errors += _flatten(error) if isinstance(error, BaseExceptionGroup) else [error]
-    return errors

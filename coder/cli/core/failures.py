@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from urllib.parse import urlsplit
 
 from coder.base.errors import CoderError, causes, explain_error
 from coder.base.quoted import quoted
@@ -104,8 +105,6 @@ def version_warning(own: str, server: str) -> str:
 
 def path_of(url: str) -> str:
     """Return the path of a URL without the query, which can be secret."""
-    from urllib.parse import urlsplit
-
     return urlsplit(url).path
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from coder.base.atomic_file import write_atomically
 from coder.base.errors import CoderError
@@ -132,16 +133,12 @@ def with_tls_files(policy: DialPolicy, invocation: Invocation[Options]) -> DialP
 def deployment_url(text: str) -> str:
     """Return the address of a deployment without a path, query or fragment: users copy a page's address from their
     browser, and paths of the API are absolute. Raise CoderError for an invalid URL."""
-    from urllib.parse import urlsplit
-
     parts = urlsplit(normal_url(text))
     return f"{parts.scheme}://{parts.netloc}"
 
 
 def normal_url(text: str) -> str:
     """Add a missing scheme: http for loopback, https otherwise. Raise CoderError for an invalid URL."""
-    from urllib.parse import urlsplit
-
     address = text.strip().rstrip("/")
     if "://" not in address:
         bare = address.split("/")[0].split(":")[0]

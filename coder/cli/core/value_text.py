@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coder.base.errors import CoderError
+from coder.base.yaml_documents import YamlError, read_document
 
 
 class Number(str):
@@ -24,8 +25,6 @@ def milliseconds(value: timedelta) -> int:
 
 def read_values(path: Path, kind: str) -> dict[str, Any]:
     """Read a YAML file of `name: value` lines: texts, lists, maps and None. Raise CoderError with the code `kind`."""
-    from coder.base.yaml_documents import YamlError, read_document
-
     try:
         content = read_document(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:

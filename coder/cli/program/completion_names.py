@@ -15,7 +15,7 @@ from coder.base.errors import CoderError
 from coder.cli.core import session
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.net.errors import NetError
 

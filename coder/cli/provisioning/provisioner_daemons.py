@@ -1,33 +1,49 @@
-"""`coder provisioner start`, and the built-in daemons of `coder server`: connection and configuration."""
+"""`coder provisioner start`: connection and configuration of an external daemon."""
 
 from __future__ import annotations
 
+import signal
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
+import trio
+
+from coder.api.provisioning.provisioner_keys import ProvisionerKey
 from coder.base.errors import CoderError
-from coder.base.quoted import quoted
+from coder.base.host import HostWatch
+from coder.base.open_files import raise_open_files
 from coder.base.secret import Secret
+from coder.base.threads import run_trio
+from coder.base.version import PROVISIONER_API_VERSION
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
+from coder.cli.core.log_files import open_logs
+from coder.cli.core.unsupported import DAEMON, check_settings
 from coder.cli.declarations.provisioning.provisioner_daemons import (
     LEGACY_START,
-    PROVIDERS,
     START,
     ProvisionerStartOptions,
 )
+from coder.cli.provisioning.executors import provisioner_cache, terraform_executors
 from coder.cli.ui.output import say
 from coder.cli.workspaces.parameters import pairs
 from coder.client.answers import read
+from coder.net.http1 import HttpClient
+from coder.net.websocket import connect_websocket
+from coder.provisionerd.activity import ProvisionerActivity
+from coder.provisionerd.config import DaemonConfig, Shutdown
+from coder.provisionerd.daemon import run_daemon
+from coder.provisionerd.metrics import serve_metrics
+from coder.provisionerd.overlay import DaemonOverlay
+from coder.rpc.session import open_session
 
 if TYPE_CHECKING:
-    from coder.coderd.services.foundation.context import Context
     from coder.net.policy import DialPolicy
     from coder.provisionerd.config import DaemonConfig, Shutdown
     from coder.rpc.session import Session
@@ -39,11 +55,6 @@ MAX_MESSAGE = 256 << 10
 @implements(START)
 @implements(LEGACY_START)
 def _start(invocation: Invocation[ProvisionerStartOptions]) -> int:
-    from coder.base.open_files import raise_open_files
-    from coder.base.threads import run_trio
-    from coder.cli.core.log_files import open_logs
-    from coder.cli.core.unsupported import DAEMON, check_settings
-
     paths = invocation.options.log_human, invocation.options.log_json, invocation.options.log_stackdriver
     open_logs(*paths, verbose=bool(invocation.options.verbose), debug=invocation.options.log_filter)
     check_settings(invocation, DAEMON, "provisionerd")
@@ -55,14 +66,6 @@ def _start(invocation: Invocation[ProvisionerStartOptions]) -> int:
 
 
 async def _serve(invocation: Invocation[ProvisionerStartOptions]) -> None:
-    import trio
-
-    from coder.base.host import HostWatch
-    from coder.net.http1 import HttpClient
-    from coder.provisionerd.activity import ProvisionerActivity
-    from coder.provisionerd.daemon import run_daemon
-    from coder.provisionerd.metrics import serve_metrics
-    from coder.provisionerd.overlay import DaemonOverlay
 
     with_token = not (invocation.options.key or invocation.options.psk)
     policy = session.dial_policy(invocation, token=None if with_token else "")
@@ -77,8 +80,8 @@ async def _serve(invocation: Invocation[ProvisionerStartOptions]) -> None:
     knock = _DaemonCredentials(
         policy, organization, name, tags, Secret(invocation.options.key or ""), Secret(invocation.options.psk or "")
     )
-    cache = _cache(invocation.options.cache_dir)
-    executors = _executors(cache, invocation.options.terraform_path, invocation.options.terraform_provider)
+    cache = provisioner_cache(invocation.options.cache_dir)
+    executors = terraform_executors(cache, invocation.options.terraform_path, invocation.options.terraform_provider)
     config = _daemon_config(invocation, name, cache)
     activity = ProvisionerActivity()
     overlay = DaemonOverlay(policy, HostWatch(cache), activity)
@@ -92,8 +95,6 @@ async def _serve(invocation: Invocation[ProvisionerStartOptions]) -> None:
 
 
 def _daemon_config(invocation: Invocation[ProvisionerStartOptions], name: str, cache: Path) -> DaemonConfig:
-    from coder.provisionerd.config import DaemonConfig
-
     return DaemonConfig(
         name=name,
         work_dir=cache / "work",
@@ -109,11 +110,6 @@ async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, force
 
     `forceful`: the first signal acts as the second.
     """
-    import signal
-
-    import trio
-
-    from coder.provisionerd.config import Shutdown
 
     shutdown = Shutdown()
 
@@ -136,27 +132,6 @@ async def _run_until_signal(run: Callable[[Shutdown], Awaitable[None]], *, force
         nursery.cancel_scope.cancel()
 
 
-def _executors(cache: Path, binary: str = "terraform", provider: str = "builtin", *, builtin: int = 0) -> Any:
-    """Return the executors; `builtin` is the number of daemons that share the server's machine."""
-    from coder.base.config import process_environment
-    from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE, TerraformConfig
-    from coder.provisionerd.executors.terraform import executor_kinds
-    from coder.provisionerd.terraform.limits import NO_LIMITS, builtin_limits
-
-    environment = process_environment()
-    releases = environment.get(RELEASES_VARIABLE, "") or RELEASES
-    return executor_kinds(
-        TerraformConfig(
-            binary=binary,
-            provider=provider,
-            releases="" if releases == "off" else releases,
-            cache_dir=cache / "terraform",
-            environment=environment,
-            limits=builtin_limits(builtin, environment) if builtin else NO_LIMITS,
-        )
-    )
-
-
 @dataclass
 class _DaemonCredentials:
     """Credentials of this daemon, and how to connect with them."""
@@ -171,10 +146,6 @@ class _DaemonCredentials:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Session]:
         """Open a connection. Raise HttpError if the server rejects it."""
-        import trio
-
-        from coder.net.websocket import connect_websocket
-        from coder.rpc.session import open_session
 
         await self._learn_organization()
         socket_ = await connect_websocket(self.policy, self._path(), headers=self._headers(), max_message=MAX_MESSAGE)
@@ -190,17 +161,12 @@ class _DaemonCredentials:
         secret = self.key.reveal()
         if not secret:
             return
-        from coder.api.provisioning.provisioner_keys import ProvisionerKey
-        from coder.net.http1 import HttpClient
-
         async with HttpClient(self.policy) as http:
             path = f"/api/v2/provisionerkeys/{quote(secret, safe='')}"
             answer = await http.request("GET", path, headers=[("Coder-Provisioner-Daemon-Key", secret)])
         self.organization = read(answer, ProvisionerKey).organization
 
     def _path(self) -> str:
-        from coder.base.version import PROVISIONER_API_VERSION
-
         query = [
             ("version", PROVISIONER_API_VERSION),
             ("name", self.name),
@@ -213,43 +179,3 @@ class _DaemonCredentials:
     def _headers(self) -> list[tuple[str, str]]:
         known = (("Coder-Provisioner-Daemon-Key", self.key), ("Coder-Provisioner-Daemon-PSK", self.psk))
         return [(name, secret.reveal()) for name, secret in known if secret.reveal()]
-
-
-def _cache(text: str) -> Path:
-    return Path(text or "~/.cache/coder").expanduser() / "provisioner"
-
-
-async def builtin_daemons(context: Context) -> None:
-    """Run the server's built-in daemons: the code of external daemons over an in-memory connection."""
-    import trio
-
-    from coder.coderd.rpc_endpoints.provisioners import connect_built_in
-    from coder.provisionerd.config import DaemonConfig, Shutdown
-    from coder.provisionerd.daemon import run_daemon
-
-    config = context.config
-    host = socket.gethostname().split(".")[0]
-    cache = _cache(str(config.cache_dir))
-    if config.terraform_provider not in PROVIDERS:
-        chosen = config.terraform_provider
-        raise CoderError("bad_option", f"--terraform-provider {quoted(chosen)}", f"One of: {', '.join(PROVIDERS)}.")
-    executors = _executors(cache, config.terraform_path, config.terraform_provider, builtin=config.provisioner_daemons)
-    patience = config.provisioner_force_cancel_interval.total_seconds()
-    shutdown = Shutdown()
-
-    async def drain_on_stop() -> None:
-        await context.stopping.wait()
-        shutdown.drain()
-
-    async with trio.open_nursery() as watching, trio.open_nursery() as nursery:
-        watching.start_soon(drain_on_stop)
-        for index in range(config.provisioner_daemons):
-            name = f"{host}-{index}"
-            connect = partial(connect_built_in, context, name, list(config.provisioner_types))
-            work = DaemonConfig(
-                name=name,
-                work_dir=cache / f"work-{index}",
-                force_cancel=patience,
-                job_timeout=config.provisioner_job_timeout.total_seconds(),
-            )
-            nursery.start_soon(partial(run_daemon, connect, work, executors, shutdown))

@@ -17,7 +17,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.log_files import open_logs
 from coder.cli.declarations.server.server import SERVER, ServerOptions
-from coder.cli.provisioning.provisioner_daemons import builtin_daemons
+from coder.cli.provisioning.builtin_daemons import builtin_daemons
 from coder.coderd.app import run_server
 from coder.coderd.config.experiments import NOT_SERVED
 from coder.coderd.config.options import FORMER, OPTIONS

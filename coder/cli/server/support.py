@@ -24,7 +24,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.server.support import BUNDLE, SupportBundleOptions
 from coder.cli.ui.output import confirm, say
-from coder.cli.workspaces.workspaces import ask_for_workspace
+from coder.cli.workspaces.find_workspace import ask_for_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
+import textwrap
 from collections.abc import Sequence
 from datetime import timedelta
 
 from coder.base.config import LIST_KINDS, Option
+from coder.base.version import BUILD_VERSION
 from coder.cli.core.command import Command
 from coder.cli.core.options import Options
 from coder.cli.core.parsing import format_value
@@ -16,10 +20,7 @@ def help_text(
     command: Command[Options], children: Sequence[tuple[str, str]] = (), aliases: Sequence[str] = (), width: int = 0
 ) -> str:
     """Return the help text: version, usage, aliases, examples, subcommands, options; wrapped to the terminal."""
-    from coder.base.version import BUILD_VERSION
-
     columns = width or _help_width()
-
     name = f"coder {command.words}".rstrip()
     lines = [
         f"coder {BUILD_VERSION}",
@@ -55,9 +56,6 @@ def help_text(
 
 def _help_width() -> int:
     """Return the terminal's columns, at most 100; 80 without a terminal."""
-    import os
-    import sys
-
     try:
         return max(40, min(100, os.get_terminal_size(sys.stdout.fileno()).columns or 80))
     except (OSError, ValueError):
@@ -65,8 +63,6 @@ def _help_width() -> int:
 
 
 def _wrapped(text: str, indent: int, columns: int, hanging: int = 0) -> list[str]:
-    import textwrap
-
     blank = " " * indent
     options = {"initial_indent": blank, "subsequent_indent": blank + " " * hanging, "break_on_hyphens": False}
     return textwrap.wrap(text, max(columns, indent + 20), break_long_words=False, **options)  # type: ignore[arg-type]

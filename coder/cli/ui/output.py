@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -124,8 +125,6 @@ def _wrapped_headers(headers: Sequence[str], widths: Sequence[int]) -> list[list
 
 
 def _columns() -> int:
-    import os
-
     try:
         return os.get_terminal_size(sys.stdout.fileno()).columns or 10_000
     except (OSError, ValueError):

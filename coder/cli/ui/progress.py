@@ -7,9 +7,17 @@ from collections.abc import Awaitable, Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+import trio
+
+from coder.api.provisioning.jobs import ProvisionerJob
+from coder.api.workspaces.builds import WorkspaceBuild
 from coder.base.errors import CoderError
+from coder.base.threads import run_trio
+from coder.cli.ui.choices import is_interactive
+from coder.cli.ui.live_stages import LiveStages
 from coder.cli.ui.output import parse_time
 from coder.client.answers import read
+from coder.client.logs import follow_job_logs
 from coder.net.blocking import BlockingClient
 
 if TYPE_CHECKING:
@@ -93,16 +101,11 @@ class NoStages:
 
 
 def _printer() -> Stages:
-    from coder.cli.ui.choices import is_interactive
-    from coder.cli.ui.live_stages import LiveStages
-
     return LiveStages() if is_interactive() else StagePrinter()
 
 
 def _run(watch: Callable[[], Awaitable[None]]) -> None:
     """Run with `trio.run`, unwrapping an exception group that has a single exception."""
-    from coder.base.threads import run_trio
-
     try:
         run_trio(watch)
     except BaseExceptionGroup as group:
@@ -119,9 +122,6 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
 
     Ctrl-C cancels the job and continues to watch it until it ends. Raise CoderError if the job failed.
     """
-    import trio
-
-    from coder.client.logs import follow_job_logs
 
     printer = NoStages() if quiet else _printer()
 
@@ -160,8 +160,6 @@ def watch_job(client: BlockingClient, path: str, kind: type[T], *, quiet: bool =
 
 
 def _job(item: WorkspaceBuild | TemplateVersion | ProvisionerJob) -> ProvisionerJob:
-    from coder.api.provisioning.jobs import ProvisionerJob
-
     return item if isinstance(item, ProvisionerJob) else item.job
 
 
@@ -171,6 +169,4 @@ def _cancel(client: BlockingClient, path: str) -> None:
 
 
 def watch_build(client: BlockingClient, build: WorkspaceBuild) -> WorkspaceBuild:
-    from coder.api.workspaces.builds import WorkspaceBuild
-
     return watch_job(client, f"/api/v2/workspacebuilds/{build.id}", WorkspaceBuild)

@@ -21,11 +21,11 @@ from coder.cli.ui.choices import Choice, select
 from coder.cli.ui.output import ask_until, confirm
 from coder.cli.ui.progress import watch_build
 from coder.cli.workspaces.external_logins import require_logins
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.parameter_form import CREATE as CREATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
 from coder.cli.workspaces.resource_tree import show_plan
 from coder.cli.workspaces.schedules import parse_schedule
-from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError

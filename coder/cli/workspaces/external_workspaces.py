@@ -30,7 +30,8 @@ from coder.cli.declarations.workspaces.external_workspaces import (
 from coder.cli.ui.output import print_json, say
 from coder.cli.workspaces.agent_health import fetch_health, format_health
 from coder.cli.workspaces.create import create_workspace
-from coder.cli.workspaces.workspaces import find_workspace, list_workspaces
+from coder.cli.workspaces.find_workspace import find_workspace
+from coder.cli.workspaces.workspaces import list_workspaces
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError

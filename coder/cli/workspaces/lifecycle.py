@@ -31,10 +31,10 @@ from coder.cli.ui.output import confirm, parse_time, say
 from coder.cli.ui.progress import ENDED, watch_build
 from coder.cli.workspaces import parameters
 from coder.cli.workspaces.external_logins import require_logins
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.parameter_form import START as START_ACTION
 from coder.cli.workspaces.parameter_form import UPDATE as UPDATE_ACTION
 from coder.cli.workspaces.parameter_form import KnownValues, VersionParameters, resolve_values
-from coder.cli.workspaces.workspaces import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError

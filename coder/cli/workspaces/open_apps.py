@@ -16,7 +16,7 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.workspaces.open_apps import APP, VSCODE, OpenAppOptions, OpenVscodeOptions
 from coder.cli.ui.output import say
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.domain.apps.external_addresses import explain_address
 

@@ -15,7 +15,7 @@ from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import TableOptions
 from coder.cli.declarations.workspaces.sharing import ADD, REMOVE, STATUS, SharingAddOptions, SharingStatusOptions
 from coder.cli.ui.output import print_json, print_table
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 

@@ -18,7 +18,7 @@ from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.declarations.workspaces.workspace_logs import LOGS, LogsOptions
 from coder.cli.ui.output import go_time
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.client.logs import follow_agent_logs, follow_job_logs
 from coder.net.blocking import BlockingClient

@@ -12,8 +12,9 @@ from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.options import Options
 from coder.cli.declarations.workspaces.workspace_schedule import COLUMNS, EXTEND, SHOW, START, STOP, ScheduleShowOptions
 from coder.cli.ui.output import go_time, print_rows, print_table, say
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.cli.workspaces.schedules import parse_schedule, parse_time_span
-from coder.cli.workspaces.workspaces import fetch, find_workspace, search, workspace_row
+from coder.cli.workspaces.workspaces import fetch, search, workspace_row
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 

@@ -26,7 +26,7 @@ from coder.cli.declarations.workspaces.workspace_settings import (
 )
 from coder.cli.ui.output import ask, confirm
 from coder.cli.ui.progress import watch_build
-from coder.cli.workspaces.workspaces import find_workspace
+from coder.cli.workspaces.find_workspace import find_workspace
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 

@@ -1,4 +1,4 @@
-"""`coder list` and `coder show`."""
+"""`coder list`."""
 
 from __future__ import annotations
 
@@ -6,17 +6,13 @@ import sys
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from coder.base.errors import CoderError
-from coder.base.quoted import quoted
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.declarations.workspaces.workspaces import (
     LIST,
-    SHOW,
     ListOptions,
     SearchOptions,
-    ShowOptions,
     WorkspaceTableOptions,
 )
 from coder.cli.ui.output import api_time, chosen_columns, print_json, print_table, say, since
@@ -24,8 +20,7 @@ from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 
 if TYPE_CHECKING:
-    from coder.api.agents.agents import WorkspaceAgent
-    from coder.api.workspaces.builds import WorkspaceBuild, WorkspaceResource
+    from coder.api.workspaces.builds import WorkspaceBuild
     from coder.api.workspaces.workspaces import Workspace
 
 
@@ -139,65 +134,6 @@ def list_workspaces(invocation: Invocation[WorkspaceTableOptions], extra: str, e
         return 0
     print_table(chosen_columns(invocation), [workspace_row(item) for item in workspaces])
     return 0
-
-
-def find_workspace(client: BlockingClient, name: str) -> Workspace:
-    """Return the workspace `[owner/]workspace`. Raise HttpError 404."""
-    from coder.api.workspaces.workspaces import Workspace
-
-    return read(ask_for_workspace(client, name), Workspace)
-
-
-def ask_for_workspace(client: BlockingClient, name: str) -> HttpAnswer:
-    """Return the server's answer for `[owner/]workspace`. Raise HttpError 404."""
-    owner, slash, workspace = name.partition("/")
-    if not slash:
-        owner, workspace = "me", name
-    if not workspace or "/" in workspace:
-        raise CoderError(
-            "bad_name", f"invalid workspace name: {quoted(name)}", "Write it as workspace or owner/workspace."
-        )
-    return client.request("GET", f"/api/v2/users/{quote(owner)}/workspace/{quote(workspace)}")
-
-
-@implements(SHOW)
-def _show(invocation: Invocation[ShowOptions]) -> int:
-    from coder.cli.workspaces.resource_tree import head_line
-
-    client = session.client(invocation)
-    with add_action_to_errors("get workspace"):
-        workspace = find_workspace(client, invocation.args[0])
-    build = workspace.latest_build
-    sys.stdout.write(head_line(workspace, status_word(build)) + "\n")
-    for resource in build.resources:
-        if resource.hide or resource.workspace_transition != build.transition:
-            continue
-        _print_resource(client, workspace, resource, details=invocation.options.details)
-        if invocation.options.details or build.has_external_agent:
-            _print_health(client, resource.agents or [])
-    return 0
-
-
-def _print_health(client: BlockingClient, agents: list[WorkspaceAgent]) -> None:
-    from coder.cli.workspaces.agent_health import health_lines
-
-    for agent in agents:
-        for line in health_lines(client, agent.id):
-            sys.stdout.write(f"   {line}\n")
-
-
-def _print_resource(
-    client: BlockingClient, workspace: Workspace, resource: WorkspaceResource, *, details: bool
-) -> None:
-    from coder.cli.workspaces.resource_tree import agent_lines
-
-    sys.stdout.write(f"{resource.type}.{resource.name}\n")
-    for line in agent_lines(client, workspace, resource):
-        sys.stdout.write(f"{line}\n")
-    if details:
-        for item in resource.metadata or []:
-            value = "***" if item.sensitive else item.value
-            sys.stdout.write(f"   {item.key} = {value}\n")
 
 
 @implements(LIST)

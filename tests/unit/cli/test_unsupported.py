@@ -28,7 +28,10 @@ from coder.wsproxy.config import WITHOUT_EFFECT
 from tests.kit.paths import ROOT
 
 READ = re.compile(r"\boptions\.(\w+)")
-SOURCES = {"agent": "coder/cli/agents/agent.py", "provisioner start": "coder/cli/provisioning/provisioner_daemons.py"}
+SOURCES = {
+    "agent": ("coder/cli/agents/agent.py", "coder/cli/agents/agent_process.py"),
+    "provisioner start": ("coder/cli/provisioning/provisioner_daemons.py",),
+}
 REASONS = {"agent": AGENT, "provisioner start": DAEMON}
 COMMANDS: dict[str, Command[Options]] = {"agent": AGENT_COMMAND, "provisioner start": START}
 
@@ -37,7 +40,7 @@ def _read_by(words: str) -> set[str]:
     """Return the options that the command's code reads, and those of shared helpers."""
     helpers = ("coder/cli/core/session.py", "coder/cli/agents/credentials.py")
     shared = {"org"}.union(*(READ.findall((ROOT / helper).read_text()) for helper in helpers))
-    return set(READ.findall((ROOT / SOURCES[words]).read_text())) | shared
+    return shared.union(*(READ.findall((ROOT / source).read_text()) for source in SOURCES[words]))
 
 
 def _other(option: Option) -> str:

@@ -1,46 +1,10 @@
-"""Declarations of the commands of `coder server`."""
+"""Declarations of `coder server dbcrypt …` and of other changes of the database."""
 
 from __future__ import annotations
 
 from coder.cli.core.command import Command
 from coder.cli.core.options import YesOption, option
-from coder.cli.declarations.server.direct_database import DatabaseOptions, PostgresAuthOption, postgres_url_option
-
-
-class RawOption(DatabaseOptions):
-    """The option `--raw-url`."""
-
-    raw_url: bool = option(
-        False,
-        "Print only the URL, for programs, instead of a psql command.",
-    )
-
-
-class ServerCreateAdminUserOptions(PostgresAuthOption, RawOption):
-    """Options of `coder server create-admin-user`."""
-
-    username: str = option(
-        "",
-        "User name of the new user; prompted for if not set.",
-        env="CODER_USERNAME",
-    )
-    email: str = option(
-        "",
-        "E-mail address of the new user; prompted for if not set.",
-        env="CODER_EMAIL",
-    )
-    password: str = option(
-        "",
-        "Password of the new user; prompted for twice if not set.",
-        env="CODER_PASSWORD",
-        secret=True,
-    )
-    ssh_keygen_algorithm: str = option(
-        "ed25519",
-        "Algorithm of the Git SSH key to generate for the user.",
-        env="CODER_SSH_KEYGEN_ALGORITHM",
-    )
-    postgres_url: str = postgres_url_option()
+from coder.cli.declarations.server.direct_database import PostgresAuthOption, postgres_url_option
 
 
 class ServerDbcryptDecryptOptions(PostgresAuthOption, YesOption):
@@ -107,19 +71,6 @@ class ServerRegenerateVapidKeypairOptions(PostgresAuthOption, YesOption):
     postgres_url: str = postgres_url_option()
 
 
-CREATE_ADMIN = Command(
-    words="server create-admin-user",
-    summary="Create a user with the owner role, when no owner can log in",
-    options=ServerCreateAdminUserOptions,
-    max_args=0,
-    examples=(
-        (
-            "Create an owner when no owner can log in",
-            "coder server create-admin-user --username root --email root@example.com",
-        ),
-    ),
-)
-
 DECRYPT = Command(
     words="server dbcrypt decrypt",
     summary="Decrypt all encrypted database fields",
@@ -172,18 +123,6 @@ FIX_LINKS = Command(
     ),
 )
 
-BUILTIN_SERVE = Command(
-    words="server postgres-builtin-serve",
-    summary="Run the built-in database without the server",
-    options=RawOption,
-    max_args=0,
-    examples=(
-        (
-            "Run the built-in database while the server is stopped",
-            "coder server postgres-builtin-serve",
-        ),
-    ),
-)
 
 NEW_PUSH_KEYS = Command(
     words="server regenerate-vapid-keypair",
@@ -194,23 +133,6 @@ NEW_PUSH_KEYS = Command(
         (
             "Replace the keys of browser notifications",
             "coder server regenerate-vapid-keypair -y",
-        ),
-    ),
-)
-
-BUILTIN_URL = Command(
-    words="server postgres-builtin-url",
-    summary="Print the URL of the built-in database",
-    options=RawOption,
-    max_args=0,
-    examples=(
-        (
-            "Print the psql command for the built-in database",
-            "coder server postgres-builtin-url",
-        ),
-        (
-            "Print only its URL, for a program",
-            "coder server postgres-builtin-url --raw-url",
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""Declarations of `coder list` and `coder show`."""
+"""Declaration of `coder list`."""
 
 from __future__ import annotations
 
@@ -69,15 +69,6 @@ class ListOptions(WorkspaceTableOptions):
     output: str = output_option()
 
 
-class ShowOptions(Options):
-    """Options of `coder show`."""
-
-    details: bool = option(
-        False,
-        "Also show apps, metadata and every other detail of each resource.",
-    )
-
-
 LIST = Command(
     words="list",
     summary="List workspaces",
@@ -95,25 +86,6 @@ LIST = Command(
         (
             "Print only names, for a script",
             "coder list --column workspace",
-        ),
-    ),
-)
-
-SHOW = Command(
-    words="show",
-    summary="Display details of a workspace's resources and agents",
-    options=ShowOptions,
-    usage="<workspace>",
-    min_args=1,
-    max_args=1,
-    examples=(
-        (
-            "Show the agents of a workspace",
-            "coder show my-workspace",
-        ),
-        (
-            "Show applications and metadata as well",
-            "coder show my-workspace --details",
         ),
     ),
 )

@@ -11,7 +11,7 @@ import trio.testing
 
 from coder.agent import agent as agent_module
 from coder.agent.upgrade.signals import ENDING, hold, release
-from coder.cli.agents.agent import _main
+from coder.cli.agents.agent_process import _main
 
 GIVEN, HANDED_OVER = "its workspace was given away", "everything was handed over"
 

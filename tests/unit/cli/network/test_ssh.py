@@ -71,8 +71,8 @@ async def test_session_selects_tunnel(
 
         return open_connection
 
-    monkeypatch.setattr("coder.client.link.open_link", opening("own"))
-    monkeypatch.setattr("coder.client.shared_link.open_link_for_command", opening("shared"))
+    monkeypatch.setattr("coder.cli.network.ssh.open_link", opening("own"))
+    monkeypatch.setattr("coder.cli.network.ssh.open_link_for_command", opening("shared"))
     monkeypatch.setattr(session, "config_dir", lambda _invocation: "/nowhere")
     target = cast("Any", SimpleNamespace(agent=SimpleNamespace(id="a")))
     with pytest.raises(_ChosenTarget, match=link):

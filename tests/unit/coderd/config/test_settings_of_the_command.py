@@ -15,15 +15,13 @@ import yaml
 from coder.base.config import Inputs
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.server.server import SERVER
-from coder.cli.provisioning import provisioner_daemons
+from coder.cli.provisioning import builtin_daemons
 from coder.cli.server import server
 from coder.coderd.config.options import OPTIONS
 from coder.coderd.config.reading import server_config
 from coder.coderd.config.setting import ServerOption
 from coder.coderd.config.settings import SECRETS, ServerConfig
-from coder.coderd.rpc_endpoints import provisioners
 from coder.coderd.services.foundation.context import Context
-from coder.provisionerd import daemon
 from coder.provisionerd.config import DaemonConfig
 from tests.unit.coderd.config.test_config import another_value
 
@@ -84,11 +82,11 @@ async def given_to_daemons(monkeypatch: pytest.MonkeyPatch, config: ServerConfig
     def connect(_context: Any, name: str, kinds: list[str]) -> None:
         built.append({"name": name, "kinds": kinds})
 
-    monkeypatch.setattr(daemon, "run_daemon", run)
-    monkeypatch.setattr(provisioners, "connect_built_in", connect)
+    monkeypatch.setattr(builtin_daemons, "run_daemon", run)
+    monkeypatch.setattr(builtin_daemons, "connect_built_in", connect)
     stopping = trio.Event()
     stopping.set()
-    await provisioner_daemons.builtin_daemons(cast("Context", SimpleNamespace(config=config, stopping=stopping)))
+    await builtin_daemons.builtin_daemons(cast("Context", SimpleNamespace(config=config, stopping=stopping)))
     return built
 
 
