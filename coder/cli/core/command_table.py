@@ -271,7 +271,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "List your WireGuard clients and the workspaces they can reach",
     ),
     "wireguard remove": ("network.wireguard_clients:REMOVE", "Revoke a WireGuard client"),
-    "whoami": ("login.login:WHOAMI", "Fetch authenticated user info for Coder deployment"),
+    "whoami": ("login.whoami:WHOAMI", "Fetch authenticated user info for Coder deployment"),
     "workspace-proxy create": ("server.workspace_proxies:CREATE", "Create a workspace proxy"),
     "workspace-proxy delete": ("server.workspace_proxies:DELETE", "Delete a workspace proxy"),
     "workspace-proxy edit": ("server.workspace_proxies:EDIT", "Edit a workspace proxy"),

@@ -168,6 +168,10 @@ ORG: str = option(
     env="CODER_ORGANIZATION",
     short="O",
 )
+NEW_NAME: str = option(
+    "",
+    "New name; links and scripts that use the old name stop working.",
+)
 
 
 class YesOption(Options):

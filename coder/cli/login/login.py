@@ -13,8 +13,8 @@ from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.core.keyring_store import find_keyring
 from coder.cli.core.options import Options, YesOption
-from coder.cli.declarations.login.login import LOGIN, LOGOUT, TOKEN, WHOAMI, LoginOptions, WhoamiOptions
-from coder.cli.ui.output import ask, chosen_columns, confirm, print_json, print_table, say
+from coder.cli.declarations.login.login import LOGIN, LOGOUT, TOKEN, LoginOptions
+from coder.cli.ui.output import ask, confirm, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient
 from coder.net.errors import HttpError, NetError
@@ -149,34 +149,3 @@ def _logout(invocation: Invocation[YesOption]) -> int:
         raise CoderError("logout", f"logged out here, but not at the server: {'; '.join(problems)}")
     sys.stdout.write(_LOGGED_OUT)
     return 0
-
-
-@implements(WHOAMI)
-def _whoami(invocation: Invocation[WhoamiOptions]) -> int:
-    client = session.client(invocation)
-    user = read(client.request("GET", "/api/v2/users/me"), User)
-    url = client.policy.url
-    if invocation.options.output == "text":
-        line = f"Coder is running at {url}, You're authenticated as {user.username} !\n"
-        # Without a terminal, print the brackets that scripts expect.
-        sys.stdout.write(line if sys.stdout.isatty() else f"[  {line}]\n")
-    elif invocation.options.output == "json":
-        print_json([_identity(url, user)])
-    else:
-        known = _identity(url, user)
-        row = {"url": url, "username": user.username, "id": user.id, "orgs": known["organization_ids"]}
-        print_table(chosen_columns(invocation), [{**row, "roles": known["roles"]}])
-    return 0
-
-
-def _identity(url: str, user: User) -> dict[str, object]:
-    roles: dict[str, list[str]] = {}
-    for role in user.roles:
-        roles.setdefault(str(role.organization_id or "*"), []).append(role.display_name or role.name)
-    return {
-        "url": url,
-        "username": user.username,
-        "user_id": str(user.id),
-        "organization_ids": [str(item) for item in user.organization_ids],
-        "roles": roles,
-    }

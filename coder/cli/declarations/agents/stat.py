@@ -8,6 +8,19 @@ from coder.cli.core.options import Options, TableOptions, column_option, option,
 COLUMNS = ("host cpu", "host memory", "home disk", "container cpu", "container memory")
 
 
+HOST: bool = option(
+    False,
+    "Measure the whole machine, even inside a container.",
+)
+
+
+PREFIX: str = option(
+    "Gi",
+    "Binary prefix of the printed unit, like Gi for gibibytes.",
+    choices=("Ki", "Mi", "Gi", "Ti"),
+)
+
+
 class StatOptions(TableOptions):
     """Options of `coder stat`."""
 
@@ -18,10 +31,7 @@ class StatOptions(TableOptions):
 class StatCpuOptions(Options):
     """Options of `coder stat cpu`."""
 
-    host: bool = option(
-        False,
-        "Measure the whole machine, even inside a container.",
-    )
+    host: bool = HOST
     output: str = output_option(("text", "json"), "text")
 
 
@@ -33,26 +43,15 @@ class StatDiskOptions(Options):
         "/",
         "Path of a directory on the disk to measure.",
     )
-    prefix: str = option(
-        "Gi",
-        "Binary prefix of the printed unit, like Gi for gibibytes.",
-        choices=("Ki", "Mi", "Gi", "Ti"),
-    )
+    prefix: str = PREFIX
 
 
 class StatMemOptions(Options):
     """Options of `coder stat mem`."""
 
-    host: bool = option(
-        False,
-        "Measure the whole machine, even inside a container.",
-    )
+    host: bool = HOST
     output: str = output_option(("text", "json"), "text")
-    prefix: str = option(
-        "Gi",
-        "Binary prefix of the printed unit, like Gi for gibibytes.",
-        choices=("Ki", "Mi", "Gi", "Ti"),
-    )
+    prefix: str = PREFIX
 
 
 STAT = Command(

@@ -1,9 +1,9 @@
-"""Declarations of `coder login`, `coder login token`, `coder logout` and `coder whoami`."""
+"""Declarations of `coder login`, `coder login token` and `coder logout`."""
 
 from __future__ import annotations
 
 from coder.cli.core.command import Command
-from coder.cli.core.options import Options, TableOptions, YesOption, column_option, option, output_option
+from coder.cli.core.options import Options, YesOption, option
 
 
 class LoginOptions(Options):
@@ -39,13 +39,6 @@ class LoginOptions(Options):
         False,
         "Store the given token as the session instead of exchanging it for a new one.",
     )
-
-
-class WhoamiOptions(TableOptions):
-    """Options of `coder whoami`."""
-
-    output: str = output_option(("text", "json", "table"), "text")
-    column: tuple[str, ...] = column_option(("URL", "Username", "ID", "Orgs", "Roles"), ("url", "username", "id"))
 
 
 LOGIN = Command(
@@ -96,23 +89,6 @@ LOGOUT = Command(
         (
             "Log out without a prompt",
             "coder logout -y",
-        ),
-    ),
-)
-
-WHOAMI = Command(
-    words="whoami",
-    summary="Fetch authenticated user info for Coder deployment",
-    options=WhoamiOptions,
-    max_args=0,
-    examples=(
-        (
-            "Show your user and deployment",
-            "coder whoami",
-        ),
-        (
-            "Print JSON for a script",
-            "coder whoami -o json",
         ),
     ),
 )

@@ -7,7 +7,13 @@ from typing import Literal
 
 from coder.cli.core.command import Command
 from coder.cli.core.options import option
-from coder.cli.declarations.network.options import DisableAutostartOption
+from coder.cli.declarations.network.options import (
+    LOG_DIR,
+    NETWORK_INFO_DIR,
+    NETWORK_INFO_INTERVAL,
+    WAIT,
+    DisableAutostartOption,
+)
 
 
 class SshOptions(DisableAutostartOption):
@@ -52,23 +58,13 @@ class SshOptions(DisableAutostartOption):
         env="CODER_WORKSPACE_POLL_INTERVAL",
         least=timedelta(seconds=1),
     )
-    wait: Literal["yes", "no", "auto"] = option(
-        "auto",
-        "Wait for start scripts before opening the shell; auto follows the template.",
-        env="CODER_SSH_WAIT",
-        choices=("yes", "no", "auto"),
-    )
+    wait: Literal["yes", "no", "auto"] = WAIT
     no_wait: bool = option(
         False,
         "Open the shell while start scripts still run; the same as --wait=no.",
         env="CODER_SSH_NO_WAIT",
     )
-    log_dir: str = option(
-        "",
-        "Directory for a log file of the connection.",
-        env="CODER_SSH_LOG_DIR",
-        short="l",
-    )
+    log_dir: str = LOG_DIR
     remote_forward: tuple[str, ...] = option(
         (),
         "Forward a workspace port to this machine: remote_port:local_address:local_port, or two sockets.",
@@ -99,15 +95,8 @@ class SshOptions(DisableAutostartOption):
         env="CODER_SSH_FORCE_NEW_TUNNEL",
         hidden=True,
     )
-    network_info_dir: str = option(
-        "",
-        "Directory for a file with latency, relay and throughput of the connection.",
-    )
-    network_info_interval: timedelta = option(
-        timedelta(seconds=5),
-        "Interval between updates of that file, like 5s; at least 100ms.",
-        least=timedelta(milliseconds=100),
-    )
+    network_info_dir: str = NETWORK_INFO_DIR
+    network_info_interval: timedelta = NETWORK_INFO_INTERVAL
     container: str = option(
         "",
         "Name or id of the workspace container to connect to.",

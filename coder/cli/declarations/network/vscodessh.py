@@ -7,6 +7,7 @@ from typing import Literal
 
 from coder.cli.core.command import Command
 from coder.cli.core.options import Options, option
+from coder.cli.declarations.network.options import LOG_DIR, NETWORK_INFO_DIR, NETWORK_INFO_INTERVAL, WAIT
 
 
 class VscodesshOptions(Options):
@@ -22,27 +23,10 @@ class VscodesshOptions(Options):
         "File that contains the session token.",
         env="CODER_VSCODESSH_SESSION_TOKEN_FILE",
     )
-    wait: Literal["yes", "no", "auto"] = option(
-        "auto",
-        "Wait for start scripts before opening the shell; auto follows the template.",
-        env="CODER_SSH_WAIT",
-        choices=("yes", "no", "auto"),
-    )
-    log_dir: str = option(
-        "",
-        "Directory for a log file of the connection.",
-        env="CODER_SSH_LOG_DIR",
-        short="l",
-    )
-    network_info_dir: str = option(
-        "",
-        "Directory for a file with latency, relay and throughput of the connection.",
-    )
-    network_info_interval: timedelta = option(
-        timedelta(seconds=5),
-        "Interval between updates of that file, like 5s; at least 100ms.",
-        least=timedelta(milliseconds=100),
-    )
+    wait: Literal["yes", "no", "auto"] = WAIT
+    log_dir: str = LOG_DIR
+    network_info_dir: str = NETWORK_INFO_DIR
+    network_info_interval: timedelta = NETWORK_INFO_INTERVAL
 
 
 VSCODESSH = Command(

@@ -8,6 +8,24 @@ from coder.cli.core.options import Options, TableOptions, YesOption, column_opti
 COLUMNS = ("created", "name", "updated", "env", "file", "enabled", "description")
 
 
+DESCRIPTION: str = option(
+    "",
+    "Description of what the secret is for.",
+)
+
+
+ENV: str = option(
+    "",
+    "Environment variable to set in workspaces, like DB_PASSWORD.",
+)
+
+
+FILE: str = option(
+    "",
+    "File to write in workspaces; its path starts with ~/ or /.",
+)
+
+
 class SecretCreateOptions(Options):
     """Options of `coder secret create`."""
 
@@ -16,18 +34,9 @@ class SecretCreateOptions(Options):
         "Value of the secret; standard input is safer, as process lists show arguments.",
         secret=True,
     )
-    description: str = option(
-        "",
-        "Description of what the secret is for.",
-    )
-    env: str = option(
-        "",
-        "Environment variable to set in workspaces, like DB_PASSWORD.",
-    )
-    file: str = option(
-        "",
-        "File to write in workspaces; its path starts with ~/ or /.",
-    )
+    description: str = DESCRIPTION
+    env: str = ENV
+    file: str = FILE
     enabled: bool = option(
         True,
         "Pass the secret to workspaces; a disabled secret is kept.",
@@ -61,18 +70,9 @@ class SecretUpdateOptions(Options):
         "New value; standard input is safer, as process lists show arguments.",
         secret=True,
     )
-    description: str = option(
-        "",
-        "Description of what the secret is for.",
-    )
-    env: str = option(
-        "",
-        "Environment variable to set in workspaces, like DB_PASSWORD.",
-    )
-    file: str = option(
-        "",
-        "File to write in workspaces; its path starts with ~/ or /.",
-    )
+    description: str = DESCRIPTION
+    env: str = ENV
+    file: str = FILE
     enabled: bool = option(
         False,
         "Pass the secret to workspaces; a disabled secret is kept.",

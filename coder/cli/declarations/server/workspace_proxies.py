@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coder.cli.core.command import Command
-from coder.cli.core.options import TableOptions, YesOption, column_option, option, output_option
+from coder.cli.core.options import NEW_NAME, TableOptions, YesOption, column_option, option, output_option
 
 COLUMNS = (
     "id",
@@ -31,6 +31,18 @@ ONLY: bool = option(
 )
 
 
+DISPLAY_NAME: str = option(
+    "",
+    "Display name, which can contain spaces and capitals.",
+)
+
+
+ICON: str = option(
+    "",
+    "Path or URL of the proxy's icon, like /emojis/1f30d.png.",
+)
+
+
 class TokenTableOptions(TableOptions):
     """Format of a new token."""
 
@@ -44,14 +56,8 @@ class WorkspaceProxyCreateOptions(TokenTableOptions):
         "",
         "Name of the proxy in lists and addresses; prompted for if not set.",
     )
-    display_name: str = option(
-        "",
-        "Display name, which can contain spaces and capitals.",
-    )
-    icon: str = option(
-        "",
-        "Path or URL of the proxy's icon, like /emojis/1f30d.png.",
-    )
+    display_name: str = DISPLAY_NAME
+    icon: str = ICON
     no_prompt: bool = option(
         False,
         "Fail instead of prompting for missing values, for use in scripts.",
@@ -64,18 +70,9 @@ class WorkspaceProxyCreateOptions(TokenTableOptions):
 class WorkspaceProxyEditOptions(TableOptions):
     """Options of `coder workspace-proxy edit`."""
 
-    name: str = option(
-        "",
-        "New name; links and scripts that use the old name stop working.",
-    )
-    display_name: str = option(
-        "",
-        "Display name, which can contain spaces and capitals.",
-    )
-    icon: str = option(
-        "",
-        "Path or URL of the proxy's icon, like /emojis/1f30d.png.",
-    )
+    name: str = NEW_NAME
+    display_name: str = DISPLAY_NAME
+    icon: str = ICON
     column: tuple[str, ...] = column_option(COLUMNS, ("name", "url"))
     output: str = output_option(_TEXT, "text")
 

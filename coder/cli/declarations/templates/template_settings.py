@@ -5,7 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 from coder.cli.core.command import Command
-from coder.cli.core.options import OrgOption, YesOption, option
+from coder.cli.core.options import NEW_NAME, OrgOption, YesOption, option
+from coder.cli.declarations.templates.templates import DELETION, DORMANCY, FAILURE_TTL, REQUIRE_ACTIVE_VERSION
 
 
 class TemplatesArchiveOptions(OrgOption, YesOption):
@@ -20,10 +21,7 @@ class TemplatesArchiveOptions(OrgOption, YesOption):
 class TemplatesEditOptions(OrgOption, YesOption):
     """Options of `coder templates edit`."""
 
-    name: str = option(
-        "",
-        "New name; links and scripts that use the old name stop working.",
-    )
+    name: str = NEW_NAME
     display_name: str = option(
         "",
         "New display name; the name for commands does not change.",
@@ -69,20 +67,9 @@ class TemplatesEditOptions(OrgOption, YesOption):
         "Number of weeks between two required stops; 1 is every week.",
         flag="autostop-requirement-weeks",
     )
-    failure_ttl: timedelta = option(
-        timedelta(),
-        "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
-    )
-    dormancy: timedelta = option(
-        timedelta(),
-        "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
-        flag="dormancy-threshold",
-    )
-    deletion: timedelta = option(
-        timedelta(),
-        "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
-        flag="dormancy-auto-deletion",
-    )
+    failure_ttl: timedelta = FAILURE_TTL
+    dormancy: timedelta = DORMANCY
+    deletion: timedelta = DELETION
     cancel: bool = option(
         True,
         "Allow users to cancel running builds of their workspaces.",
@@ -98,10 +85,7 @@ class TemplatesEditOptions(OrgOption, YesOption):
         "Allow users to set an autostop time for their workspaces.",
         flag="allow-user-autostop",
     )
-    require_active_version: bool = option(
-        False,
-        "Require the active version for workspace starts; administrators are exempt.",
-    )
+    require_active_version: bool = REQUIRE_ACTIVE_VERSION
     private: bool = option(
         False,
         "Remove access of all users without an explicit grant to them or their group.",

@@ -21,23 +21,31 @@ LIST_COLUMNS = (
     "used by",
     "default ttl",
 )
-WAIT: bool = option(
-    False,
-    "Wait without limit for a matching provisioner instead of failing.",
-    env="CODER_WAIT_FOR_PROVISIONER",
+
+
+FAILURE_TTL: timedelta = option(
+    timedelta(),
+    "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
 )
 
-ORG: str = option(
-    "",
-    "Organization to use, by name or id; required if you belong to several.",
-    env="CODER_ORGANIZATION",
-    short="O",
+
+DORMANCY: timedelta = option(
+    timedelta(),
+    "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
+    flag="dormancy-threshold",
 )
 
-YES: bool = option(
+
+DELETION: timedelta = option(
+    timedelta(),
+    "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
+    flag="dormancy-auto-deletion",
+)
+
+
+REQUIRE_ACTIVE_VERSION: bool = option(
     False,
-    "Skip confirmation prompts, for use in scripts.",
-    short="y",
+    "Require the active version for workspace starts; administrators are exempt.",
 )
 
 
@@ -114,28 +122,14 @@ class TemplatesCreateOptions(TemplatesPushOptions, bases_first=True):
         False,
         "Restrict the template to you and administrators until you grant access to others.",
     )
-    require_active_version: bool = option(
-        False,
-        "Require the active version for workspace starts; administrators are exempt.",
-    )
+    require_active_version: bool = REQUIRE_ACTIVE_VERSION
     default_ttl: timedelta = option(
         timedelta(hours=24),
         "Stop new workspaces this long after each start, like 24h; 0 disables it.",
     )
-    failure_ttl: timedelta = option(
-        timedelta(),
-        "Stop workspaces this long after a failed build, like 1h; 0 disables it.",
-    )
-    dormancy: timedelta = option(
-        timedelta(),
-        "Mark workspaces dormant after this long without use, like 720h; 0 disables it.",
-        flag="dormancy-threshold",
-    )
-    deletion: timedelta = option(
-        timedelta(),
-        "Delete workspaces that are dormant for this long, like 720h; 0 disables it.",
-        flag="dormancy-auto-deletion",
-    )
+    failure_ttl: timedelta = FAILURE_TTL
+    dormancy: timedelta = DORMANCY
+    deletion: timedelta = DELETION
 
 
 class TemplatesDeleteOptions(OrgOption, YesOption):
