@@ -36,7 +36,8 @@ from coder.cli.declarations.people.users import (
     UsersShowOptions,
 )
 from coder.cli.templates.templates import organization_of
-from coder.cli.ui.choices import Choice, select_many
+from coder.cli.ui.choices import select_many
+from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import Row, ask, confirm, go_time, print_json, print_rows, print_table, say
 from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer

@@ -23,7 +23,8 @@ from coder.cli.declarations.tasks.experimental import (
     SearchOption,
     ThingsOptions,
 )
-from coder.cli.ui.choices import Choice, select, select_many
+from coder.cli.ui.choices import select, select_many
+from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import say
 from coder.client.ready import Preparation, print_to_stderr
 from coder.client.web_terminal import TerminalRequest, run_terminal

@@ -35,7 +35,8 @@ from coder.cli.templates.examples import examples, unpack_example
 from coder.cli.templates.pickers import ask_templates
 from coder.cli.templates.push_source import source_of
 from coder.cli.templates.template_variables import variable_values
-from coder.cli.ui.choices import Choice, select
+from coder.cli.ui.choices import select
+from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import Row, api_time, ask, confirm, print_rows, say
 from coder.cli.ui.progress import watch_job
 from coder.cli.workspaces.parameters import pairs

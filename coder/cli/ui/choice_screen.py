@@ -1,4 +1,4 @@
-"""Screen of the list: keys, drawing and cursor, with prompt_toolkit. `choices` has the state of the list."""
+"""Screen of the list: keys, drawing and cursor, with prompt_toolkit. `chooser` has the state of the list."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from prompt_toolkit.layout import FormattedTextControl, Layout, Window
 from prompt_toolkit.output import Output
 from prompt_toolkit.output.color_depth import ColorDepth
 
-from coder.cli.ui.choices import ROWS, Chooser
+from coder.cli.ui.chooser import ROWS, Chooser
 from coder.cli.ui.colour import is_coloured
 
 

@@ -17,7 +17,8 @@ from coder.cli.core.command import Invocation, implements
 from coder.cli.core.failures import add_action_to_errors
 from coder.cli.declarations.workspaces.create import CREATE, CreateOptions
 from coder.cli.provisioning.no_provisioner import handle_build
-from coder.cli.ui.choices import Choice, select
+from coder.cli.ui.choices import select
+from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import ask_until, confirm
 from coder.cli.ui.progress import watch_build
 from coder.cli.workspaces.external_logins import require_logins

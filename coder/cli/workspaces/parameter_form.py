@@ -21,7 +21,8 @@ from coder.api.templates.parameters import DynamicParametersResponse, PreviewPar
 from coder.base.errors import CoderError
 from coder.cli.core.command import Invocation
 from coder.cli.declarations.workspaces.parameters import ParameterOptions
-from coder.cli.ui.choices import Choice, is_interactive, print_choices, resolve_choice, select, select_many
+from coder.cli.ui.choices import is_interactive, print_choices, resolve_choice, select, select_many
+from coder.cli.ui.chooser import Choice
 from coder.cli.ui.output import ask
 from coder.cli.workspaces.parameters import FileValue, bool_text, pairs, requested_values
 from coder.client.answers import read
