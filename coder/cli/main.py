@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from collections.abc import Sequence
 from importlib import import_module
 
 from coder.base.config import process_environment
-from coder.cli.core.command import Command, Invocation
+from coder.cli.core.command import (
+    Command,
+    Invocation,
+    aliases_of,
+    children,
+    choose,
+    command_name,
+    load,
+    options_of_groups,
+)
 from coder.cli.core.command_table import COMMANDS, GROUPS
-from coder.cli.core.lookup import aliases_of, children, choose, command_name, load, options_of_groups
 from coder.cli.core.options import GLOBAL_OPTIONS, Options
 from coder.cli.core.parsing import UsageError, option_report, parse, scan
 
@@ -191,6 +197,9 @@ def _warn_of_version(invocation: Invocation[Options]) -> None:
 
 def _treat_sigterm_as_interrupt() -> None:
     """Handle SIGTERM like Ctrl-C: close connections and restore the terminal. Daemons install their own handlers."""
+    import signal
+    import threading
+
     on_main_thread = threading.current_thread() is threading.main_thread()
     if on_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.raise_signal(signal.SIGINT))

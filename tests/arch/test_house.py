@@ -180,9 +180,8 @@ def test_roles_load_only_their_modules(statement: str, forbidden: set[str]) -> N
 
 
 def test_command_table_entries_exist() -> None:
-    from coder.cli.core.command import Command, implementation
+    from coder.cli.core.command import Command, implementation, load
     from coder.cli.core.command_table import ALIASES, COMMANDS, GROUPS
-    from coder.cli.core.lookup import load
 
     for name in COMMANDS:
         command = load(name)

@@ -16,9 +16,8 @@ from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.child_env import child_env
 from coder.base.config import LIST_KINDS, Option, process_environment
 from coder.base.errors import CoderError
-from coder.cli.core.command import Command, Invocation, implements
+from coder.cli.core.command import Command, Invocation, children, choose, implements, load, options_of_groups
 from coder.cli.core.command_table import COMMANDS
-from coder.cli.core.lookup import children, choose, load, options_of_groups
 from coder.cli.core.options import GLOBAL_OPTIONS, Options
 from coder.cli.core.parsing import CommandLine, parse, scan
 from coder.cli.declarations.program.completion import COMPLETION, SHELLS, WORDS, CompletionOptions

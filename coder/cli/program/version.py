@@ -8,7 +8,6 @@ from coder.base.version import BUILD_VERSION
 from coder.cli.core.command import Invocation, implements
 from coder.cli.core.edition import is_slim
 from coder.cli.declarations.program.version import VERSION, VersionOptions
-from coder.cli.ui.output import print_json
 
 EXTERNAL_URL = "https://github.com/coder/coder"
 
@@ -16,6 +15,8 @@ EXTERNAL_URL = "https://github.com/coder/coder"
 @implements(VERSION)
 def _run(invocation: Invocation[VersionOptions]) -> int:
     if invocation.options.output == "json":
+        from coder.cli.ui.output import print_json
+
         print_json(
             {
                 "version": BUILD_VERSION,

@@ -9,7 +9,6 @@ from coder.base.version import BUILD_VERSION
 from coder.cli.core.command import Command, Invocation
 from coder.cli.core.failures import defect_text, error_text, version_warning
 from coder.cli.core.options import Options
-from coder.cli.ui.colour import paint
 from coder.net.request_log import REQUESTS
 
 DAEMONS = frozenset({"agent", "provisioner start", "provisionerd start", "server", "workspace-proxy server"})
@@ -57,6 +56,8 @@ def _print_errors(command: Command[Options], texts: list[str]) -> None:
 def _error_label() -> str:
     if not sys.stderr.isatty():
         return "error:"
+    from coder.cli.ui.colour import paint
+
     return paint("error:", "red", sys.stderr)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -26,6 +25,8 @@ _NO_CELLS = frozenset({"Mn", "Me", "Cf"})
 
 def print_json(value: Any) -> None:
     """Print a value as JSON; on a terminal, escape texts that would control it."""
+    import json  # tables need none
+
     text = json.dumps(value, indent=2, ensure_ascii=False)
     if sys.stdout.isatty():
         from coder.cli.ui.terminal_text import escaped

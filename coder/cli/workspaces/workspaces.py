@@ -16,7 +16,6 @@ from coder.cli.declarations.workspaces.workspaces import (
     WorkspaceTableOptions,
 )
 from coder.cli.ui.output import api_time, chosen_columns, print_json, print_table, say, since
-from coder.client.answers import read
 from coder.net.blocking import BlockingClient, HttpAnswer
 
 if TYPE_CHECKING:
@@ -117,6 +116,7 @@ def _query(client: BlockingClient, query: str) -> HttpAnswer:
 
 def _workspaces(answer: HttpAnswer) -> list[Workspace]:
     from coder.api.workspaces.workspaces import WorkspacesResponse
+    from coder.client.answers import read
 
     return read(answer, WorkspacesResponse).workspaces
 

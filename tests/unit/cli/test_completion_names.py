@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from coder.cli.core.command import load
 from coder.cli.core.command_table import COMMANDS
-from coder.cli.core.lookup import load
 from coder.cli.program.completion_names import ARGUMENT_KINDS, COMMAND_KINDS, FLAGS, KINDS, argument_kind, usage_words
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from coder.cli.core.command import OPTIONS_OF_GROUPS, load, options_of_groups
 from coder.cli.core.command_table import COMMANDS
-from coder.cli.core.lookup import OPTIONS_OF_GROUPS, load, options_of_groups
 from coder.cli.core.options import GLOBAL_OPTIONS
 from tests.kit.api.api_description import described
 from tests.kit.programs.command_line import Result, run_cli

@@ -12,8 +12,8 @@ import pytest
 from coder.base.config import LIST_KINDS, Option
 from coder.base.duration import parse_duration
 from coder.base.errors import CoderError
+from coder.cli.core.command import command_name, load, options_of_groups
 from coder.cli.core.command_table import COMMANDS, GROUPS
-from coder.cli.core.lookup import command_name, load, options_of_groups
 from coder.cli.core.options import GLOBAL_OPTIONS
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.network.ssh import SSH

@@ -8,10 +8,9 @@ from statistics import mean
 import pytest
 
 from coder.base.config import Option
-from coder.cli.core.command import Command
+from coder.cli.core.command import Command, aliases_of, children, command_name, load, options_of_groups
 from coder.cli.core.command_table import COMMANDS, GROUPS
 from coder.cli.core.failures import version_warning
-from coder.cli.core.lookup import aliases_of, children, command_name, load, options_of_groups
 from coder.cli.core.options import GLOBAL_OPTIONS, Options
 from coder.cli.core.parsing import parse
 from coder.cli.ui.help_text import help_text

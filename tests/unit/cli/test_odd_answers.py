@@ -17,8 +17,8 @@ import pytest
 import trio
 import trio.testing
 
+from coder.cli.core.command import load
 from coder.cli.core.command_table import COMMANDS
-from coder.cli.core.lookup import load
 from coder.cli.core.options import GLOBAL_OPTIONS
 from tests.kit.api.api_description import FLAWS, described, success
 from tests.kit.programs.command_line import Result, run_cli

@@ -12,9 +12,8 @@ from typing import cast
 import pytest
 
 from coder.base.config import Option
-from coder.cli.core.command import Command, implementation
+from coder.cli.core.command import Command, implementation, load
 from coder.cli.core.command_table import COMMANDS
-from coder.cli.core.lookup import load
 from coder.cli.core.parsing import parse
 from coder.cli.core.unsupported import unsupported
 from coder.cli.declarations.scaletest.runs import CleanupOptions, RunOptions

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from coder.base.config import Option
+from coder.cli.core.command import load
 from coder.cli.core.command_table import COMMANDS
-from coder.cli.core.lookup import load
 from coder.cli.server import direct_database
 from coder.coderd.store.engine.database import open_database
 from coder.coderd.store.engine.migrate import migrate

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coder.base.errors import CoderError
-from coder.cli.core.lookup import load
+from coder.cli.core.command import load
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.workspaces import create
 from coder.cli.workspaces.parameter_form import (
