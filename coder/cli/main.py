@@ -147,7 +147,6 @@ def _group(name: str, rest: list[str], typed: list[str], requests_help: bool) ->
 
 
 def _invoke(command: Command[Options], words: list[str], typed: list[str] | None = None) -> int:
-
     _treat_sigterm_as_interrupt()
     verbose, invocation = False, None
     try:

@@ -30,7 +30,6 @@ def _reset(invocation: Invocation[ResetPasswordOptions]) -> int:
 
 
 async def _write(invocation: Invocation[ResetPasswordOptions], username: str, password: str) -> None:
-
     check_strength(password)
     hashed = await hash_password(password)
     now = datetime.now(UTC)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
-from typing import Any
+from collections.abc import Mapping
 
 import trio
 
@@ -13,7 +13,7 @@ from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.debug_trace import TRACE, DebugTraceOptions
-from coder.client.link import open_link
+from coder.client.link import WorkspaceLink, open_link
 from coder.client.ready import Preparation, print_to_stderr
 from coder.client.tracing import open_capture
 from coder.mesh.trace import Trace
@@ -30,7 +30,6 @@ def _run(invocation: Invocation[DebugTraceOptions]) -> int:
 
 
 async def _main(invocation: Invocation[DebugTraceOptions]) -> None:
-
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, print_to_stderr, autostart=False)
@@ -52,7 +51,7 @@ async def _main(invocation: Invocation[DebugTraceOptions]) -> None:
         show(trio.current_time() - began, "end", _summary(link))
 
 
-def _summary(link: Any) -> dict[str, object]:
+def _summary(link: WorkspaceLink) -> dict[str, object]:
     peers = link.node.status().peers
     if not peers:
         return {"peer": "none"}
@@ -68,13 +67,13 @@ def _summary(link: Any) -> dict[str, object]:
     }
 
 
-def _show_text(at: float, name: str, fields: Any) -> None:
+def _show_text(at: float, name: str, fields: Mapping[str, object]) -> None:
     parts = [f"{key}={_text(value)}" for key, value in fields.items() if value is not None]
     sys.stdout.write(f"{at:9.4f}s  {name:<12} {' '.join(parts)}".rstrip() + "\n")
     sys.stdout.flush()
 
 
-def _show_json(at: float, name: str, fields: Any) -> None:
+def _show_json(at: float, name: str, fields: Mapping[str, object]) -> None:
     plain = {
         key: value if isinstance(value, int | float | str | None) else _text(value) for key, value in fields.items()
     }

@@ -23,7 +23,6 @@ def _run(invocation: Invocation[NetcheckOptions]) -> int:
 
 
 async def _main(invocation: Invocation[NetcheckOptions]) -> int:
-
     policy = session.dial_policy(invocation)
     sys.stderr.write("Gathering a network report. This may take a few seconds...\n")
     report = await check_network(policy, direct=not invocation.globals.disable_direct)

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import trio
 
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.base.quoted import quoted
 from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.ping import PING, PingOptions
-from coder.client.ready import Preparation, print_to_stderr
-from coder.client.shared_link import open_link_for_command
+from coder.client.link import WorkspaceLink
+from coder.client.ready import Preparation, ReadyAgent, print_to_stderr
+from coder.client.shared_link import SharedLink, open_link_for_command
+from coder.mesh.description import PingResult
 from coder.net.http1 import HttpClient
-from coder.tailnet.verdicts import lines_of
+from coder.net.policy import DialPolicy
+from coder.tailnet.verdicts import TransportVerdict, lines_of
 
 
 @implements(PING)
@@ -34,7 +38,9 @@ async def _main(invocation: Invocation[PingOptions]) -> int:
         return await _ping(invocation, policy, prepare, target)
 
 
-async def _ping(invocation: Invocation[PingOptions], policy: Any, prepare: Any, target: Any) -> int:
+async def _ping(
+    invocation: Invocation[PingOptions], policy: DialPolicy, prepare: Preparation, target: ReadyAgent
+) -> int:
     direct = not invocation.globals.disable_direct
     name = target.workspace.name
     async with open_link_for_command(policy, session.config_dir(invocation), prepare, target, direct=direct) as link:
@@ -60,7 +66,7 @@ def _prints_json(invocation: Invocation[PingOptions]) -> bool:
     return bool(invocation.options.output == "json")
 
 
-def _print_path(path: dict[str, Any]) -> None:
+def _print_path(path: Mapping[str, Json]) -> None:
     """Return what contributes to the time of a ping, and the age of the tunnel."""
     if path["relay_region"]:
         took = f", {path['relay_latency_ms']:.2f} ms away" if path["relay_latency_ms"] is not None else ""
@@ -73,7 +79,9 @@ def _print_path(path: dict[str, Any]) -> None:
         sys.stdout.write(f"  not direct: {path['not_direct_because']}\n")
 
 
-def _print_json(name: str, results: list[Any], transports: list[Any], path: dict[str, Any]) -> None:
+def _print_json(
+    name: str, results: list[PingResult | None], transports: list[TransportVerdict], path: Mapping[str, Json]
+) -> None:
     pings = [
         {
             "latency_ms": round(result.latency_s * 1000, 3),
@@ -104,11 +112,13 @@ def _print_json(name: str, results: list[Any], transports: list[Any], path: dict
     sys.stdout.write(json.dumps(report, indent=4) + "\n")
 
 
-async def _ping_all(invocation: Invocation[PingOptions], link: Any, name: str) -> list[Any]:
+async def _ping_all(
+    invocation: Invocation[PingOptions], link: SharedLink | WorkspaceLink, name: str
+) -> list[PingResult | None]:
     """Ping and collect one result per ping (None for a lost one). Without a count, stop at Ctrl-C or at a direct
     path."""
     count = invocation.options.num
-    results: list[Any] = []
+    results: list[PingResult | None] = []
     try:
         while not count or len(results) < count:
             began = trio.current_time()
@@ -121,11 +131,13 @@ async def _ping_all(invocation: Invocation[PingOptions], link: Any, name: str) -
     return results
 
 
-def _continues(count: int, results: list[Any]) -> bool:
+def _continues(count: int, results: list[PingResult | None]) -> bool:
     return not count or len(results) < count
 
 
-async def _ping_once(invocation: Invocation[PingOptions], link: Any, name: str) -> Any:
+async def _ping_once(
+    invocation: Invocation[PingOptions], link: SharedLink | WorkspaceLink, name: str
+) -> PingResult | None:
     stamp = ""
     if invocation.options.time or invocation.options.utc:
         now = datetime.now(UTC) if invocation.options.utc else datetime.now().astimezone()
@@ -143,7 +155,7 @@ async def _ping_once(invocation: Invocation[PingOptions], link: Any, name: str) 
     return None
 
 
-def _region(link: Any, result: Any) -> str:
+def _region(link: SharedLink | WorkspaceLink, result: PingResult) -> str:
     return str(link.regions.get(result.region) or result.region)
 
 
@@ -154,7 +166,7 @@ def _say(invocation: Invocation[PingOptions], line: str) -> None:
     out.flush()
 
 
-def _summary(name: str, results: list[Any]) -> None:
+def _summary(name: str, results: list[PingResult | None]) -> None:
     latencies = [result.latency_s * 1000 for result in results if result]
     lost = len(results) - len(latencies)
     share = lost / len(results) * 100 if results else 0

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
@@ -15,16 +15,15 @@ from coder.base.threads import run_trio
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.port_forward import PORT_FORWARD, PortForwardOptions
-from coder.client.followed_link import open_followed_link
-from coder.client.ready import Preparation, print_to_stderr
-from coder.client.shared_link import open_link_for_command
+from coder.client.followed_link import FollowedLink, open_followed_link
+from coder.client.link import WorkspaceLink
+from coder.client.ready import Preparation, ReadyAgent, print_to_stderr
+from coder.client.shared_link import SharedLink, open_link_for_command
 from coder.client.udp_forward import forward_udp, open_udp
 from coder.client.usage import report_usage
 from coder.net.http1 import HttpClient
+from coder.net.policy import DialPolicy
 from coder.net.splice import splice
-
-if TYPE_CHECKING:
-    from coder.client.link import WorkspaceLink
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,27 +122,35 @@ async def _main(invocation: Invocation[PortForwardOptions], forwards: list[Forwa
 
 
 async def _forward_all(
-    invocation: Invocation[PortForwardOptions], policy: Any, prepare: Any, target: Any, forwards: list[Forward]
+    invocation: Invocation[PortForwardOptions],
+    policy: DialPolicy,
+    prepare: Preparation,
+    target: ReadyAgent,
+    forwards: list[Forward],
 ) -> None:
-
     udp = [forward for forward in forwards if forward.protocol == "UDP"]
 
-    def open_link(agent: Any) -> Any:
+    def open_link(agent: ReadyAgent) -> AbstractAsyncContextManager[SharedLink | WorkspaceLink]:
         # A shared tunnel lends streams only, not datagrams.
         direct = not invocation.globals.disable_direct
         return open_link_for_command(
             policy, session.config_dir(invocation), prepare, agent, direct=direct, is_own=bool(udp)
         )
 
-    async def report(agent: Any, _link: Any, *, task_status: Any) -> None:
+    async def report(
+        agent: ReadyAgent, _link: SharedLink | WorkspaceLink, *, task_status: trio.TaskStatus[None]
+    ) -> None:
         task_status.started()
         await report_usage(policy, agent, "")
 
-    async def forward_datagrams(_agent: Any, link: Any, *, task_status: Any) -> None:
+    async def forward_datagrams(
+        _agent: ReadyAgent, link: SharedLink | WorkspaceLink, *, task_status: trio.TaskStatus[None]
+    ) -> None:
         async with trio.open_nursery() as nursery:
             for forward in udp:
                 for local in _listen_udp(forward):
-                    nursery.start_soon(forward_udp, cast("WorkspaceLink", link), local, forward.remote)
+                    if isinstance(link, WorkspaceLink):  # it is: a shared tunnel lends streams only
+                        nursery.start_soon(forward_udp, link, local, forward.remote)
             task_status.started()
 
     async with (
@@ -166,8 +173,8 @@ async def _forward_all(
         nursery.cancel_scope.cancel()
 
 
-async def _listen(forward: Forward) -> list[Any]:
-    listeners: list[Any] = []
+async def _listen(forward: Forward) -> list[trio.SocketListener]:
+    listeners: list[trio.SocketListener] = []
     for host in forward.hosts:
         try:
             listeners += await trio.open_tcp_listeners(forward.local, host=host)
@@ -178,8 +185,8 @@ async def _listen(forward: Forward) -> list[Any]:
     return listeners
 
 
-def _listen_udp(forward: Forward) -> list[Any]:
-    sockets: list[Any] = []
+def _listen_udp(forward: Forward) -> list[trio.socket.SocketType]:
+    sockets: list[trio.socket.SocketType] = []
     for host in forward.hosts:
         try:
             sockets.append(open_udp(host, forward.local))
@@ -190,9 +197,8 @@ def _listen_udp(forward: Forward) -> list[Any]:
     return sockets
 
 
-def _handler(link: Any, port: int) -> Any:
-
-    async def handle(local: Any) -> None:
+def _handler(link: FollowedLink, port: int) -> Callable[[trio.SocketStream], Awaitable[None]]:
+    async def handle(local: trio.SocketStream) -> None:
         try:
             remote = await link.connect(port)
         except (OSError, CoderError, trio.BrokenResourceError) as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from typing import Any
 
 import trio
 
@@ -14,9 +13,9 @@ from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.network.speedtest import SPEEDTEST, SpeedtestOptions
 from coder.cli.ui.output import chosen_columns, print_json, print_table, say
-from coder.client.link import open_link
+from coder.client.link import WorkspaceLink, open_link
 from coder.client.ready import Preparation, print_to_stderr
-from coder.client.speedtest import run_speedtest
+from coder.client.speedtest import Interval, run_speedtest
 from coder.client.tracing import open_capture
 from coder.net.http1 import HttpClient
 
@@ -34,8 +33,7 @@ def _run(invocation: Invocation[SpeedtestOptions]) -> int:
     return 0
 
 
-async def _main(invocation: Invocation[SpeedtestOptions]) -> list[Any]:
-
+async def _main(invocation: Invocation[SpeedtestOptions]) -> list[Interval]:
     policy = session.dial_policy(invocation)
     async with HttpClient(policy) as http:
         prepare = Preparation(http, print_to_stderr, autostart=False)
@@ -55,9 +53,8 @@ async def _main(invocation: Invocation[SpeedtestOptions]) -> list[Any]:
     return intervals
 
 
-async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
+async def _wait_for_path(link: WorkspaceLink, *, wait_direct: bool) -> None:
     """Print the path of the test; with `--direct`, wait for a direct path first."""
-
     last_reported = ""
     while True:
         try:
@@ -76,7 +73,7 @@ async def _wait_for_path(link: Any, *, wait_direct: bool) -> None:
         await trio.sleep(DIRECT_PAUSE)
 
 
-def _print(invocation: Invocation[SpeedtestOptions], columns: list[str], intervals: list[Any]) -> None:
+def _print(invocation: Invocation[SpeedtestOptions], columns: list[str], intervals: list[Interval]) -> None:
     if invocation.options.output == "json":
         *parts, overall = [
             {

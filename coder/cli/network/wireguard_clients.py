@@ -46,7 +46,6 @@ def _path(invocation: Invocation[UserOption], name: str = "") -> str:
 
 @implements(ADD)
 def _add(invocation: Invocation[WireguardAddOptions]) -> int:
-
     from wireguard_tools import WireguardKey
 
     if invocation.options.file and Path(invocation.options.file).exists():

@@ -19,7 +19,6 @@ from coder.provisionerd.daemon import run_daemon
 
 async def builtin_daemons(context: Context) -> None:
     """Run the server's built-in daemons: the code of external daemons over an in-memory connection."""
-
     config = context.config
     host = socket.gethostname().split(".")[0]
     cache = provisioner_cache(str(config.cache_dir))

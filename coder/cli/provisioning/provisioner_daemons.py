@@ -66,7 +66,6 @@ def _start(invocation: Invocation[ProvisionerStartOptions]) -> int:
 
 
 async def _serve(invocation: Invocation[ProvisionerStartOptions]) -> None:
-
     with_token = not (invocation.options.key or invocation.options.psk)
     policy = session.dial_policy(invocation, token=None if with_token else "")
     organization = (
@@ -146,7 +145,6 @@ class _DaemonCredentials:
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Session]:
         """Open a connection. Raise HttpError if the server rejects it."""
-
         await self._learn_organization()
         socket_ = await connect_websocket(self.policy, self._path(), headers=self._headers(), max_message=MAX_MESSAGE)
         try:

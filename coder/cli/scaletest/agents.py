@@ -85,7 +85,6 @@ async def _external_tokens(invocation: Invocation[ScaletestAgentsOptions], http:
 
 
 async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: Any, tokens: list[str]) -> int:
-
     if not tokens:
         raise CoderError(
             "scaletest",

@@ -128,7 +128,6 @@ async def _remove_workspace(
 
 async def _delete(http: HttpClient, workspace: Workspace) -> None:
     """Delete a workspace after its running build has ended; retry an earlier delete that failed."""
-
     path = f"/api/v2/workspaces/{workspace.id}"
     requested = False
     while True:

@@ -115,7 +115,6 @@ async def _make(
     name: str,
     run: ScaletestRun,
 ) -> None:
-
     owner = (me or "me") if invocation.options.use_host_login else await _new_user(http, ledger, template, me, name)
     began = trio.current_time()
     entry = ledger.record("workspace", owner, name, me)
@@ -158,7 +157,6 @@ async def _post_recorded(
 
 
 async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
-
     while workspace.latest_build.job.status not in ENDED:
         await trio.sleep(POLL)
         workspace = read(await http.request("GET", f"/api/v2/workspaces/{workspace.id}"), Workspace)
@@ -170,7 +168,6 @@ async def _built(http: HttpClient, workspace: Workspace) -> Workspace:
 
 async def _wait_agents(http: HttpClient, workspace: Workspace) -> None:
     """Wait until the agents are connected and their start scripts have ended."""
-
     while True:
         agents = [agent for resource in workspace.latest_build.resources for agent in resource.agents or []]
         if any(agent.lifecycle_state in ("start_error", "start_timeout") for agent in agents):

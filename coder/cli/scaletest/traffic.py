@@ -87,7 +87,6 @@ async def _type(
     seconds: float,
     run: ScaletestRun,
 ) -> None:
-
     path = f"/api/v2/users/{quote(target.owner, safe='')}/workspace/{quote(target.name, safe='')}"
     workspace = read(await http.request("GET", path), Workspace)
     if invocation.options.template and workspace.template_name != invocation.options.template:

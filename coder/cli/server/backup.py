@@ -63,7 +63,6 @@ def _backup(invocation: Invocation[ServerBackupOptions]) -> int:
 
 @implements(RESTORE)
 def _restore(invocation: Invocation[ServerRestoreOptions]) -> int:
-
     config, is_new = _restore_target(invocation)
     programs = backup.Programs(config.data_path, config.postgres_bin_dir)
     database = "the given database" if invocation.options.postgres_url else f"the database of {config.data_path}"

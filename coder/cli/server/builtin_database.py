@@ -34,7 +34,6 @@ def _builtin_url(invocation: Invocation[RawOption]) -> int:
 @on_database
 def _builtin_serve(invocation: Invocation[RawOption]) -> int:
     """Run until a stop signal."""
-
     config = find_database(invocation)
 
     async def serve() -> None:

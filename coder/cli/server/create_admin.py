@@ -45,7 +45,6 @@ def _create_admin(invocation: Invocation[ServerCreateAdminUserOptions]) -> int:
 async def _insert_admin(
     invocation: Invocation[ServerCreateAdminUserOptions], username: str, email: str, password: Secret
 ) -> str:
-
     new_users.check_names(username, "", email)
     check_strength(password.reveal())
     config = replace(settings(invocation), ssh_keygen_algorithm=invocation.options.ssh_keygen_algorithm)

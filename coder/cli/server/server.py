@@ -93,7 +93,6 @@ def _print_yaml(resolved: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-
     if isinstance(value, timedelta):
         return format_duration(value)
     return value if isinstance(value, str | int | float | bool | list | dict) or value is None else str(value)

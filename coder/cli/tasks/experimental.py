@@ -38,7 +38,6 @@ def _rpty(invocation: Invocation[RptyOptions]) -> int:
 
 
 async def _attach(invocation: Invocation[RptyOptions]) -> None:
-
     reconnect_id = invocation.options.reconnect
     try:
         reconnect = UUID(reconnect_id) if reconnect_id else uuid4()

@@ -69,7 +69,6 @@ def _agent_line(agent: WorkspaceAgent, log: WorkspaceAgentLog) -> str:
 
 async def _follow(client: BlockingClient, path: str) -> None:
     """Print the build's lines until its end, then those of all agents until a newer build replaces them."""
-
     async for log in follow_job_logs(client.policy, f"{path}/logs"):
         _say(_build_line(log))
     build = read(await trio.to_thread.run_sync(client.request, "GET", path), WorkspaceBuild)

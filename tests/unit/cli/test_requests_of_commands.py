@@ -11,7 +11,7 @@ import pytest
 
 from coder.cli.core.parsing import parse
 from coder.cli.declarations.network.ssh import SSH
-from coder.cli.network.ssh import _needs_own_node
+from coder.cli.network.ssh_session import _needs_own_node
 from tests.kit.api.api_description import described
 from tests.kit.programs.command_line import Result, run_cli
 from tests.kit.stand_ins.scripted_http_servers import OddServer, odd_server, reply
