@@ -17,7 +17,6 @@ from uuid import uuid4
 import trio
 
 from coder.base.secret import Secret
-from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.net.dial import DialPolicy
 from coder.net.errors import HttpError
 from coder.net.websocket import WebSocketStream, connect_websocket
@@ -128,7 +127,7 @@ async def test_visits_end_with_every_loss(tmp_path: Path) -> None:
     wrong: list[str] = []
     async with view_context(tmp_path, dangerous_allow_path_app_sharing=True) as scene:
         world, workspace = scene.world, scene.agent.workspace["id"]
-        visits = world.ctx.part(OpenStreams)
+        visits = world.ctx.services.edge.open_streams
         share = {"agent_name": "main", "port": scene.app.port, "protocol": "http"}
         for number, (loss, (by_group, (method, path, body), ending)) in enumerate(LOSSES.items()):
             level, way = LEVELS[number % 2]

@@ -22,7 +22,6 @@ from coder.coderd.http.server.streams import needs_upgrade
 from coder.coderd.services.access.session_revocation import CLOSE_CODE
 from coder.coderd.services.agents.agent_access import CurrentAgent, load_agent
 from coder.coderd.services.apps import session_handover
-from coder.coderd.services.apps.app_streams import OpenStreams
 from coder.domain.access.credentials import Credentials
 from coder.domain.apps.app_headers import SIGNED_TOKEN_QUERY
 
@@ -77,7 +76,7 @@ async def terminal(agent: str) -> Response | None:
     if holder is not None:
         # A ticket names its user; the right may have been lost since it was issued.
         holding = Visitor(Credentials(), holder)
-        visits: OpenStreams = context().part(OpenStreams)
+        visits = context().services.edge.open_streams
         return await _attach(agent_id, holding) if await visits.may_use_terminal(holding, agent_id) else _page()
     visitor = await optional_caller()
     if visitor is None or await _may_open(agent_id) is None:
@@ -89,7 +88,7 @@ async def terminal(agent: str) -> Response | None:
 
 async def _attach(agent_id: UUID, visitor: Visitor) -> Response | None:
     spec = terminals.read_spec(websocket.args)
-    visits: OpenStreams = context().part(OpenStreams)
+    visits = context().services.edge.open_streams
     await websocket.accept()
     with visits.track_terminal(visitor, agent_id) as scope:
         try:

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from coder.api.base.refusals import Unauthenticated
-from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.store.access import keys as key_store
 from coder.coderd.store.site.site_settings import PREBUILDS_USER_ID
 from coder.domain.access import build_tokens, scopes
@@ -69,7 +68,7 @@ async def authenticate(ctx: Context, credentials: Credentials) -> Caller:
     key, user = await recognize(ctx, credentials)
     now = ctx.clock.now()
     if await _touch(ctx, key, user, credentials, now):
-        cache = ctx.part(AuthCache)
+        cache = ctx.services.auth_cache
         cache.forget(key.id)
         user = replace(user, last_seen_at=now, updated_at=now, status="active")
     return Caller(subject_of(ctx, user, key), user, key, credentials)
@@ -80,7 +79,7 @@ async def recognize(ctx: Context, credentials: Credentials) -> tuple[key_store.K
     if not credentials.token:
         raise refuse(f'Cookie "{SESSION_COOKIE}" or query parameter must be provided.')
     key_id, secret = split_token(credentials.token)
-    cache = ctx.part(AuthCache)
+    cache = ctx.services.auth_cache
     key_and_user = await cache.find(key_id)
     if key_and_user is None:
         raise refuse("API key is invalid.")

@@ -19,7 +19,6 @@ from coder.appproxy.apps.app_refusals import AppRefusedError
 from coder.appproxy.apps.app_tickets import Ticket
 from coder.appproxy.apps.app_visitor import Visitor
 from coder.base.log import get_logger
-from coder.coderd.services.access.auth_cache import AuthCache
 from coder.coderd.services.access.authentication import recognize, subject_of
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps.app_access import open_app
@@ -43,13 +42,16 @@ _log = get_logger("apps")
 
 
 class OpenStreams:
-    """Open streams of one server process, see `Context.part`."""
+    """Open streams of one server process."""
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
         self._open: dict[trio.CancelScope, tuple[float, tuple[Visitor, Hashable], AccessCheck]] = {}
-        ctx.nursery.start_soon(self._check_periodically)
-        ctx.nursery.start_soon(self._watch_session_ends)
+
+    def start(self, nursery: trio.Nursery) -> None:
+        """Check open streams regularly and when a session ends, until cancelled."""
+        nursery.start_soon(self._check_periodically)
+        nursery.start_soon(self._watch_session_ends)
 
     def track_app(self, visitor: Visitor, ticket: Ticket) -> AbstractContextManager[trio.CancelScope]:
         """Open a scope for a stream of an application; it is cancelled when the visitor loses access."""
@@ -107,7 +109,7 @@ class OpenStreams:
     async def _watch_session_ends(self) -> None:
         """Check a session's streams when it ends, on every replica; after a missed notice the check is up to a minute
         late."""
-        cache = self._ctx.part(AuthCache)
+        cache = self._ctx.services.auth_cache
         async with self._ctx.db.listen(ENDED) as notices:
             async for _channel, payload in notices:
                 kind, _, identity = payload.partition(" ")

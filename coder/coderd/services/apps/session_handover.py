@@ -18,7 +18,6 @@ from coder.coderd.services.access.authorization import require
 from coder.coderd.services.agents.agent_access import load_agent
 from coder.coderd.services.apps import app_tokens
 from coder.coderd.services.apps.app_access import find_workspace_id
-from coder.coderd.services.foundation.signing_keys import SigningKeys
 from coder.coderd.store.proxies import workspace_proxies as proxy_store
 from coder.domain.access import scopes
 from coder.domain.access.policy import NIL
@@ -180,5 +179,5 @@ async def _is_server(ctx: Context, host: str) -> bool:
 
 async def find_terminal_user(ctx: Context, token: str, agent_id: UUID) -> UUID | None:
     """Return the user of a ticket for this agent's terminal; None for an invalid ticket."""
-    ticket = await opens_terminal_untrusted(ctx.part(SigningKeys), ctx.clock.now(), token, agent_id)
+    ticket = await opens_terminal_untrusted(ctx.services.signing_keys, ctx.clock.now(), token, agent_id)
     return ticket.user_id if ticket else None
