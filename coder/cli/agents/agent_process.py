@@ -11,7 +11,6 @@ import tempfile
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import trio
 
@@ -19,7 +18,7 @@ from coder.agent.agent import AgentRole
 from coder.agent.config import AgentConfig, DevcontainerSettings
 from coder.agent.instance_identity import DOCUMENTS, exchange
 from coder.agent.reports.flight_recorder import default_folder
-from coder.agent.upgrade.handover import Restart, replace_program, take_over
+from coder.agent.upgrade.handover import Handover, Restart, replace_program, take_over
 from coder.agent.upgrade.signals import ENDING, hold, release, signals_held_outside_receivers
 from coder.base.child_env import child_env
 from coder.base.errors import CoderError
@@ -92,11 +91,11 @@ def _handle_inherited_ignored_signals() -> tuple[signal.Signals, ...]:
     return tuple(caught)
 
 
-async def _main(config: Any, handover: Any) -> Any:
+async def _main(config: AgentConfig, handover: Handover | None) -> Handover | None:
     """Run the agent. Return the handover to a newer program in this process; None if the agent ended."""
     agent, stopping = AgentRole(config, handover), False
 
-    async def watch_signals(*, task_status: Any = trio.TASK_STATUS_IGNORED) -> None:
+    async def watch_signals(*, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
         nonlocal stopping
         with trio.open_signal_receiver(*ENDING) as signals:
             release()
@@ -126,7 +125,7 @@ async def _main(config: Any, handover: Any) -> Any:
     return agent.handover
 
 
-def _config(invocation: Invocation[AgentOptions]) -> Any:
+def _config(invocation: Invocation[AgentOptions]) -> AgentConfig:
     url = session.deployment_url(require_url(invocation))
     headers = session.read_headers(invocation.options.agent_header, invocation.options.agent_header_command)
     policy = session.with_tls_files(DialPolicy(url, headers=headers), invocation)

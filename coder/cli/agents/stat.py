@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.agents.stat import (
     CPU,
@@ -47,7 +47,7 @@ class Measure:
         share = f" ({100 * self.used / self.total:.0f}%)" if self.total else ""
         return f"{used}/{self.total / divisor:.3g} {prefix}{self.unit}{share}"
 
-    def json(self) -> dict[str, Any]:
+    def json(self) -> dict[str, Json]:
         return {"used": self.used, "total": self.total, "unit": self.unit}
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import socket
 import sys
-from typing import Any
+from collections.abc import Mapping
 
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.agents.sync import (
     COMPLETE,
@@ -28,8 +29,8 @@ GRACE = 5.0
 
 
 def ask_agent(
-    invocation: Invocation[SocketOption], verb: str, *, patience: float = 10.0, **more: Any
-) -> dict[str, Any]:
+    invocation: Invocation[SocketOption], verb: str, *, patience: float = 10.0, **more: Json
+) -> dict[str, Json]:
     """Send a request to this workspace's agent and return its answer. Raise CoderError if it fails or is
     unreachable."""
     path = invocation.options.socket_path
@@ -84,7 +85,7 @@ def _complete(invocation: Invocation[SocketOption]) -> int:
 @implements(STATUS)
 def _status(invocation: Invocation[SyncStatusOptions]) -> int:
     unit = ask_agent(invocation, "status", unit=invocation.args[0])
-    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in unit["dependencies"]]
+    rows = [{key.replace("_", " "): value for key, value in row.items()} for row in _rows(unit["dependencies"])]
     if invocation.options.output == "json":
         print_json(
             {
@@ -105,6 +106,11 @@ def _status(invocation: Invocation[SyncStatusOptions]) -> int:
 
 @implements(LIST)
 def _list(invocation: Invocation[SyncListOptions]) -> int:
-    units = ask_agent(invocation, "list")["units"]
+    units = _rows(ask_agent(invocation, "list")["units"])
     print_rows(invocation, lambda: units, lambda: units)
     return 0
+
+
+def _rows(value: Json) -> list[Mapping[str, Json]]:
+    """Return the objects of a list."""
+    return [row for row in value if isinstance(row, Mapping)] if isinstance(value, list) else []

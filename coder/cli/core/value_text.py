@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.base.yaml_documents import YamlError, read_document
 
 
@@ -23,7 +23,7 @@ def milliseconds(value: timedelta) -> int:
     return int(value.total_seconds() * 1000)
 
 
-def read_values(path: Path, kind: str) -> dict[str, Any]:
+def read_values(path: Path, kind: str) -> dict[str, Json]:
     """Read a YAML file of `name: value` lines: texts, lists, maps and None. Raise CoderError with the code `kind`."""
     try:
         content = read_document(path.read_text(encoding="utf-8"))
@@ -36,22 +36,23 @@ def read_values(path: Path, kind: str) -> dict[str, Any]:
     return content or {}
 
 
-def read_json(text: str | bytes) -> Any:
+def read_json(text: str | bytes) -> Json:
     """Parse JSON; numbers keep their digits. Raise ValueError."""
-    return json.loads(text, parse_float=Number, parse_int=Number)
+    value: Json = json.loads(text, parse_float=Number, parse_int=Number)
+    return value
 
 
-def value_text(value: Any) -> str | None:
+def value_text(value: Json) -> str | None:
     """Return the text of a parameter's value, a scalar or JSON; None for null."""
     return None if value is None else str(value) if isinstance(value, str) else _encoded(value, _json)
 
 
-def expression_text(value: Any) -> str | None:
+def expression_text(value: Json) -> str | None:
     """Return the text of a variable's value, a scalar or an expression of Terraform's language; None for null."""
     return None if value is None else str(value) if isinstance(value, str) else _encoded(value, _literal)
 
 
-def _encoded(value: Any, scalar: Callable[[Any], str]) -> str:
+def _encoded(value: Json, scalar: Callable[[Json], str]) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{scalar(str(key))}:{_encoded(item, scalar)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
@@ -59,11 +60,11 @@ def _encoded(value: Any, scalar: Callable[[Any], str]) -> str:
     return value if isinstance(value, Number) else scalar(value)
 
 
-def _json(value: Any) -> str:
+def _json(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _literal(value: Any) -> str:
+def _literal(value: Json) -> str:
     from coder.domain.hcl.literals import text_literal
 
     return text_literal(value) if isinstance(value, str) else json.dumps(value)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from datetime import UTC, datetime
-from typing import Any
 
 from coder.base.errors import CoderError
 from coder.base.threads import run_trio
@@ -14,6 +13,7 @@ from coder.cli.server.direct_database import on_database, open_as_is
 from coder.cli.ui.output import ask
 from coder.coderd.services.access.passwords import check_strength, hash_password
 from coder.coderd.store.access import keys as key_store
+from coder.coderd.store.engine.database import Tx
 from coder.coderd.store.people import system_users
 from coder.coderd.store.people import users as user_store
 
@@ -34,7 +34,7 @@ async def _write(invocation: Invocation[ResetPasswordOptions], username: str, pa
     hashed = await hash_password(password)
     now = datetime.now(UTC)
 
-    async def write(tx: Any) -> bool:
+    async def write(tx: Tx) -> bool:
         user = await system_users.get_user_by_name(tx, username)
         if user is None:
             return False

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.api.agents.agent_ports import WorkspaceAgentListeningPortsResponse
+from coder.api.agents.agents import WorkspaceAgent
 from coder.api.base import names
 from coder.base.errors import CoderError
 from coder.cli.core import session
@@ -190,7 +191,7 @@ def names_of_kind(kind: str, invocation: Invocation[Options], args: Sequence[str
     return kind.split()
 
 
-def _agents(client: BlockingClient, workspace: str) -> list[Any]:
+def _agents(client: BlockingClient, workspace: str) -> list[WorkspaceAgent]:
     workspace_details = find_workspace(client, workspace)
     return [agent for resource in workspace_details.latest_build.resources for agent in resource.agents or ()]
 

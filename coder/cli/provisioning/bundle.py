@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import coder.coderd
 from coder.base.errors import CoderError
@@ -12,7 +11,7 @@ from coder.base.threads import run_trio
 from coder.cli.core.command import Invocation, implements
 from coder.cli.declarations.provisioning.bundle import BUNDLE, BundleOptions
 from coder.provisionerd.config import RELEASES, RELEASES_VARIABLE
-from coder.provisionerd.terraform.bundle import collect
+from coder.provisionerd.terraform.bundle import Bundle, collect
 from coder.provisionerd.terraform.provider.provider import platform_name
 
 
@@ -26,7 +25,7 @@ def _run(invocation: Invocation[BundleOptions]) -> int:
     platforms = tuple(invocation.options.platform) or (platform_name(),)
     installed_at = invocation.options.installed_at or str(target)
 
-    async def main() -> Any:
+    async def main() -> Bundle:
         return await collect(
             target,
             templates,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import UUID
 
@@ -24,6 +24,7 @@ from coder.cli.scaletest.runs import percentiles, with_client
 from coder.cli.scaletest.simulated_agent import FleetFigures, SimulatedAgent
 from coder.cli.ui.output import print_json, say
 from coder.client.answers import read
+from coder.net.policy import DialPolicy
 
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
@@ -84,7 +85,7 @@ async def _external_tokens(invocation: Invocation[ScaletestAgentsOptions], http:
     return tokens
 
 
-async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: Any, tokens: list[str]) -> int:
+async def _simulate(invocation: Invocation[ScaletestAgentsOptions], policy: DialPolicy, tokens: list[str]) -> int:
     if not tokens:
         raise CoderError(
             "scaletest",

@@ -4,9 +4,10 @@ ready."""
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import trio
@@ -142,7 +143,7 @@ async def _new_user(http: HttpClient, ledger: Ledger, template: Template, me: st
 
 
 async def _post_recorded(
-    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: dict[str, Any]
+    http: HttpClient, ledger: Ledger, entry: LedgerEntry, path: str, body: Mapping[str, object]
 ) -> Answer:
     """Send a POST request and record in the ledger whether the server created or rejected the resource."""
     try:

@@ -9,13 +9,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import trio
 
 from coder.base.atomic_file import naming
 from coder.base.errors import CoderError, explain_error
+from coder.base.json_values import Json
 from coder.cli.core import session
 from coder.cli.core.command import Invocation
 from coder.cli.core.options import Options
@@ -60,7 +60,7 @@ class ScaletestRun:
     name: str
     seconds: float = 0.0
     error: str = ""
-    figures: dict[str, Any] = field(default_factory=dict)
+    figures: dict[str, Json] = field(default_factory=dict)
     "Measurements by name."
 
 
@@ -116,13 +116,14 @@ def write_report(invocation: Invocation[RunOptions], title: str, began: datetime
     Raise the first OSError after writing all other outputs.
     """
     failed = [run for run in runs if run.error]
+    durations = percentiles([run.seconds for run in runs])
     document = {
         "total_runs": len(runs),
         "total_pass": len(runs) - len(failed),
         "total_fail": len(failed),
         "start": began.isoformat(),
         "elapsed_ms": round((datetime.now(UTC) - began).total_seconds() * 1000),
-        "durations": percentiles([run.seconds for run in runs]),
+        "durations": durations,
         "runs": {
             run.name: {
                 "duration_ms": round(run.seconds * 1000, 3),
@@ -134,7 +135,7 @@ def write_report(invocation: Invocation[RunOptions], title: str, began: datetime
     }
     unwritten: list[OSError] = []
     for kind, path in _outputs(invocation):
-        text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, document, runs)
+        text = json.dumps(document, indent=1) + "\n" if kind == "json" else _text(title, durations, runs)
         try:
             if path is not None:
                 with naming(path):
@@ -155,10 +156,10 @@ def _outputs(invocation: Invocation[RunOptions]) -> list[tuple[str, Path | None]
     return [(kind, Path(path) if path not in ("", "-") else None) for kind, _, path in split]
 
 
-def _text(title: str, document: Mapping[str, Any], runs: Sequence[ScaletestRun]) -> str:
+def _text(title: str, durations: Mapping[str, float], runs: Sequence[ScaletestRun]) -> str:
     lines = [f"{run.name}: {run.error}" for run in runs if run.error]
-    lines += [f"{title}: {document['total_runs']} runs, {document['total_fail']} failed"]
-    lines += [f"  {name.removesuffix('_ms')}: {value:g} ms" for name, value in document["durations"].items()]
+    lines += [f"{title}: {len(runs)} runs, {len(lines)} failed"]
+    lines += [f"  {name.removesuffix('_ms')}: {value:g} ms" for name, value in durations.items()]
     return "\n".join(lines) + "\n"
 
 

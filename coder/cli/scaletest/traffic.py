@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import trio
@@ -31,6 +31,7 @@ from coder.cli.scaletest.runs import (
 from coder.cli.scaletest.terminal import open_terminal
 from coder.client.answers import read
 from coder.client.target import choose_agent
+from coder.net.websocket import WebSocketStream
 
 if TYPE_CHECKING:
     from coder.net.http1 import HttpClient
@@ -112,7 +113,7 @@ async def _type(
         raise CoderError("scaletest", "no echo was received")
 
 
-async def _until_ready(terminal: Any) -> None:
+async def _until_ready(terminal: WebSocketStream) -> None:
     seen = b""
     while b"ready" not in seen:
         seen += await _next(terminal)
@@ -120,7 +121,7 @@ async def _until_ready(terminal: Any) -> None:
         seen += await _next(terminal)
 
 
-async def _next(terminal: Any) -> bytes:
+async def _next(terminal: WebSocketStream) -> bytes:
     message = await terminal.receive_message()
     if message is None:
         raise CoderError("scaletest", "the terminal was closed")

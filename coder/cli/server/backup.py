@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.threads import run_trio
@@ -17,7 +17,7 @@ from coder.cli.declarations.server.backup import BACKUP, RESTORE, ServerBackupOp
 from coder.cli.server.direct_database import find_database, settings
 from coder.cli.ui.output import confirm
 from coder.coderd.store.engine import backup
-from coder.coderd.store.engine.backup import Programs, load_backup, write_backup
+from coder.coderd.store.engine.backup import Manifest, Programs, load_backup, write_backup
 from coder.coderd.store.engine.postgres import builtin_url, put_back, run_postgres, set_aside
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def _backup(invocation: Invocation[ServerBackupOptions]) -> int:
         raise CoderError("exists", f"{target} is there already", "Choose another name.")
     programs = Programs(config.data_path, config.postgres_bin_dir)
 
-    async def main() -> Any:
+    async def main() -> Manifest:
         async with _open_database(invocation, config) as url:
             return await write_backup(url, target, programs, now.isoformat(timespec="seconds"))
 
@@ -99,7 +99,11 @@ def _restore_target(invocation: Invocation[ServerRestoreOptions]) -> tuple[Serve
 
 
 async def _replace(
-    invocation: Invocation[ServerRestoreOptions], config: ServerConfig, programs: Any, dump: Path, manifest: Any
+    invocation: Invocation[ServerRestoreOptions],
+    config: ServerConfig,
+    programs: Programs,
+    dump: Path,
+    manifest: Manifest,
 ) -> Path | None:
     if invocation.options.postgres_url:
         await load_backup(invocation.options.postgres_url, dump, manifest, programs)

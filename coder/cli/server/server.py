@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
-from coder.base.config import Inputs
+from coder.base.config import Inputs, Resolved
 from coder.base.duration import format_duration
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.base.log import get_logger
 from coder.base.open_files import raise_open_files
 from coder.base.threads import run_trio
@@ -29,11 +30,12 @@ from coder.coderd.config.without_effect import ignored_settings
 def _run(invocation: Invocation[ServerOptions]) -> int:
     inputs = Inputs(flags=invocation.raw, env=invocation.env, file=_yaml(invocation.options.config))
     config = server_config(inputs, session.config_dir(invocation))
+    resolved = config.resolved or Resolved({}, {})
     if invocation.options.write_config:
-        _print_yaml(config.resolved)
+        _print_yaml(resolved)
         return 0
-    _log_to(config)
-    if config.resolved is not None and (ignored := ignored_settings(config.resolved)):
+    _log_to(resolved)
+    if ignored := ignored_settings(resolved):
         get_logger("server").warn("settings without effect in this release", settings=" ".join(ignored))
     if absent := [name for name in config.experiments if name in NOT_SERVED]:
         for name in absent:
@@ -52,7 +54,7 @@ def _run(invocation: Invocation[ServerOptions]) -> int:
     return 0
 
 
-def _yaml(path: str) -> dict[str, Any]:
+def _yaml(path: str) -> dict[str, Json]:
     if not path:
         return {}
     from coder.base.yaml_documents import YamlError, read_document
@@ -70,35 +72,38 @@ def _yaml(path: str) -> dict[str, Any]:
     return content or {}
 
 
-def _print_yaml(resolved: Any) -> None:
+def _print_yaml(resolved: Resolved) -> None:
     """Map deprecated names to current ones: a deprecated setting in any source counts as given, even with its default
     value."""
     import yaml
 
     from coder.coderd.config.settings import effective_name
 
-    tree: dict[str, Any] = {}
+    tree: dict[str, Json] = {}
     for option in OPTIONS:
         if not option.yaml or option.secret or option.name in FORMER:
             continue
         if option.instead and resolved.sources[option.name] == "default":
             continue
-        node = tree
-        *parents, leaf = option.yaml.split(".")
-        for parent in parents:
-            node = node.setdefault(parent, {})
         value = resolved[effective_name(resolved, option.name)]
-        node[leaf] = list(value) if isinstance(value, tuple) else _plain(value)
+        _insert(tree, option.yaml.split("."), list(value) if isinstance(value, tuple) else _plain(value))
     sys.stdout.write(yaml.safe_dump(tree, sort_keys=False))
 
 
-def _plain(value: Any) -> Any:
+def _insert(tree: dict[str, Json], path: Sequence[str], value: Json) -> None:
+    name, *rest = path
+    if not rest:
+        tree[name] = value
+    elif isinstance(inner := tree.setdefault(name, {}), dict):
+        _insert(inner, rest, value)
+
+
+def _plain(value: Json | timedelta) -> Json:
     if isinstance(value, timedelta):
         return format_duration(value)
     return value if isinstance(value, str | int | float | bool | list | dict) or value is None else str(value)
 
 
-def _log_to(config: Any) -> None:
-    resolved = config.resolved
+def _log_to(resolved: Resolved) -> None:
     paths = resolved["log_human"], resolved["log_json"], resolved["log_stackdriver"]
     open_logs(*paths, verbose=bool(resolved["verbose"]), debug=resolved["log_filter"])

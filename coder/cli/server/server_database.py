@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.base.threads import run_trio
@@ -97,7 +97,7 @@ def _forget(invocation: Invocation[ServerDbcryptDeleteOptions]) -> int:
         "Delete all encrypted values: tokens of providers, secrets and SSH keys of users? This cannot be undone.",
     )
 
-    async def work() -> Any:
+    async def work() -> int:
         async with open_direct(invocation) as database:
             return await database.run(encryption_at_rest.forget_sealed)
 

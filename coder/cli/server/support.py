@@ -13,12 +13,12 @@ import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 from uuid import UUID
 
 from coder.api.workspaces.workspaces import Workspace, WorkspacesResponse
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.base.version import BUILD_VERSION
 from coder.cli.core import session
 from coder.cli.core.command import Invocation, implements
@@ -60,10 +60,10 @@ class _Bundle:
     def text(self, name: str, content: str) -> None:
         self._archive.writestr(name, content)
 
-    def json(self, name: str, value: Any) -> None:
+    def json(self, name: str, value: Json) -> None:
         self.text(name, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
-    def collect(self, name: str, path: str, change: Callable[[Any], Any] | None = None) -> Any:
+    def collect(self, name: str, path: str, change: Callable[[Json], Json] | None = None) -> Json | bytes:
         """Add the server's answer for `path` to the archive and return it; None if the request failed."""
         begun = time.monotonic()
         try:
@@ -76,12 +76,12 @@ class _Bundle:
         if "json" not in answer.headers.get("content-type", ""):
             self._archive.writestr(name, answer.body)
             return answer.body
-        value = answer.json()
+        value: Json = answer.json()
         self.json(name, change(value) if change else value)
         return value
 
 
-def mask_environment(value: Any) -> Any:
+def mask_environment(value: Json) -> Json:
     """Mask values of environment variables anywhere in an answer of the API."""
     if isinstance(value, list):
         return [mask_environment(item) for item in value]
@@ -128,7 +128,7 @@ def _bundle(invocation: Invocation[SupportBundleOptions]) -> int:
     return 0
 
 
-def _workspaces(invocation: Invocation[SupportBundleOptions], client: BlockingClient) -> list[tuple[Workspace, Any]]:
+def _workspaces(invocation: Invocation[SupportBundleOptions], client: BlockingClient) -> list[tuple[Workspace, Json]]:
     """Return the named workspaces and those of `--template`, each with the server's answer."""
     names = list(invocation.args[:1])
     for path in invocation.options.workspace_file:

@@ -7,10 +7,11 @@ import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.base.atomic_file import read_lossless, write_atomically
 from coder.base.errors import CoderError
+from coder.base.json_values import Json
 from coder.base.secret import Secret
 from coder.base.threads import run_trio
 from coder.base.version import BUILD_VERSION
@@ -29,7 +30,7 @@ from coder.cli.declarations.tasks.mcp import (
 )
 from coder.cli.tasks.agentapi import serve_watching
 from coder.cli.tasks.app_status import AppStatusReporter
-from coder.cli.tasks.mcp_protocol import McpServer
+from coder.cli.tasks.mcp_protocol import McpServer, Tool
 from coder.cli.tasks.mcp_task_tools import task_tools, template_tools
 from coder.cli.tasks.mcp_tools import deployment_tools, report_tool
 from coder.cli.tasks.mcp_workspace_tools import workspace_tools
@@ -56,7 +57,7 @@ def _serve(invocation: Invocation[McpServerOptions]) -> int:
     return 0
 
 
-def _tools(invocation: Invocation[McpServerOptions], reporter: AppStatusReporter | None) -> list[Any]:
+def _tools(invocation: Invocation[McpServerOptions], reporter: AppStatusReporter | None) -> list[Tool]:
     """Return the allowed tools whose credentials exist. Raise CoderError if there are none."""
     tools, reason = [], ""
     try:
@@ -102,7 +103,7 @@ def _body(slug: str, report: Report) -> dict[str, str]:
 
 
 def _configure(
-    invocation: Invocation[ClientOptions], path: Path, keys: tuple[str, ...] = (), top: Mapping[str, Any] | None = None
+    invocation: Invocation[ClientOptions], path: Path, keys: tuple[str, ...] = (), top: Mapping[str, Json] | None = None
 ) -> int:
     """Add the MCP server to a client's JSON file, and `top` at its top level; other entries stay."""
     try:
@@ -135,7 +136,7 @@ def _claude_code(invocation: Invocation[McpConfigureClaudeCodeOptions]) -> int:
     project = str(Path(invocation.args[0]).absolute()) if invocation.args else ""
     key = invocation.options.claude_api_key
     # With an API key, Claude Code does not prompt for a login.
-    top = {"primaryApiKey": key, "hasCompletedOnboarding": True} if key else {}
+    top: dict[str, Json] = {"primaryApiKey": key, "hasCompletedOnboarding": True} if key else {}
     _configure(invocation, path, ("projects", project) if project else (), top)
     prompts = {"coder-prompt": invocation.options.coder_prompt, "system-prompt": invocation.options.system_prompt}
     _write_prompts(Path(invocation.options.claude_md_path).expanduser(), prompts)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import TextIO
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
-def is_coloured(stream: Any) -> bool:
+def is_coloured(stream: TextIO) -> bool:
     """Return whether output to the stream can have colour."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM", "") in {"", "dumb"}:
         return False
     return bool(stream.isatty())
 
 
-def paint(text: str, style: str, stream: Any = None) -> str:
+def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     """Return the text in a style ("bold", "green", …; "" for none), if the stream (stdout by default) supports
     colour."""
     if not text or not style or not is_coloured(sys.stdout if stream is None else stream):

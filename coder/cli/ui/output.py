@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coder.base.errors import CoderError
 from coder.cli.core.command import Invocation
@@ -23,7 +23,7 @@ _NO_CELLS = frozenset({"Mn", "Me", "Cf"})
 "Unicode categories of combining marks and format characters, which have no width."
 
 
-def print_json(value: Any) -> None:
+def print_json(value: object) -> None:
     """Print a value as JSON; on a terminal, escape texts that would control it."""
     import json  # tables need none
 
@@ -67,7 +67,9 @@ def _print_fitting(columns: Sequence[str], table: Sequence[Sequence[str]], width
         sys.stdout.write("  ".join(cells).rstrip() + "\n")
 
 
-def print_rows(invocation: Invocation[TableOptions], rows: Callable[[], Sequence[Row]], raw: Callable[[], Any]) -> None:
+def print_rows(
+    invocation: Invocation[TableOptions], rows: Callable[[], Sequence[Row]], raw: Callable[[], object]
+) -> None:
     """Print the rows of a list command, following `--output` and `--column`."""
     if invocation.options.output == "json":
         print_json(raw())

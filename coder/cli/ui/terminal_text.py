@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import re
 import sys
-from typing import Any
+from typing import TextIO
 
 _COMMANDS = re.compile(
     r"(\x1b\[[0-9;:]*m)"  # colours, which are kept: group 1
@@ -67,7 +67,7 @@ def command(sequence: str) -> None:
         stream.write(sequence)
 
 
-def filtered(stream: Any) -> Any:
+def filtered(stream: TextIO) -> TextIO:
     """Wrap a stream that is a terminal; return other streams unchanged. The underlying stream stays open."""
     if isinstance(stream, TerminalText):
         return stream
