@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import posixpath
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import PurePosixPath
 
 from coder.domain.hcl.json_syntax import native_syntax_untrusted
 from coder.domain.hcl.lexer import HclError
 from coder.domain.hcl.parser import parse_file_untrusted
-from coder.domain.hcl.tree import FunctionCall, HclAttribute, HclBlock, HclBody, TemplateExpression, Variable
+from coder.domain.hcl.tree import (
+    Expression,
+    FunctionCall,
+    HclAttribute,
+    HclBlock,
+    HclBody,
+    TemplateExpression,
+    Variable,
+)
 
 TERRAFORM_FILES = (".tf", ".tf.json")
 _FILE_FUNCTIONS = frozenset(
@@ -79,11 +87,11 @@ class _Reader:
         if isinstance(node, tuple):
             for item in node:
                 self._read(item)
-        elif hasattr(node, "__dataclass_fields__"):
+        elif is_dataclass(node) and not isinstance(node, type):
             for field in fields(node):
                 self._read(getattr(node, field.name))
 
-    def _name(self, node: object, *, relative_to: PurePosixPath | None = None, is_source: bool = False) -> None:
+    def _name(self, node: Expression, *, relative_to: PurePosixPath | None = None, is_source: bool = False) -> None:
         path = self._path(node, relative_to, is_source=is_source)
         if path is not None:
             self.named.append(Reference(path, node.span.line))

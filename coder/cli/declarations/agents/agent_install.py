@@ -74,13 +74,7 @@ UNINSTALL = Command(
     options=AgentUninstallOptions,
     max_args=0,
     examples=(
-        (
-            "Remove the current user's service",
-            "coder agent uninstall",
-        ),
-        (
-            "Remove the machine-wide service",
-            "coder agent uninstall --system",
-        ),
+        ("Remove the current user's service", "coder agent uninstall"),
+        ("Remove the machine-wide service", "coder agent uninstall --system"),
     ),
 )

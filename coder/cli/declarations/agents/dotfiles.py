@@ -34,13 +34,7 @@ DOTFILES = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Apply your dotfiles to this workspace",
-            "coder dotfiles git@github.com:alice/dotfiles.git",
-        ),
-        (
-            "Use a branch, without prompts",
-            "coder dotfiles https://github.com/alice/dotfiles --branch laptop -y",
-        ),
+        ("Apply your dotfiles to this workspace", "coder dotfiles git@github.com:alice/dotfiles.git"),
+        ("Use a branch, without prompts", "coder dotfiles https://github.com/alice/dotfiles --branch laptop -y"),
     ),
 )

@@ -60,14 +60,8 @@ STAT = Command(
     options=StatOptions,
     max_args=0,
     examples=(
-        (
-            "Show CPU, memory and disk usage",
-            "coder stat",
-        ),
-        (
-            "Print JSON, for a template's metadata",
-            "coder stat --output json",
-        ),
+        ("Show CPU, memory and disk usage", "coder stat"),
+        ("Print JSON, for a template's metadata", "coder stat --output json"),
     ),
 )
 
@@ -77,14 +71,8 @@ CPU = Command(
     options=StatCpuOptions,
     max_args=0,
     examples=(
-        (
-            "Show the CPU cores in use",
-            "coder stat cpu",
-        ),
-        (
-            "Show CPU usage of the host",
-            "coder stat cpu --host",
-        ),
+        ("Show the CPU cores in use", "coder stat cpu"),
+        ("Show CPU usage of the host", "coder stat cpu --host"),
     ),
 )
 
@@ -93,12 +81,7 @@ DISK = Command(
     summary="Show disk usage, in gigabytes.",
     options=StatDiskOptions,
     max_args=0,
-    examples=(
-        (
-            "Show usage of the disk that holds /home",
-            "coder stat disk --path /home",
-        ),
-    ),
+    examples=(("Show usage of the disk that holds /home", "coder stat disk --path /home"),),
 )
 
 MEM = Command(
@@ -106,10 +89,5 @@ MEM = Command(
     summary="Show memory usage, in gigabytes.",
     options=StatMemOptions,
     max_args=0,
-    examples=(
-        (
-            "Show memory usage in mebibytes",
-            "coder stat mem --prefix Mi",
-        ),
-    ),
+    examples=(("Show memory usage in mebibytes", "coder stat mem --prefix Mi"),),
 )

@@ -51,12 +51,7 @@ COMPLETE = Command(
     usage="<unit>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Mark a unit complete",
-            "coder exp sync complete database",
-        ),
-    ),
+    examples=(("Mark a unit complete", "coder exp sync complete database"),),
 )
 
 LIST = Command(
@@ -64,12 +59,7 @@ LIST = Command(
     summary="List the units and their states",
     options=SyncListOptions,
     max_args=0,
-    examples=(
-        (
-            "List the units and their states",
-            "coder exp sync list",
-        ),
-    ),
+    examples=(("List the units and their states", "coder exp sync list"),),
 )
 
 PING = Command(
@@ -77,12 +67,7 @@ PING = Command(
     summary="Check that the agent's socket answers",
     options=SocketOption,
     max_args=0,
-    examples=(
-        (
-            "Check that the agent answers",
-            "coder exp sync ping",
-        ),
-    ),
+    examples=(("Check that the agent answers", "coder exp sync ping"),),
 )
 
 START = Command(
@@ -92,12 +77,7 @@ START = Command(
     usage="<unit>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Wait for a unit's dependencies, then mark it started",
-            "coder exp sync start web --timeout 10m",
-        ),
-    ),
+    examples=(("Wait for a unit's dependencies, then mark it started", "coder exp sync start web --timeout 10m"),),
 )
 
 STATUS = Command(
@@ -107,12 +87,7 @@ STATUS = Command(
     usage="<unit>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Show what a unit still waits for",
-            "coder exp sync status web",
-        ),
-    ),
+    examples=(("Show what a unit still waits for", "coder exp sync status web"),),
 )
 
 WANT = Command(
@@ -121,10 +96,5 @@ WANT = Command(
     options=SocketOption,
     usage="<unit> <depends-on…>",
     min_args=2,
-    examples=(
-        (
-            "Make the unit web depend on two others",
-            "coder exp sync want web database cache",
-        ),
-    ),
+    examples=(("Make the unit web depend on two others", "coder exp sync want web database cache"),),
 )

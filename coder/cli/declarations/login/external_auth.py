@@ -31,10 +31,7 @@ ACCESS_TOKEN = Command(
     long="Exits with 0 and prints the token. "
     "If the owner has not logged in at the provider, exits with 1 and prints the login URL.",
     examples=(
-        (
-            "Print the token of a Git provider in a workspace script",
-            "coder external-auth access-token github",
-        ),
+        ("Print the token of a Git provider in a workspace script", "coder external-auth access-token github"),
         (
             "Print another field of the provider's answer",
             "coder external-auth access-token slack --extra authed_user.id",

@@ -12,12 +12,7 @@ GITASKPASS = Command(
     usage="<question>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Answer a prompt of git",
-            "coder gitaskpass \"Username for 'https://github.com': \"",
-        ),
-    ),
+    examples=(("Answer a prompt of git", "coder gitaskpass \"Username for 'https://github.com': \""),),
 )
 
 GITSSH = Command(
@@ -26,10 +21,5 @@ GITSSH = Command(
     options=AgentSessionOptions,
     usage="-- [ssh arguments]",
     raw_after=0,
-    examples=(
-        (
-            "Test your key at a Git provider",
-            "coder gitssh -- git@github.com",
-        ),
-    ),
+    examples=(("Test your key at a Git provider", "coder gitssh -- git@github.com"),),
 )

@@ -48,18 +48,12 @@ LOGIN = Command(
     usage="[<url>]",
     max_args=1,
     examples=(
-        (
-            "Log in with the browser",
-            "coder login https://coder.example.com",
-        ),
+        ("Log in with the browser", "coder login https://coder.example.com"),
         (
             "Log in with a token, without a browser",
             "coder login https://coder.example.com --token abcdefghij-0123456789abcdefghijkl",
         ),
-        (
-            "Log in to the last deployment again",
-            "coder login",
-        ),
+        ("Log in to the last deployment again", "coder login"),
     ),
 )
 
@@ -68,12 +62,7 @@ TOKEN = Command(
     summary="Print the current session token",
     options=Options,
     max_args=0,
-    examples=(
-        (
-            "Print the session token, for a script",
-            "coder login token",
-        ),
-    ),
+    examples=(("Print the session token, for a script", "coder login token"),),
 )
 
 LOGOUT = Command(
@@ -82,13 +71,7 @@ LOGOUT = Command(
     options=YesOption,
     max_args=0,
     examples=(
-        (
-            "Delete the session locally and on the server",
-            "coder logout",
-        ),
-        (
-            "Log out without a prompt",
-            "coder logout -y",
-        ),
+        ("Delete the session locally and on the server", "coder logout"),
+        ("Log out without a prompt", "coder logout -y"),
     ),
 )

@@ -20,10 +20,7 @@ RESET_PASSWORD = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Reset a password on the server's machine",
-            "coder reset-password alice",
-        ),
+        ("Reset a password on the server's machine", "coder reset-password alice"),
         (
             "Reset a password in an external database",
             "coder reset-password alice --postgres-url postgres://coder@db.example.com/coder",

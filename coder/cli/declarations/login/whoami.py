@@ -19,13 +19,7 @@ WHOAMI = Command(
     options=WhoamiOptions,
     max_args=0,
     examples=(
-        (
-            "Show your user and deployment",
-            "coder whoami",
-        ),
-        (
-            "Print JSON for a script",
-            "coder whoami -o json",
-        ),
+        ("Show your user and deployment", "coder whoami"),
+        ("Print JSON for a script", "coder whoami -o json"),
     ),
 )

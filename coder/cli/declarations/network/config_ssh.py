@@ -77,18 +77,9 @@ CONFIG_SSH = Command(
     options=ConfigSshOptions,
     max_args=0,
     examples=(
-        (
-            "Write host entries for all your workspaces to ~/.ssh/config",
-            "coder config-ssh",
-        ),
-        (
-            "Show what would change, without changing it",
-            "coder config-ssh --dry-run",
-        ),
-        (
-            "Pass an option to SSH",
-            'coder config-ssh -o "ForwardAgent yes"',
-        ),
+        ("Write host entries for all your workspaces to ~/.ssh/config", "coder config-ssh"),
+        ("Show what would change, without changing it", "coder config-ssh --dry-run"),
+        ("Pass an option to SSH", 'coder config-ssh -o "ForwardAgent yes"'),
     ),
 )
 
@@ -99,10 +90,5 @@ CONNECT_EXISTS = Command(
     usage="<host>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Check whether a host is reachable",
-            "coder connect exists my-workspace.coder",
-        ),
-    ),
+    examples=(("Check whether a host is reachable", "coder connect exists my-workspace.coder"),),
 )

@@ -31,13 +31,7 @@ TRACE = Command(
     long="Prints one event per line: connected relays, handshakes, path changes, ping replies. "
     "JSON prints one object per line.",
     examples=(
-        (
-            "Watch the connection select a path",
-            "coder debug trace my-workspace --time 30s",
-        ),
-        (
-            "Capture packets for Wireshark",
-            "coder debug trace my-workspace --pcap-file trace.pcap",
-        ),
+        ("Watch the connection select a path", "coder debug trace my-workspace --time 30s"),
+        ("Capture packets for Wireshark", "coder debug trace my-workspace --pcap-file trace.pcap"),
     ),
 )

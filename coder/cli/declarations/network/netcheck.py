@@ -18,13 +18,7 @@ NETCHECK = Command(
     options=NetcheckOptions,
     max_args=0,
     examples=(
-        (
-            "Check which relays this machine reaches, and their latency",
-            "coder netcheck",
-        ),
-        (
-            "Print the report as text",
-            "coder netcheck --output text",
-        ),
+        ("Check which relays this machine reaches, and their latency", "coder netcheck"),
+        ("Print the report as text", "coder netcheck --output text"),
     ),
 )

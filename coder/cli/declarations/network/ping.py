@@ -45,13 +45,7 @@ PING = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Ping a workspace until Ctrl-C",
-            "coder ping my-workspace",
-        ),
-        (
-            "Ping three times",
-            "coder ping my-workspace -n 3",
-        ),
+        ("Ping a workspace until Ctrl-C", "coder ping my-workspace"),
+        ("Ping three times", "coder ping my-workspace -n 3"),
     ),
 )

@@ -31,17 +31,8 @@ PORT_FORWARD = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Forward localhost:8080 to port 8080 of the workspace",
-            "coder port-forward my-workspace --tcp 8080",
-        ),
-        (
-            "Forward a different local port",
-            "coder port-forward my-workspace --tcp 9000:8080",
-        ),
-        (
-            "Forward a range of TCP ports and a UDP port",
-            "coder port-forward my-workspace --tcp 3000-3010 --udp 5353",
-        ),
+        ("Forward localhost:8080 to port 8080 of the workspace", "coder port-forward my-workspace --tcp 8080"),
+        ("Forward a different local port", "coder port-forward my-workspace --tcp 9000:8080"),
+        ("Forward a range of TCP ports and a UDP port", "coder port-forward my-workspace --tcp 3000-3010 --udp 5353"),
     ),
 )

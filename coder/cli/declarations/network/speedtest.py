@@ -42,13 +42,7 @@ SPEEDTEST = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Measure download speed for ten seconds",
-            "coder speedtest my-workspace -t 10s",
-        ),
-        (
-            "Measure upload speed over a direct connection",
-            "coder speedtest my-workspace --direct --direction up",
-        ),
+        ("Measure download speed for ten seconds", "coder speedtest my-workspace -t 10s"),
+        ("Measure upload speed over a direct connection", "coder speedtest my-workspace --direct --direction up"),
     ),
 )

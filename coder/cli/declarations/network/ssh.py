@@ -116,21 +116,9 @@ SSH = Command(
     min_args=1,
     raw_after=1,
     examples=(
-        (
-            "Start a shell",
-            "coder ssh my-workspace",
-        ),
-        (
-            "Run a command",
-            "coder ssh my-workspace git status",
-        ),
-        (
-            "Connect to one agent of another user's workspace",
-            "coder ssh alice/her-workspace.gpu",
-        ),
-        (
-            "Forward port 8080 of the workspace to this machine",
-            "coder ssh my-workspace -R 8080:localhost:8080",
-        ),
+        ("Start a shell", "coder ssh my-workspace"),
+        ("Run a command", "coder ssh my-workspace git status"),
+        ("Connect to one agent of another user's workspace", "coder ssh alice/her-workspace.gpu"),
+        ("Forward port 8080 of the workspace to this machine", "coder ssh my-workspace -R 8080:localhost:8080"),
     ),
 )

@@ -77,10 +77,7 @@ ADD = Command(
     max_args=1,
     long="Prints a wg-quick configuration to standard output and its QR code to standard error.",
     examples=(
-        (
-            "Add a phone, whose app scans the QR code",
-            "coder wireguard add phone",
-        ),
+        ("Add a phone, whose app scans the QR code", "coder wireguard add phone"),
         (
             "Add a laptop for one workspace; access expires in 7 days",
             "coder wireguard add laptop --workspace my-workspace --expires 7d --file laptop.conf",
@@ -93,12 +90,7 @@ LIST = Command(
     summary="List your WireGuard clients and the workspaces they can reach",
     options=WireguardListOptions,
     max_args=0,
-    examples=(
-        (
-            "List your devices and their last handshakes",
-            "coder wireguard list",
-        ),
-    ),
+    examples=(("List your devices and their last handshakes", "coder wireguard list"),),
 )
 
 REMOVE = Command(
@@ -108,10 +100,5 @@ REMOVE = Command(
     usage="<name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Revoke a lost phone",
-            "coder wireguard remove phone",
-        ),
-    ),
+    examples=(("Revoke a lost phone", "coder wireguard remove phone"),),
 )

@@ -21,13 +21,7 @@ PUBLICKEY = Command(
     options=PublickeyOptions,
     max_args=0,
     examples=(
-        (
-            "Print the public key to add at your Git provider",
-            "coder publickey",
-        ),
-        (
-            "Generate a new key pair",
-            "coder publickey --reset",
-        ),
+        ("Print the public key to add at your Git provider", "coder publickey"),
+        ("Generate a new key pair", "coder publickey --reset"),
     ),
 )

@@ -68,12 +68,7 @@ CREATE = Command(
     usage="<name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Create a group",
-            "coder groups create backend --display-name Backend",
-        ),
-    ),
+    examples=(("Create a group", "coder groups create backend --display-name Backend"),),
 )
 
 DELETE = Command(
@@ -83,12 +78,7 @@ DELETE = Command(
     usage="<name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Delete a group",
-            "coder groups delete backend",
-        ),
-    ),
+    examples=(("Delete a group", "coder groups delete backend"),),
 )
 
 EDIT = Command(
@@ -99,14 +89,8 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Add one user and remove another",
-            "coder groups edit backend --add-users alice --rm-users bob@example.com",
-        ),
-        (
-            "Change the display name",
-            'coder groups edit backend --display-name "Backend team"',
-        ),
+        ("Add one user and remove another", "coder groups edit backend --add-users alice --rm-users bob@example.com"),
+        ("Change the display name", 'coder groups edit backend --display-name "Backend team"'),
     ),
 )
 
@@ -116,13 +100,7 @@ LIST = Command(
     options=GroupsListOptions,
     max_args=0,
     examples=(
-        (
-            "List the groups of your organization",
-            "coder groups list",
-        ),
-        (
-            "List names and members in another organization",
-            "coder groups list --org research --column name,members",
-        ),
+        ("List the groups of your organization", "coder groups list"),
+        ("List names and members in another organization", "coder groups list --org research --column name,members"),
     ),
 )

@@ -11,12 +11,7 @@ SET_GROUP_SYNC = Command(
     options=OrgOption,
     max_args=0,
     long="Reads the settings as JSON from standard input.",
-    examples=(
-        (
-            "Change group sync; reads the JSON that show prints",
-            "coder organizations settings set group-sync",
-        ),
-    ),
+    examples=(("Change group sync; reads the JSON that show prints", "coder organizations settings set group-sync"),),
 )
 
 SET_ORGANIZATION_SYNC = Command(
@@ -39,12 +34,7 @@ SET_ROLE_SYNC = Command(
     options=OrgOption,
     max_args=0,
     long="Reads the settings as JSON from standard input.",
-    examples=(
-        (
-            "Change role sync; reads the JSON that show prints",
-            "coder organizations settings set role-sync",
-        ),
-    ),
+    examples=(("Change role sync; reads the JSON that show prints", "coder organizations settings set role-sync"),),
 )
 
 SET_SHARING = Command(
@@ -66,12 +56,7 @@ SHOW_GROUP_SYNC = Command(
     summary="Show how identity provider claims map to groups",
     options=OrgOption,
     max_args=0,
-    examples=(
-        (
-            "Show how identity provider claims map to groups",
-            "coder organizations settings show group-sync",
-        ),
-    ),
+    examples=(("Show how identity provider claims map to groups", "coder organizations settings show group-sync"),),
 )
 
 SHOW_ORGANIZATION_SYNC = Command(
@@ -80,10 +65,7 @@ SHOW_ORGANIZATION_SYNC = Command(
     options=OrgOption,
     max_args=0,
     examples=(
-        (
-            "Show how identity provider claims map to memberships",
-            "coder organizations settings show organization-sync",
-        ),
+        ("Show how identity provider claims map to memberships", "coder organizations settings show organization-sync"),
     ),
 )
 
@@ -92,12 +74,7 @@ SHOW_ROLE_SYNC = Command(
     summary="Show how identity provider claims map to roles",
     options=OrgOption,
     max_args=0,
-    examples=(
-        (
-            "Show how identity provider claims map to roles",
-            "coder organizations settings show role-sync",
-        ),
-    ),
+    examples=(("Show how identity provider claims map to roles", "coder organizations settings show role-sync"),),
 )
 
 SHOW_SHARING = Command(
@@ -105,10 +82,5 @@ SHOW_SHARING = Command(
     summary="Show whether workspaces can be shared",
     options=OrgOption,
     max_args=0,
-    examples=(
-        (
-            "Show whether workspaces can be shared",
-            "coder organizations settings show workspace-sharing",
-        ),
-    ),
+    examples=(("Show whether workspaces can be shared", "coder organizations settings show workspace-sharing"),),
 )

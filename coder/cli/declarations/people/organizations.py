@@ -106,12 +106,7 @@ CREATE = Command(
     usage="<organization name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Create an organization",
-            "coder organizations create research",
-        ),
-    ),
+    examples=(("Create an organization", "coder organizations create research"),),
 )
 
 DELETE = Command(
@@ -121,12 +116,7 @@ DELETE = Command(
     usage="<organization_name_or_id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Delete an organization",
-            "coder organizations delete research",
-        ),
-    ),
+    examples=(("Delete an organization", "coder organizations delete research"),),
 )
 
 LIST = Command(
@@ -135,14 +125,8 @@ LIST = Command(
     options=OrganizationsListOptions,
     max_args=0,
     examples=(
-        (
-            "List the organizations you can see",
-            "coder organizations list",
-        ),
-        (
-            "Print only ids, for a script",
-            "coder organizations list --column id",
-        ),
+        ("List the organizations you can see", "coder organizations list"),
+        ("Print only ids, for a script", "coder organizations list --column id"),
     ),
 )
 
@@ -153,12 +137,7 @@ MEMBERS_ADD = Command(
     usage="<username | user_id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Add a member",
-            "coder organizations members add alice --org research",
-        ),
-    ),
+    examples=(("Add a member", "coder organizations members add alice --org research"),),
 )
 
 MEMBERS_EDIT_ROLES = Command(
@@ -172,10 +151,7 @@ MEMBERS_EDIT_ROLES = Command(
             "Make a member template administrator",
             "coder organizations members edit-roles alice organization-template-admin",
         ),
-        (
-            "Remove all roles",
-            "coder organizations members edit-roles alice",
-        ),
+        ("Remove all roles", "coder organizations members edit-roles alice"),
     ),
 )
 
@@ -184,12 +160,7 @@ MEMBERS = Command(
     summary="List all organization members",
     options=OrganizationsMembersListOptions,
     max_args=0,
-    examples=(
-        (
-            "List the members and their roles",
-            "coder organizations members list --org research",
-        ),
-    ),
+    examples=(("List the members and their roles", "coder organizations members list --org research"),),
 )
 
 MEMBERS_REMOVE = Command(
@@ -199,12 +170,7 @@ MEMBERS_REMOVE = Command(
     usage="<username | user_id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Remove a member",
-            "coder organizations members remove alice --org research",
-        ),
-    ),
+    examples=(("Remove a member", "coder organizations members remove alice --org research"),),
 )
 
 ROLES_CREATE = Command(
@@ -213,12 +179,7 @@ ROLES_CREATE = Command(
     options=OrganizationsRolesCreateOptions,
     usage="<role_name>",
     max_args=1,
-    examples=(
-        (
-            "Create a role from JSON on standard input",
-            "coder organizations roles create --stdin",
-        ),
-    ),
+    examples=(("Create a role from JSON on standard input", "coder organizations roles create --stdin"),),
 )
 
 ROLES_SHOW = Command(
@@ -227,14 +188,8 @@ ROLES_SHOW = Command(
     options=OrganizationsRolesShowOptions,
     usage="[role_names ...]",
     examples=(
-        (
-            "List all roles",
-            "coder organizations roles show",
-        ),
-        (
-            "Print one role as JSON, to edit and update",
-            "coder organizations roles show release-manager -o json",
-        ),
+        ("List all roles", "coder organizations roles show"),
+        ("Print one role as JSON, to edit and update", "coder organizations roles show release-manager -o json"),
     ),
 )
 
@@ -245,14 +200,8 @@ ROLES_UPDATE = Command(
     usage="<role_name>",
     max_args=1,
     examples=(
-        (
-            "Update a role from JSON on standard input",
-            "coder organizations roles update --stdin",
-        ),
-        (
-            "Show the result without saving it",
-            "coder organizations roles update --stdin --dry-run",
-        ),
+        ("Update a role from JSON on standard input", "coder organizations roles update --stdin"),
+        ("Show the result without saving it", "coder organizations roles update --stdin --dry-run"),
     ),
 )
 
@@ -263,17 +212,8 @@ SHOW = Command(
     usage="['selected'|'me'|uuid|org_name]",
     max_args=1,
     examples=(
-        (
-            "Show the organization that commands use",
-            "coder organizations show selected",
-        ),
-        (
-            "Show the organizations you belong to",
-            "coder organizations show me",
-        ),
-        (
-            "Print only an organization's id, for a script",
-            "coder organizations show research --only-id",
-        ),
+        ("Show the organization that commands use", "coder organizations show selected"),
+        ("Show the organizations you belong to", "coder organizations show me"),
+        ("Print only an organization's id, for a script", "coder organizations show research --only-id"),
     ),
 )

@@ -87,10 +87,7 @@ CREATE = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Create a secret, with its value read from a prompt",
-            "coder secret create db-password",
-        ),
+        ("Create a secret, with its value read from a prompt", "coder secret create db-password"),
         (
             "Create a secret that workspaces get as an environment variable",
             "coder secret create db-password --env DB_PASSWORD",
@@ -105,12 +102,7 @@ DELETE = Command(
     usage="<name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Delete a secret",
-            "coder secret delete db-password",
-        ),
-    ),
+    examples=(("Delete a secret", "coder secret delete db-password"),),
 )
 
 DISABLE = Command(
@@ -120,12 +112,7 @@ DISABLE = Command(
     usage="<name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Keep a secret, but stop passing it to workspaces",
-            "coder secret disable db-password",
-        ),
-    ),
+    examples=(("Keep a secret, but stop passing it to workspaces", "coder secret disable db-password"),),
 )
 
 ENABLE = Command(
@@ -135,12 +122,7 @@ ENABLE = Command(
     usage="<name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Pass a secret to workspaces again",
-            "coder secret enable db-password",
-        ),
-    ),
+    examples=(("Pass a secret to workspaces again", "coder secret enable db-password"),),
 )
 
 IMPORT = Command(
@@ -151,14 +133,8 @@ IMPORT = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Import the variables of an .env file",
-            "coder secret import .env",
-        ),
-        (
-            "Import JSON from standard input",
-            "coder secret import --input-format json -",
-        ),
+        ("Import the variables of an .env file", "coder secret import .env"),
+        ("Import JSON from standard input", "coder secret import --input-format json -"),
     ),
 )
 
@@ -169,14 +145,8 @@ LIST = Command(
     usage="[name]",
     max_args=1,
     examples=(
-        (
-            "List your secrets, without their values",
-            "coder secret list",
-        ),
-        (
-            "Print one secret's settings as JSON",
-            "coder secret list db-password -o json",
-        ),
+        ("List your secrets, without their values", "coder secret list"),
+        ("Print one secret's settings as JSON", "coder secret list db-password -o json"),
     ),
 )
 
@@ -188,13 +158,7 @@ UPDATE = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Replace the value, read from a prompt",
-            "coder secret update db-password",
-        ),
-        (
-            "Change the environment variable",
-            "coder secret update db-password --env DATABASE_PASSWORD",
-        ),
+        ("Replace the value, read from a prompt", "coder secret update db-password"),
+        ("Change the environment variable", "coder secret update db-password --env DATABASE_PASSWORD"),
     ),
 )

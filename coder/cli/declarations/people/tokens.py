@@ -78,10 +78,7 @@ CREATE = Command(
     options=TokensCreateOptions,
     max_args=0,
     examples=(
-        (
-            "Create a token that expires in 30 days",
-            "coder tokens create --name ci --lifetime 720h",
-        ),
+        ("Create a token that expires in 30 days", "coder tokens create --name ci --lifetime 720h"),
         (
             "Create a token that can only read workspaces",
             "coder tokens create --name reader --scope workspace:read --lifetime 30d",
@@ -95,14 +92,8 @@ LIST = Command(
     options=TokensListOptions,
     max_args=0,
     examples=(
-        (
-            "List your tokens",
-            "coder tokens list",
-        ),
-        (
-            "List every user's tokens, expired ones included",
-            "coder tokens list --all --include-expired",
-        ),
+        ("List your tokens", "coder tokens list"),
+        ("List every user's tokens, expired ones included", "coder tokens list --all --include-expired"),
     ),
 )
 
@@ -114,14 +105,8 @@ REMOVE = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Expire a token",
-            "coder tokens remove ci",
-        ),
-        (
-            "Delete a token",
-            "coder tokens remove ci --delete",
-        ),
+        ("Expire a token", "coder tokens remove ci"),
+        ("Delete a token", "coder tokens remove ci --delete"),
     ),
 )
 
@@ -132,10 +117,5 @@ VIEW = Command(
     usage="<name|id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Show a token's scopes and its last use",
-            "coder tokens view ci",
-        ),
-    ),
+    examples=(("Show a token's scopes and its last use", "coder tokens view ci"),),
 )

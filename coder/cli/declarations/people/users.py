@@ -90,12 +90,7 @@ ACTIVATE = Command(
     usage=_USER,
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Reactivate a suspended user",
-            "coder users activate bob",
-        ),
-    ),
+    examples=(("Reactivate a suspended user", "coder users activate bob"),),
 )
 
 CREATE = Command(
@@ -104,14 +99,8 @@ CREATE = Command(
     options=UsersCreateOptions,
     max_args=0,
     examples=(
-        (
-            "Create a user",
-            "coder users create -u alice -e alice@example.com",
-        ),
-        (
-            "Create a service account",
-            "coder users create -u deploy-bot --service-account",
-        ),
+        ("Create a user", "coder users create -u alice -e alice@example.com"),
+        ("Create a service account", "coder users create -u deploy-bot --service-account"),
     ),
 )
 
@@ -122,12 +111,7 @@ DELETE = Command(
     usage=_USER,
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Delete a user without workspaces",
-            "coder users delete bob",
-        ),
-    ),
+    examples=(("Delete a user without workspaces", "coder users delete bob"),),
 )
 
 EDIT_ROLES = Command(
@@ -137,12 +121,7 @@ EDIT_ROLES = Command(
     usage=_USER,
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Make a user template administrator",
-            "coder users edit-roles alice --roles template-admin",
-        ),
-    ),
+    examples=(("Make a user template administrator", "coder users edit-roles alice --roles template-admin"),),
 )
 
 LIST = Command(
@@ -151,14 +130,8 @@ LIST = Command(
     options=UsersListOptions,
     max_args=0,
     examples=(
-        (
-            "List all users as JSON",
-            "coder users list -o json",
-        ),
-        (
-            "List user names and e-mail addresses",
-            "coder users list --column username,email",
-        ),
+        ("List all users as JSON", "coder users list -o json"),
+        ("List user names and e-mail addresses", "coder users list --column username,email"),
     ),
 )
 
@@ -167,12 +140,7 @@ OIDC_CLAIMS = Command(
     summary="Show your claims from the OpenID provider",
     options=UsersOidcClaimsOptions,
     max_args=0,
-    examples=(
-        (
-            "Show your claims from the identity provider",
-            "coder users oidc-claims",
-        ),
-    ),
+    examples=(("Show your claims from the identity provider", "coder users oidc-claims"),),
 )
 
 SHOW = Command(
@@ -183,14 +151,8 @@ SHOW = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Show your own account",
-            "coder users show me",
-        ),
-        (
-            "Print a user as JSON",
-            "coder users show alice -o json",
-        ),
+        ("Show your own account", "coder users show me"),
+        ("Print a user as JSON", "coder users show alice -o json"),
     ),
 )
 
@@ -201,10 +163,5 @@ SUSPEND = Command(
     usage=_USER,
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Suspend a user and keep the workspaces",
-            "coder users suspend bob",
-        ),
-    ),
+    examples=(("Suspend a user and keep the workspaces", "coder users suspend bob"),),
 )

@@ -30,14 +30,8 @@ COMPLETION = Command(
     options=CompletionOptions,
     max_args=0,
     examples=(
-        (
-            "Set up completion for your current shell",
-            "coder completion",
-        ),
-        (
-            "Print the script for another shell",
-            "coder completion --shell fish --print",
-        ),
+        ("Set up completion for your current shell", "coder completion"),
+        ("Print the script for another shell", "coder completion --shell fish --print"),
     ),
 )
 
@@ -47,10 +41,5 @@ WORDS = Command(
     options=Options,
     usage="-- [word...]",
     raw_after=0,
-    examples=(
-        (
-            "List the commands that start with wo",
-            "coder completion words wo",
-        ),
-    ),
+    examples=(("List the commands that start with wo", "coder completion words wo"),),
 )

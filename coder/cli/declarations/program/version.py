@@ -18,13 +18,7 @@ VERSION = Command(
     options=VersionOptions,
     max_args=0,
     examples=(
-        (
-            "Show the version",
-            "coder version",
-        ),
-        (
-            "Print JSON for a script",
-            "coder version -o json",
-        ),
+        ("Show the version", "coder version"),
+        ("Print JSON for a script", "coder version -o json"),
     ),
 )

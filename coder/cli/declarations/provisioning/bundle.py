@@ -32,10 +32,7 @@ BUNDLE = Command(
     long="Collects for the given templates, or for the bundled examples. "
     "Requires access to the registry and the release site.",
     examples=(
-        (
-            "Collect what two templates require",
-            "coder bundle ./docker ./kubernetes",
-        ),
+        ("Collect what two templates require", "coder bundle ./docker ./kubernetes"),
         (
             "Collect for another platform and another path",
             "coder bundle ./docker --platform linux_arm64 --installed-at /opt/coder-bundle",

@@ -123,10 +123,7 @@ START = Command(
     options=ProvisionerStartOptions,
     max_args=0,
     examples=(
-        (
-            "Run a provisioner with a provisioner key",
-            "coder provisioner start --key ABCDEF --name builder-1",
-        ),
+        ("Run a provisioner with a provisioner key", "coder provisioner start --key ABCDEF --name builder-1"),
         (
             "Run jobs of one environment, with the shared secret",
             "coder provisioner start --psk ABCDEF --tag environment=gpu",
@@ -139,10 +136,5 @@ LEGACY_START = Command(
     summary="Run a provisioner",
     options=ProvisionerStartOptions,
     max_args=0,
-    examples=(
-        (
-            "Run a provisioner with the shared secret",
-            "coder provisionerd start --psk ABCDEF",
-        ),
-    ),
+    examples=(("Run a provisioner with the shared secret", "coder provisionerd start --psk ABCDEF"),),
 )

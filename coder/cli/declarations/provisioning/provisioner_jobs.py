@@ -82,10 +82,7 @@ CANCEL = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Cancel a pending or running job",
-            "coder provisioner jobs cancel 6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11",
-        ),
+        ("Cancel a pending or running job", "coder provisioner jobs cancel 6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"),
     ),
 )
 
@@ -95,18 +92,9 @@ LIST = Command(
     options=ProvisionerJobsListOptions,
     max_args=0,
     examples=(
-        (
-            "List the latest jobs",
-            "coder provisioner jobs list",
-        ),
-        (
-            "List pending and running jobs",
-            "coder provisioner jobs list --status pending,running",
-        ),
-        (
-            "List your failed jobs",
-            "coder provisioner jobs list --initiator me --status failed",
-        ),
+        ("List the latest jobs", "coder provisioner jobs list"),
+        ("List pending and running jobs", "coder provisioner jobs list --status pending,running"),
+        ("List your failed jobs", "coder provisioner jobs list --initiator me --status failed"),
     ),
 )
 

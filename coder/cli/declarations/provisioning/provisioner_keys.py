@@ -38,14 +38,8 @@ CREATE = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Create a key for provisioners of one environment",
-            "coder provisioner keys create gpu --tag environment=gpu",
-        ),
-        (
-            "Create a key without tags",
-            "coder provisioner keys create office",
-        ),
+        ("Create a key for provisioners of one environment", "coder provisioner keys create gpu --tag environment=gpu"),
+        ("Create a key without tags", "coder provisioner keys create office"),
     ),
 )
 
@@ -56,12 +50,7 @@ DELETE = Command(
     usage="<name>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Delete a provisioner key",
-            "coder provisioner keys delete gpu",
-        ),
-    ),
+    examples=(("Delete a provisioner key", "coder provisioner keys delete gpu"),),
 )
 
 LIST = Command(
@@ -69,10 +58,5 @@ LIST = Command(
     summary="List provisioner keys in an organization",
     options=ProvisionerKeysListOptions,
     max_args=0,
-    examples=(
-        (
-            "List the keys and their tags",
-            "coder provisioner keys list",
-        ),
-    ),
+    examples=(("List the keys and their tags", "coder provisioner keys list"),),
 )

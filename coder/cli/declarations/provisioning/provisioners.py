@@ -76,17 +76,8 @@ LIST = Command(
     options=ProvisionerListOptions,
     max_args=0,
     examples=(
-        (
-            "List the connected provisioners",
-            "coder provisioner list",
-        ),
-        (
-            "Include offline provisioners, as JSON",
-            "coder provisioner list --show-offline -o json",
-        ),
-        (
-            "Show load and liveness of their machines",
-            "coder provisioner list --health",
-        ),
+        ("List the connected provisioners", "coder provisioner list"),
+        ("Include offline provisioners, as JSON", "coder provisioner list --show-offline -o json"),
+        ("Show load and liveness of their machines", "coder provisioner list --health"),
     ),
 )

@@ -24,10 +24,5 @@ TERRAFORM_PROVIDER = Command(
     summary="Serve the coder/coder Terraform provider, or write a mirror of it",
     options=TerraformProviderOptions,
     max_args=0,
-    examples=(
-        (
-            "Write a filesystem mirror of the provider",
-            "coder terraform-provider --mirror ./mirror",
-        ),
-    ),
+    examples=(("Write a filesystem mirror of the provider", "coder terraform-provider --mirror ./mirror"),),
 )

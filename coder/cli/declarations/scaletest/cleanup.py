@@ -23,9 +23,6 @@ CLEANUP = Command(
     options=ScaletestCleanupOptions,
     max_args=0,
     examples=(
-        (
-            "Delete the workspaces and users of scale tests",
-            "coder exp scaletest cleanup --cleanup-concurrency 10",
-        ),
+        ("Delete the workspaces and users of scale tests", "coder exp scaletest cleanup --cleanup-concurrency 10"),
     ),
 )

@@ -30,10 +30,7 @@ BACKUP = Command(
     options=ServerBackupOptions,
     max_args=0,
     examples=(
-        (
-            "Back up the built-in database",
-            "coder server backup",
-        ),
+        ("Back up the built-in database", "coder server backup"),
         (
             "Back up an external database to a file",
             "coder server backup --postgres-url postgres://coder@db.example.com/coder --output monday.backup",
@@ -48,10 +45,5 @@ RESTORE = Command(
     usage="<file>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Restore a backup over the database",
-            "coder server restore monday.backup",
-        ),
-    ),
+    examples=(("Restore a backup over the database", "coder server restore monday.backup"),),
 )

@@ -22,14 +22,8 @@ BUILTIN_URL = Command(
     options=RawOption,
     max_args=0,
     examples=(
-        (
-            "Print the psql command for the built-in database",
-            "coder server postgres-builtin-url",
-        ),
-        (
-            "Print only its URL, for a program",
-            "coder server postgres-builtin-url --raw-url",
-        ),
+        ("Print the psql command for the built-in database", "coder server postgres-builtin-url"),
+        ("Print only its URL, for a program", "coder server postgres-builtin-url --raw-url"),
     ),
 )
 
@@ -38,10 +32,5 @@ BUILTIN_SERVE = Command(
     summary="Run the built-in database without the server",
     options=RawOption,
     max_args=0,
-    examples=(
-        (
-            "Run the built-in database while the server is stopped",
-            "coder server postgres-builtin-serve",
-        ),
-    ),
+    examples=(("Run the built-in database while the server is stopped", "coder server postgres-builtin-serve"),),
 )

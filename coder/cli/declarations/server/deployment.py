@@ -49,14 +49,8 @@ FEATURES = Command(
     options=FeaturesListOptions,
     max_args=0,
     examples=(
-        (
-            "List the features of the deployment",
-            "coder features list",
-        ),
-        (
-            "Print JSON for a script",
-            "coder features list -o json",
-        ),
+        ("List the features of the deployment", "coder features list"),
+        ("Print JSON for a script", "coder features list -o json"),
     ),
 )
 
@@ -65,12 +59,7 @@ ADD_LICENSE = Command(
     summary="Add a license (no feature requires one)",
     options=LicensesAddOptions,
     max_args=0,
-    examples=(
-        (
-            "Add a license",
-            "coder licenses add --file license.txt",
-        ),
-    ),
+    examples=(("Add a license", "coder licenses add --file license.txt"),),
 )
 
 DELETE_LICENSE = Command(
@@ -80,12 +69,7 @@ DELETE_LICENSE = Command(
     usage="<id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Delete a license by its id",
-            "coder licenses delete 1",
-        ),
-    ),
+    examples=(("Delete a license by its id", "coder licenses delete 1"),),
 )
 
 LICENSES = Command(
@@ -93,12 +77,7 @@ LICENSES = Command(
     summary="List licenses (including expired)",
     options=LicensesListOptions,
     max_args=0,
-    examples=(
-        (
-            "List the licenses of the deployment",
-            "coder licenses list",
-        ),
-    ),
+    examples=(("List the licenses of the deployment", "coder licenses list"),),
 )
 
 CUSTOM = Command(
@@ -109,10 +88,7 @@ CUSTOM = Command(
     min_args=2,
     max_args=2,
     examples=(
-        (
-            "Send yourself a notification from a script",
-            'coder notifications custom "Build done" "The image is ready."',
-        ),
+        ("Send yourself a notification from a script", 'coder notifications custom "Build done" "The image is ready."'),
     ),
 )
 
@@ -121,12 +97,7 @@ PAUSE = Command(
     summary="Pause notifications",
     options=Options,
     max_args=0,
-    examples=(
-        (
-            "Pause all notifications",
-            "coder notifications pause",
-        ),
-    ),
+    examples=(("Pause all notifications", "coder notifications pause"),),
 )
 
 RESUME = Command(
@@ -134,12 +105,7 @@ RESUME = Command(
     summary="Resume notifications",
     options=Options,
     max_args=0,
-    examples=(
-        (
-            "Resume notifications",
-            "coder notifications resume",
-        ),
-    ),
+    examples=(("Resume notifications", "coder notifications resume"),),
 )
 
 TEST = Command(
@@ -147,12 +113,7 @@ TEST = Command(
     summary="Send a test notification",
     options=Options,
     max_args=0,
-    examples=(
-        (
-            "Send yourself a test notification",
-            "coder notifications test",
-        ),
-    ),
+    examples=(("Send yourself a test notification", "coder notifications test"),),
 )
 
 PAUSE_PREBUILDS = Command(
@@ -160,12 +121,7 @@ PAUSE_PREBUILDS = Command(
     summary="Pause prebuilt workspaces",
     options=Options,
     max_args=0,
-    examples=(
-        (
-            "Pause prebuilt workspaces",
-            "coder prebuilds pause",
-        ),
-    ),
+    examples=(("Pause prebuilt workspaces", "coder prebuilds pause"),),
 )
 
 RESUME_PREBUILDS = Command(
@@ -173,10 +129,5 @@ RESUME_PREBUILDS = Command(
     summary="Resume prebuilt workspaces",
     options=Options,
     max_args=0,
-    examples=(
-        (
-            "Resume prebuilt workspaces",
-            "coder prebuilds resume",
-        ),
-    ),
+    examples=(("Resume prebuilt workspaces", "coder prebuilds resume"),),
 )

@@ -21,10 +21,7 @@ SERVER = Command(
     more_options=OPTIONS,
     max_args=0,
     examples=(
-        (
-            "Run a server on this machine with a built-in database",
-            "coder server",
-        ),
+        ("Run a server on this machine with a built-in database", "coder server"),
         (
             "Run behind a reverse proxy, with an external database",
             "coder server --access-url https://coder.example.com --http-address 127.0.0.1:3000 --postgres-url "

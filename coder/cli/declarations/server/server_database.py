@@ -77,10 +77,7 @@ DECRYPT = Command(
     options=ServerDbcryptDecryptOptions,
     max_args=0,
     examples=(
-        (
-            "Decrypt the database",
-            "coder server dbcrypt decrypt --keys MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
-        ),
+        ("Decrypt the database", "coder server dbcrypt decrypt --keys MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="),
     ),
 )
 
@@ -89,12 +86,7 @@ FORGET = Command(
     summary="Delete all encrypted database fields whose keys are lost",
     options=ServerDbcryptDeleteOptions,
     max_args=0,
-    examples=(
-        (
-            "Delete encrypted values whose keys are lost",
-            "coder server dbcrypt delete -y",
-        ),
-    ),
+    examples=(("Delete encrypted values whose keys are lost", "coder server dbcrypt delete -y"),),
 )
 
 ROTATE = Command(
@@ -129,10 +121,5 @@ NEW_PUSH_KEYS = Command(
     summary="Generate new keys for browser notifications and delete all subscriptions",
     options=ServerRegenerateVapidKeypairOptions,
     max_args=0,
-    examples=(
-        (
-            "Replace the keys of browser notifications",
-            "coder server regenerate-vapid-keypair -y",
-        ),
-    ),
+    examples=(("Replace the keys of browser notifications", "coder server regenerate-vapid-keypair -y"),),
 )

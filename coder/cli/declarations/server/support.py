@@ -49,13 +49,7 @@ BUNDLE = Command(
     usage="[workspace] [agent]",
     max_args=2,
     examples=(
-        (
-            "Collect support data for one workspace",
-            "coder support bundle my-workspace -O support.zip",
-        ),
-        (
-            "Collect support data for the deployment, with profiles",
-            "coder support bundle --pprof -y",
-        ),
+        ("Collect support data for one workspace", "coder support bundle my-workspace -O support.zip"),
+        ("Collect support data for the deployment, with profiles", "coder support bundle --pprof -y"),
     ),
 )

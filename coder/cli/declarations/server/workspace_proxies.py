@@ -111,12 +111,7 @@ DELETE = Command(
     usage="<name|id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Delete a proxy",
-            "coder workspace-proxy delete eu",
-        ),
-    ),
+    examples=(("Delete a proxy", "coder workspace-proxy delete eu"),),
 )
 
 EDIT = Command(
@@ -126,12 +121,7 @@ EDIT = Command(
     usage="<name|id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Change the display name",
-            'coder workspace-proxy edit eu --display-name "Europe, west"',
-        ),
-    ),
+    examples=(("Change the display name", 'coder workspace-proxy edit eu --display-name "Europe, west"'),),
 )
 
 LIST = Command(
@@ -139,12 +129,7 @@ LIST = Command(
     summary="List workspace proxies",
     options=WorkspaceProxyLsOptions,
     max_args=0,
-    examples=(
-        (
-            "List the proxies and their health",
-            "coder workspace-proxy ls",
-        ),
-    ),
+    examples=(("List the proxies and their health", "coder workspace-proxy ls"),),
 )
 
 REGENERATE = Command(
@@ -154,10 +139,5 @@ REGENERATE = Command(
     usage="<name|id>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Replace a leaked token",
-            "coder workspace-proxy regenerate-token eu",
-        ),
-    ),
+    examples=(("Replace a leaked token", "coder workspace-proxy regenerate-token eu"),),
 )

@@ -62,12 +62,7 @@ VALIDATION = Command(
     summary="Show an example of a validation error",
     options=ExampleErrorValidationOptions,
     max_args=0,
-    examples=(
-        (
-            "Show a validation error",
-            "coder exp example-error validation --magic-word wrong",
-        ),
-    ),
+    examples=(("Show a validation error", "coder exp example-error validation --magic-word wrong"),),
 )
 
 MULTI_SELECT = Command(
@@ -75,12 +70,7 @@ MULTI_SELECT = Command(
     summary="Prompt for several items of a list",
     options=ThingsOptions,
     max_args=0,
-    examples=(
-        (
-            "Select several items",
-            "coder exp prompt-example multi-select --things=a,b",
-        ),
-    ),
+    examples=(("Select several items", "coder exp prompt-example multi-select --things=a,b"),),
 )
 
 MULTI_SELECT_BARE = Command(
@@ -88,12 +78,7 @@ MULTI_SELECT_BARE = Command(
     summary="Prompt for several items of a list, none preselected",
     options=ThingsOptions,
     max_args=0,
-    examples=(
-        (
-            "Select several items, with none preselected",
-            "coder exp prompt-example multi-select-no-defaults",
-        ),
-    ),
+    examples=(("Select several items, with none preselected", "coder exp prompt-example multi-select-no-defaults"),),
 )
 
 RICH_MULTI_SELECT = Command(
@@ -101,12 +86,7 @@ RICH_MULTI_SELECT = Command(
     summary="Prompt for a parameter with several values",
     options=ThingsOptions,
     max_args=0,
-    examples=(
-        (
-            "Set a parameter with several values",
-            "coder exp prompt-example rich-multi-select",
-        ),
-    ),
+    examples=(("Set a parameter with several values", "coder exp prompt-example rich-multi-select"),),
 )
 
 RICH_PARAMETER = Command(
@@ -114,12 +94,7 @@ RICH_PARAMETER = Command(
     summary="Prompt for a parameter",
     options=SearchOption,
     max_args=0,
-    examples=(
-        (
-            "Set a parameter",
-            "coder exp prompt-example rich-parameter",
-        ),
-    ),
+    examples=(("Set a parameter", "coder exp prompt-example rich-parameter"),),
 )
 
 SELECT = Command(
@@ -127,12 +102,7 @@ SELECT = Command(
     summary="Prompt for one item of a list",
     options=SearchOption,
     max_args=0,
-    examples=(
-        (
-            "Select an item",
-            "coder exp prompt-example select",
-        ),
-    ),
+    examples=(("Select an item", "coder exp prompt-example select"),),
 )
 
 RPTY = Command(
@@ -143,13 +113,7 @@ RPTY = Command(
     min_args=1,
     raw_after=1,
     examples=(
-        (
-            "Open a terminal that survives a disconnect",
-            "coder exp rpty my-workspace",
-        ),
-        (
-            "Reattach to a terminal",
-            "coder exp rpty my-workspace --reconnect 6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11",
-        ),
+        ("Open a terminal that survives a disconnect", "coder exp rpty my-workspace"),
+        ("Reattach to a terminal", "coder exp rpty my-workspace --reconnect 6f2d9a5e-5b0a-4c3e-9f3a-0d7b8d7c1a11"),
     ),
 )

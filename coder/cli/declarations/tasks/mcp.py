@@ -114,12 +114,7 @@ CLAUDE_CODE = Command(
     options=McpConfigureClaudeCodeOptions,
     usage="[project directory]",
     max_args=1,
-    examples=(
-        (
-            "Connect Claude Code to this deployment",
-            "coder exp mcp configure claude-code .",
-        ),
-    ),
+    examples=(("Connect Claude Code to this deployment", "coder exp mcp configure claude-code ."),),
 )
 
 CLAUDE_DESKTOP = Command(
@@ -127,12 +122,7 @@ CLAUDE_DESKTOP = Command(
     summary="Configure Claude Desktop to use the MCP server",
     options=ClientOptions,
     max_args=0,
-    examples=(
-        (
-            "Connect Claude Desktop to this deployment",
-            "coder exp mcp configure claude-desktop",
-        ),
-    ),
+    examples=(("Connect Claude Desktop to this deployment", "coder exp mcp configure claude-desktop"),),
 )
 
 CURSOR = Command(
@@ -141,10 +131,7 @@ CURSOR = Command(
     options=McpConfigureCursorOptions,
     max_args=0,
     examples=(
-        (
-            "Connect Cursor to this deployment, for this project only",
-            "coder exp mcp configure cursor --project",
-        ),
+        ("Connect Cursor to this deployment, for this project only", "coder exp mcp configure cursor --project"),
     ),
 )
 
@@ -154,13 +141,7 @@ SERVER = Command(
     options=McpServerOptions,
     max_args=0,
     examples=(
-        (
-            "Serve all tools on standard input and output",
-            "coder exp mcp server",
-        ),
-        (
-            "Serve read-only tools",
-            "coder exp mcp server --allowed-tools coder_list_workspaces,coder_get_workspace",
-        ),
+        ("Serve all tools on standard input and output", "coder exp mcp server"),
+        ("Serve read-only tools", "coder exp mcp server --allowed-tools coder_list_workspaces,coder_get_workspace"),
     ),
 )

@@ -174,10 +174,7 @@ CREATE = Command(
     usage="[input]",
     max_args=1,
     examples=(
-        (
-            "Create a task",
-            'coder task create "Fix the flaky test" --template claude',
-        ),
+        ("Create a task", 'coder task create "Fix the flaky test" --template claude'),
         (
             "Read the prompt from standard input and print only the id",
             "coder task create --template claude --stdin --quiet",
@@ -191,12 +188,7 @@ DELETE = Command(
     options=YesOption,
     usage="<task>...",
     min_args=1,
-    examples=(
-        (
-            "Delete two tasks",
-            "coder task delete first-task second-task -y",
-        ),
-    ),
+    examples=(("Delete two tasks", "coder task delete first-task second-task -y"),),
 )
 
 LIST = Command(
@@ -205,14 +197,8 @@ LIST = Command(
     options=TaskListOptions,
     max_args=0,
     examples=(
-        (
-            "List your tasks",
-            "coder task list",
-        ),
-        (
-            "List the active tasks of all users as JSON",
-            "coder task list --all --status active -o json",
-        ),
+        ("List your tasks", "coder task list"),
+        ("List the active tasks of all users as JSON", "coder task list --all --status active -o json"),
     ),
 )
 
@@ -223,12 +209,7 @@ LOGS = Command(
     usage="<task>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Print the conversation of a task",
-            "coder task logs my-task",
-        ),
-    ),
+    examples=(("Print the conversation of a task", "coder task logs my-task"),),
 )
 
 PAUSE = Command(
@@ -238,12 +219,7 @@ PAUSE = Command(
     usage="<task>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Pause a task and stop its workspace",
-            "coder task pause my-task",
-        ),
-    ),
+    examples=(("Pause a task and stop its workspace", "coder task pause my-task"),),
 )
 
 RESUME = Command(
@@ -254,14 +230,8 @@ RESUME = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Resume a paused task",
-            "coder task resume my-task",
-        ),
-        (
-            "Resume without waiting for the workspace",
-            "coder task resume my-task --no-wait",
-        ),
+        ("Resume a paused task", "coder task resume my-task"),
+        ("Resume without waiting for the workspace", "coder task resume my-task --no-wait"),
     ),
 )
 
@@ -273,14 +243,8 @@ SEND = Command(
     min_args=1,
     max_args=2,
     examples=(
-        (
-            "Send more input to a task",
-            'coder task send my-task "Also run the linter"',
-        ),
-        (
-            "Read the input from standard input",
-            "coder task send my-task --stdin",
-        ),
+        ("Send more input to a task", 'coder task send my-task "Also run the linter"'),
+        ("Read the input from standard input", "coder task send my-task --stdin"),
     ),
 )
 
@@ -292,13 +256,7 @@ STATUS = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Show the state of a task",
-            "coder task status my-task",
-        ),
-        (
-            "Watch a task until it finishes",
-            "coder task status my-task --watch",
-        ),
+        ("Show the state of a task", "coder task status my-task"),
+        ("Watch a task until it finishes", "coder task status my-task --watch"),
     ),
 )

@@ -115,14 +115,8 @@ ARCHIVE = Command(
     options=TemplatesArchiveOptions,
     usage="[template-name...]",
     examples=(
-        (
-            "Archive the versions that failed to import",
-            "coder templates archive docker",
-        ),
-        (
-            "Archive unused versions as well",
-            "coder templates archive docker --all -y",
-        ),
+        ("Archive the versions that failed to import", "coder templates archive docker"),
+        ("Archive unused versions as well", "coder templates archive docker --all -y"),
     ),
 )
 
@@ -134,18 +128,12 @@ EDIT = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Stop workspaces 24 hours after each start",
-            "coder templates edit docker --default-ttl 24h",
-        ),
+        ("Stop workspaces 24 hours after each start", "coder templates edit docker --default-ttl 24h"),
         (
             "Change display name and icon",
             'coder templates edit docker --display-name "Docker containers" --icon /icon/docker.png',
         ),
-        (
-            "Deprecate a template",
-            'coder templates edit docker --deprecated "Use kubernetes instead."',
-        ),
+        ("Deprecate a template", 'coder templates edit docker --deprecated "Use kubernetes instead."'),
     ),
 )
 
@@ -157,13 +145,7 @@ PULL = Command(
     min_args=1,
     max_args=2,
     examples=(
-        (
-            "Download the files of a template",
-            "coder templates pull docker ./docker",
-        ),
-        (
-            "Write one version as a tar archive to standard output",
-            "coder templates pull docker --version v1 --tar",
-        ),
+        ("Download the files of a template", "coder templates pull docker ./docker"),
+        ("Write one version as a tar archive to standard output", "coder templates pull docker --version v1 --tar"),
     ),
 )

@@ -63,14 +63,8 @@ PRESETS = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "List the presets of the active version",
-            "coder templates presets list docker",
-        ),
-        (
-            "List the presets of an earlier version",
-            "coder templates presets list docker --template-version v1",
-        ),
+        ("List the presets of the active version", "coder templates presets list docker"),
+        ("List the presets of an earlier version", "coder templates presets list docker --template-version v1"),
     ),
 )
 
@@ -80,12 +74,7 @@ ARCHIVE = Command(
     options=TemplatesDeleteOptions,
     usage="<template-name> [template-version-names...]",
     min_args=1,
-    examples=(
-        (
-            "Archive two versions",
-            "coder templates versions archive docker v1 v2",
-        ),
-    ),
+    examples=(("Archive two versions", "coder templates versions archive docker v1 v2"),),
 )
 
 LIST = Command(
@@ -96,14 +85,8 @@ LIST = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "List the versions of a template",
-            "coder templates versions list docker",
-        ),
-        (
-            "Include archived versions, as JSON",
-            "coder templates versions list docker --include-archived -o json",
-        ),
+        ("List the versions of a template", "coder templates versions list docker"),
+        ("Include archived versions, as JSON", "coder templates versions list docker --include-archived -o json"),
     ),
 )
 
@@ -113,10 +96,7 @@ PROMOTE = Command(
     options=TemplatesVersionsPromoteOptions,
     max_args=0,
     examples=(
-        (
-            "Make a version the active one",
-            "coder templates versions promote --template docker --template-version v2",
-        ),
+        ("Make a version the active one", "coder templates versions promote --template docker --template-version v2"),
     ),
 )
 
@@ -126,10 +106,5 @@ UNARCHIVE = Command(
     options=TemplatesDeleteOptions,
     usage="<template-name> [template-version-names...]",
     min_args=1,
-    examples=(
-        (
-            "Unarchive a version",
-            "coder templates versions unarchive docker v1",
-        ),
-    ),
+    examples=(("Unarchive a version", "coder templates versions unarchive docker v1"),),
 )

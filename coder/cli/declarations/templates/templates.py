@@ -160,10 +160,7 @@ CREATE = Command(
     usage="[template]",
     max_args=1,
     examples=(
-        (
-            "Create a template from the current directory",
-            "coder templates create my-template",
-        ),
+        ("Create a template from the current directory", "coder templates create my-template"),
         (
             "Create a private template from another directory",
             "coder templates create my-template -d ./docker --private",
@@ -176,12 +173,7 @@ DELETE = Command(
     summary="Delete templates",
     options=TemplatesDeleteOptions,
     usage="[name...]",
-    examples=(
-        (
-            "Delete a template that no workspace uses",
-            "coder templates delete old-template",
-        ),
-    ),
+    examples=(("Delete a template that no workspace uses", "coder templates delete old-template"),),
 )
 
 INIT = Command(
@@ -191,14 +183,8 @@ INIT = Command(
     usage="[directory]",
     max_args=1,
     examples=(
-        (
-            "Start from an example template",
-            "coder templates init --id scratch my-template",
-        ),
-        (
-            "Choose an example from a list",
-            "coder templates init",
-        ),
+        ("Start from an example template", "coder templates init --id scratch my-template"),
+        ("Choose an example from a list", "coder templates init"),
     ),
 )
 
@@ -208,14 +194,8 @@ LIST = Command(
     options=TemplatesListOptions,
     max_args=0,
     examples=(
-        (
-            "List the templates you can use",
-            "coder templates list",
-        ),
-        (
-            "Print only names, for a script",
-            "coder templates list --column name",
-        ),
+        ("List the templates you can use", "coder templates list"),
+        ("Print only names, for a script", "coder templates list --column name"),
     ),
 )
 
@@ -226,17 +206,11 @@ PUSH = Command(
     usage="[template]",
     max_args=1,
     examples=(
-        (
-            "Create or update a template from the current directory",
-            "coder templates push my-template",
-        ),
+        ("Create or update a template from the current directory", "coder templates push my-template"),
         (
             "Push another directory, with a variable and a message",
             'coder templates push my-template -d ./docker --variable image=debian -m "newer image"',
         ),
-        (
-            "Push a version without activating it",
-            "coder templates push my-template --activate=false",
-        ),
+        ("Push a version without activating it", "coder templates push my-template --activate=false"),
     ),
 )

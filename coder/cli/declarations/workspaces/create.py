@@ -64,21 +64,12 @@ CREATE = Command(
     usage="[workspace]",
     max_args=1,
     examples=(
-        (
-            "Create a workspace and answer the template's prompts",
-            "coder create my-workspace",
-        ),
+        ("Create a workspace and answer the template's prompts", "coder create my-workspace"),
         (
             "Set the template and its parameters, without prompts",
             "coder create my-workspace -t docker --parameter region=eu -y",
         ),
-        (
-            "Create a workspace for another user",
-            "coder create alice/her-workspace -t docker",
-        ),
-        (
-            "Copy template and parameters from another workspace",
-            "coder create second --copy-parameters-from first",
-        ),
+        ("Create a workspace for another user", "coder create alice/her-workspace -t docker"),
+        ("Copy template and parameters from another workspace", "coder create second --copy-parameters-from first"),
     ),
 )

@@ -48,14 +48,8 @@ LIST = Command(
     options=ExternalWorkspacesListOptions,
     max_args=0,
     examples=(
-        (
-            "List your external workspaces",
-            "coder external-workspaces list",
-        ),
-        (
-            "List every user's external workspaces as JSON",
-            "coder external-workspaces list --all -o json",
-        ),
+        ("List your external workspaces", "coder external-workspaces list"),
+        ("List every user's external workspaces as JSON", "coder external-workspaces list --all -o json"),
     ),
 )
 
@@ -67,14 +61,8 @@ AGENT_INSTRUCTIONS = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Print the command to run on the machine",
-            "coder external-workspaces agent-instructions build-server",
-        ),
-        (
-            "Print the instructions as JSON",
-            "coder external-workspaces agent-instructions build-server -o json",
-        ),
+        ("Print the command to run on the machine", "coder external-workspaces agent-instructions build-server"),
+        ("Print the instructions as JSON", "coder external-workspaces agent-instructions build-server -o json"),
     ),
 )
 
@@ -86,10 +74,7 @@ HEALTH = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Show the machine's health and its connection",
-            "coder external-workspaces health build-server",
-        ),
+        ("Show the machine's health and its connection", "coder external-workspaces health build-server"),
         (
             "Print the health of one agent as JSON, for monitoring",
             "coder external-workspaces health alice/build-server.gpu -o json",

@@ -83,14 +83,8 @@ DELETE = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Delete a workspace and its resources",
-            "coder delete my-workspace",
-        ),
-        (
-            "Delete a workspace whose resources cannot be destroyed",
-            "coder delete my-workspace --orphan",
-        ),
+        ("Delete a workspace and its resources", "coder delete my-workspace"),
+        ("Delete a workspace whose resources cannot be destroyed", "coder delete my-workspace --orphan"),
     ),
 )
 
@@ -102,14 +96,8 @@ RESTART = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Stop a workspace and start it again",
-            "coder restart my-workspace",
-        ),
-        (
-            "Restart with a changed parameter, without a prompt",
-            "coder restart my-workspace --parameter region=us -y",
-        ),
+        ("Stop a workspace and start it again", "coder restart my-workspace"),
+        ("Restart with a changed parameter, without a prompt", "coder restart my-workspace --parameter region=us -y"),
     ),
 )
 
@@ -121,14 +109,8 @@ START = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Start a workspace and watch the build",
-            "coder start my-workspace",
-        ),
-        (
-            "Start with a changed parameter",
-            "coder start my-workspace --parameter region=us",
-        ),
+        ("Start a workspace and watch the build", "coder start my-workspace"),
+        ("Start with a changed parameter", "coder start my-workspace --parameter region=us"),
     ),
 )
 
@@ -140,14 +122,8 @@ STOP = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Stop a workspace",
-            "coder stop my-workspace -y",
-        ),
-        (
-            "Stop another user's workspace",
-            "coder stop alice/her-workspace",
-        ),
+        ("Stop a workspace", "coder stop my-workspace -y"),
+        ("Stop another user's workspace", "coder stop alice/her-workspace"),
     ),
 )
 
@@ -160,10 +136,7 @@ UPDATE = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Update a workspace to the template's active version",
-            "coder update my-workspace",
-        ),
+        ("Update a workspace to the template's active version", "coder update my-workspace"),
         (
             "Update with a new parameter, without prompts",
             "coder update my-workspace --parameter region=us --use-parameter-defaults",

@@ -34,14 +34,8 @@ APP = Command(
     min_args=1,
     max_args=2,
     examples=(
-        (
-            "Open an application in the browser",
-            "coder open app my-workspace jupyter",
-        ),
-        (
-            "Open it through a workspace proxy",
-            "coder open app my-workspace jupyter --region eu",
-        ),
+        ("Open an application in the browser", "coder open app my-workspace jupyter"),
+        ("Open it through a workspace proxy", "coder open app my-workspace jupyter --region eu"),
     ),
 )
 
@@ -53,13 +47,7 @@ VSCODE = Command(
     min_args=1,
     max_args=2,
     examples=(
-        (
-            "Open a folder of a workspace",
-            "coder open vscode my-workspace src/project",
-        ),
-        (
-            "Add a session token, for an editor that is not logged in",
-            "coder open vscode my-workspace --generate-token",
-        ),
+        ("Open a folder of a workspace", "coder open vscode my-workspace src/project"),
+        ("Add a session token, for an editor that is not logged in", "coder open vscode my-workspace --generate-token"),
     ),
 )

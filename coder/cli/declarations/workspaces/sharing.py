@@ -43,14 +43,8 @@ ADD = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Share a workspace with a user",
-            "coder sharing add my-workspace --user bob:use",
-        ),
-        (
-            "Give a group the admin role on a workspace",
-            "coder sharing add my-workspace --group backend:admin",
-        ),
+        ("Share a workspace with a user", "coder sharing add my-workspace --user bob:use"),
+        ("Give a group the admin role on a workspace", "coder sharing add my-workspace --group backend:admin"),
     ),
 )
 
@@ -61,12 +55,7 @@ REMOVE = Command(
     usage="<workspace>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Remove a user's access",
-            "coder sharing remove my-workspace --user bob",
-        ),
-    ),
+    examples=(("Remove a user's access", "coder sharing remove my-workspace --user bob"),),
 )
 
 STATUS = Command(
@@ -76,10 +65,5 @@ STATUS = Command(
     usage="<workspace>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "List the users and groups with access",
-            "coder sharing status my-workspace",
-        ),
-    ),
+    examples=(("List the users and groups with access", "coder sharing status my-workspace"),),
 )

@@ -23,13 +23,7 @@ SHOW = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Show the agents of a workspace",
-            "coder show my-workspace",
-        ),
-        (
-            "Show applications and metadata as well",
-            "coder show my-workspace --details",
-        ),
+        ("Show the agents of a workspace", "coder show my-workspace"),
+        ("Show applications and metadata as well", "coder show my-workspace --details"),
     ),
 )

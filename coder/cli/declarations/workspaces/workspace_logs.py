@@ -29,17 +29,8 @@ LOGS = Command(
     min_args=1,
     max_args=1,
     examples=(
-        (
-            "Print the logs of the last build and of the agent",
-            "coder logs my-workspace",
-        ),
-        (
-            "Follow new log lines",
-            "coder logs my-workspace --follow",
-        ),
-        (
-            "Print the logs of the previous build",
-            "coder logs my-workspace --build-number -1",
-        ),
+        ("Print the logs of the last build and of the agent", "coder logs my-workspace"),
+        ("Follow new log lines", "coder logs my-workspace --follow"),
+        ("Print the logs of the previous build", "coder logs my-workspace --build-number -1"),
     ),
 )

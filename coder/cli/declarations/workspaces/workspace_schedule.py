@@ -30,14 +30,8 @@ EXTEND = Command(
     min_args=2,
     max_args=2,
     examples=(
-        (
-            "Extend the stop time by two hours",
-            "coder schedule extend my-workspace 2h",
-        ),
-        (
-            "Extend another user's workspace by 30 minutes",
-            "coder schedule extend alice/her-workspace 30m",
-        ),
+        ("Extend the stop time by two hours", "coder schedule extend my-workspace 2h"),
+        ("Extend another user's workspace by 30 minutes", "coder schedule extend alice/her-workspace 30m"),
     ),
 )
 
@@ -48,14 +42,8 @@ SHOW = Command(
     usage="[workspace]",
     max_args=1,
     examples=(
-        (
-            "Show when your workspaces start and stop",
-            "coder schedule show",
-        ),
-        (
-            "Show the schedules of all running workspaces",
-            'coder schedule show --all --search "status:running"',
-        ),
+        ("Show when your workspaces start and stop", "coder schedule show"),
+        ("Show the schedules of all running workspaces", 'coder schedule show --all --search "status:running"'),
     ),
 )
 
@@ -67,14 +55,8 @@ START = Command(
     min_args=2,
     max_args=4,
     examples=(
-        (
-            "Start a workspace on weekdays",
-            "coder schedule start my-workspace 9:00AM Mon-Fri Europe/Berlin",
-        ),
-        (
-            "Turn autostart off",
-            "coder schedule start my-workspace manual",
-        ),
+        ("Start a workspace on weekdays", "coder schedule start my-workspace 9:00AM Mon-Fri Europe/Berlin"),
+        ("Turn autostart off", "coder schedule start my-workspace manual"),
     ),
 )
 
@@ -86,13 +68,7 @@ STOP = Command(
     min_args=2,
     max_args=2,
     examples=(
-        (
-            "Stop a workspace eight hours after each start",
-            "coder schedule stop my-workspace 8h",
-        ),
-        (
-            "Turn autostop off",
-            "coder schedule stop my-workspace manual",
-        ),
+        ("Stop a workspace eight hours after each start", "coder schedule stop my-workspace 8h"),
+        ("Turn autostop off", "coder schedule stop my-workspace manual"),
     ),
 )

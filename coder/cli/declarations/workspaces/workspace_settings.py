@@ -34,14 +34,8 @@ AUTOUPDATE = Command(
     min_args=2,
     max_args=2,
     examples=(
-        (
-            "Update to the active version at every start",
-            "coder autoupdate my-workspace always",
-        ),
-        (
-            "Keep the current version",
-            "coder autoupdate my-workspace never",
-        ),
+        ("Update to the active version at every start", "coder autoupdate my-workspace always"),
+        ("Keep the current version", "coder autoupdate my-workspace never"),
     ),
 )
 
@@ -52,12 +46,7 @@ FAVORITE = Command(
     usage="<workspace>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Pin a workspace to the top of lists",
-            "coder favorite my-workspace",
-        ),
-    ),
+    examples=(("Pin a workspace to the top of lists", "coder favorite my-workspace"),),
 )
 
 RENAME = Command(
@@ -67,12 +56,7 @@ RENAME = Command(
     usage="<workspace> <new name>",
     min_args=2,
     max_args=2,
-    examples=(
-        (
-            "Rename a workspace",
-            "coder rename old-name new-name",
-        ),
-    ),
+    examples=(("Rename a workspace", "coder rename old-name new-name"),),
 )
 
 STATE_PULL = Command(
@@ -83,14 +67,8 @@ STATE_PULL = Command(
     min_args=1,
     max_args=2,
     examples=(
-        (
-            "Save the Terraform state of a workspace to a file",
-            "coder state pull my-workspace state.json",
-        ),
-        (
-            "Print the state of an earlier build",
-            "coder state pull my-workspace --build 3",
-        ),
+        ("Save the Terraform state of a workspace to a file", "coder state pull my-workspace state.json"),
+        ("Print the state of an earlier build", "coder state pull my-workspace --build 3"),
     ),
 )
 
@@ -102,14 +80,8 @@ STATE_PUSH = Command(
     min_args=2,
     max_args=2,
     examples=(
-        (
-            "Replace a broken state",
-            "coder state push my-workspace state.json",
-        ),
-        (
-            "Replace the state without starting a build",
-            "coder state push my-workspace state.json --no-build",
-        ),
+        ("Replace a broken state", "coder state push my-workspace state.json"),
+        ("Replace the state without starting a build", "coder state push my-workspace state.json --no-build"),
     ),
 )
 
@@ -120,10 +92,5 @@ UNFAVORITE = Command(
     usage="<workspace>",
     min_args=1,
     max_args=1,
-    examples=(
-        (
-            "Unpin a workspace",
-            "coder unfavorite my-workspace",
-        ),
-    ),
+    examples=(("Unpin a workspace", "coder unfavorite my-workspace"),),
 )

@@ -75,17 +75,8 @@ LIST = Command(
     options=ListOptions,
     max_args=0,
     examples=(
-        (
-            "List your workspaces",
-            "coder list",
-        ),
-        (
-            "List the running workspaces of all users",
-            'coder list --search "status:running"',
-        ),
-        (
-            "Print only names, for a script",
-            "coder list --column workspace",
-        ),
+        ("List your workspaces", "coder list"),
+        ("List the running workspaces of all users", 'coder list --search "status:running"'),
+        ("Print only names, for a script", "coder list --column workspace"),
     ),
 )
