@@ -11,7 +11,7 @@ import pytest
 
 from coder.base import log
 from coder.base.errors import CoderError
-from coder.cli.core.command import Command, implementation
+from coder.cli.core.command import Command
 from coder.cli.core.log_files import open_logs
 from coder.cli.core.options import Options
 from coder.cli.core.parsing import parse
@@ -97,8 +97,8 @@ class _OpenedLogs(Exception):  # noqa: N818 - ends the command where its log wou
     [
         (SERVER, "coder.cli.server.server", ["--log-filter=^http", "--log-filter=data"]),
         (PROXY, "coder.cli.server.workspace_proxy_server", ["--log-filter=^http", "--log-filter=data", *A_PROXY]),
-        (START, "coder.cli.core.log_files", ["--log-filter=^http", "--log-filter=data"]),
-        (AGENT, "coder.cli.core.log_files", []),
+        (START, "coder.cli.provisioning.provisioner_daemons", ["--log-filter=^http", "--log-filter=data"]),
+        (AGENT, "coder.cli.agents.agent_process", []),
     ],
     ids=["server", "proxy", "daemon", "agent"],
 )
@@ -111,7 +111,6 @@ def test_every_role_passes_settings(
         assert tuple(debug) == (("^http", "data") if flags else ())
         raise _OpenedLogs
 
-    implementation(command.words)
     monkeypatch.setattr(f"{module}.open_logs", open_logs_instead)
     with pytest.raises(_OpenedLogs):
         command.run(parse(command, ["--log-human=/h", "--log-json=/j", "--log-stackdriver=/s", *flags], {}))

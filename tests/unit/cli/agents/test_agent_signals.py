@@ -9,8 +9,8 @@ import pytest
 import trio
 import trio.testing
 
-from coder.agent import agent as agent_module
 from coder.agent.upgrade.signals import ENDING, hold, release
+from coder.cli.agents import agent_process as agent_module
 from coder.cli.agents.agent_process import _main
 
 GIVEN, HANDED_OVER = "its workspace was given away", "everything was handed over"

@@ -54,7 +54,7 @@ def test_only_server_creates_database() -> None:
     """`run_postgres` creates a missing database, so commands reach it only after a check."""
     sources = Path(direct_database.__file__).parents[1].rglob("*.py")
     callers = {path.name for path in sources if "run_postgres(" in path.read_text()}
-    assert callers == {"direct_database.py", "backup.py", "server_database.py"}
+    assert callers == {"direct_database.py", "backup.py", "builtin_database.py"}
 
 
 @each
